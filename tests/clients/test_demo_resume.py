@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.demo.commands import MissingError, check_requirements
+from barnabas.demo.database.programs import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from support.node_process import wait_until
@@ -27,8 +29,14 @@ except MissingError as error:
 
 SECONDS = 20
 COMMAND = [sys.executable, "-m", "barnabas", "demo", "--json", "--seconds", str(SECONDS)]
-CHILDREN = ("broker", "registry", "dashboard", "sql-server", "generators")
+HAS_DATABASE = not isinstance(find_programs(), str)
+CHILDREN = (
+    *("broker", "registry", "dashboard", "sql-server", "generators"),
+    *(("postgres", "connect") if HAS_DATABASE else ()),
+)
 NODES = ("broker-1", "broker-2", "broker-3")
+databases: set[str] = set()
+"""Directories of PostgreSQL, some of them outside of the tests' own."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -48,6 +56,17 @@ def demo(directory: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
                 process.wait(60)
             assert process.stdout is not None
             process.stdout.close()
+            settings = json.loads((directory / "demo.json").read_text())
+            if settings["database_directory"]:
+                databases.add(settings["database_directory"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_database_left() -> Iterator[None]:
+    """Where the tests run as root, PostgreSQL's user may not come to their directories."""
+    yield
+    for database in databases:
+        shutil.rmtree(database, ignore_errors=True)
 
 
 def outcome(process: subprocess.Popen[bytes]) -> dict[str, Any]:
@@ -98,6 +117,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with demo(directory) as process:
         ended = outcome(process)
     assert ended["exit_code"] == 0
+    captured = {"name": "stations as in PostgreSQL", "right": True, "shown": "46", "truth": "46"}
+    assert (captured in ended["checks"]) == HAS_DATABASE
     return {**truth(directory), "checks": ended["checks"]}
 
 

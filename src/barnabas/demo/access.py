@@ -18,7 +18,8 @@ from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, Resourc
 
 CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
 GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD = "generators", "registry", "sql-server", "dashboard"
-USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD)
+CONNECT: Final = "connect"
+USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD, CONNECT)
 PIPELINE_NAMES: Final = ("pipeline-results-", "spark-kafka-source-", "barnabas-sql-")
 """What the groups and transactional ids of the SQL server and of Spark begin with."""
 PREFIXED: Final = PatternType.PREFIXED
@@ -75,6 +76,7 @@ def rights(service_id: str) -> list[Right]:
     inputs = (STATIONS, *INPUT_TOPICS)
     found = [
         *(Right(GENERATORS, topics, name, _WRITES) for name in TOPIC_PARTITIONS),
+        Right(CONNECT, topics, STATIONS, _WRITES),
         Right(REGISTRY, topics, "_schemas"),
         Right(REGISTRY, group, "schema-registry"),
         Right(REGISTRY, ResourceType.TRANSACTIONAL_ID, "schema-registry", pattern=PREFIXED),

@@ -8,12 +8,14 @@ import shutil
 import sys
 
 from barnabas.demo.access import DASHBOARD, GENERATORS, Access
+from barnabas.demo.database.place import OPERATOR, PASSWORD_VARIABLE, Place
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
 
 MODULES = (
     *("pyspark", "pyarrow", "starlette", "uvicorn", "hypercorn"),
     *("aiokafka", "fastavro", "httptools", "httpx", "jsonschema_specifications"),
+    "psycopg",
 )
 """Some of what the extra `demo` installs: one of each thing that it is made of."""
 
@@ -47,30 +49,41 @@ def generator_spec(
     bootstrap: str,
     goal_seconds: int | None,
     access: Access | None = None,
+    database: Place | None = None,
 ) -> ChildSpec:
     """Return how to start the generators; `goal_seconds` counts from the directory's first run."""
+    environment = {} if access is None else access.environment(GENERATORS)
     command = [sys.executable, "-m", "barnabas.demo.generators", "--bootstrap", bootstrap]
     command += ["--registry", settings.registry_url]
     command += ["--state-dir", workspace.path("generators"), "--seed", str(settings.seed)]
     command += ["--rate", str(settings.rate), "--acceleration", str(settings.acceleration)]
     if goal_seconds is not None:
         command += ["--seconds", str(goal_seconds)]
+    if database is not None:
+        command += ["--database-port", str(settings.database_port)]
+        environment[PASSWORD_VARIABLE] = database.password_file(OPERATOR)
     return ChildSpec(
         "generators",
         command,
-        environment={} if access is None else access.environment(GENERATORS),
+        environment=environment,
         grace_seconds=15.0,
         advice="See the log; what was acknowledged is kept, so starting again goes on from there.",
     )
 
 
 def dashboard_spec(
-    settings: Settings, bootstrap: str, host: str, access: Access | None = None
+    settings: Settings,
+    bootstrap: str,
+    host: str,
+    access: Access | None = None,
+    *,
+    has_worker: bool = False,
 ) -> ChildSpec:
     """Return how to start the dashboard's web server."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
     command += ["--registry", settings.registry_url]
     command += ["--sql-server", settings.sql_url]
+    command += ["--connect", settings.connect_url] if has_worker else []
     command += ["--host", host, "--port", str(settings.dashboard_port)]
     return ChildSpec(
         "dashboard",

@@ -6,16 +6,24 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     The schema registry, until SIGTERM.
 
 `python -m barnabas.demo.generators --bootstrap B --registry URL --state-dir D --seed N --rate R
-[--seconds S] [--acceleration A]`
+[--seconds S] [--acceleration A] [--database-port P]`
     Creates the topics and registers their schemas (idempotent), publishes the station table, then
-    the events. R is the mean number of events per second of wall time, A the seconds of event time
-    per second of wall time. In the middle of S, or after a minute, one schema evolves. With S it
+    the events. With P the table is in PostgreSQL, and the generators insert and update its rows.
+    R is the mean number of events per second of wall time, A the seconds of event time per second
+    of wall time. In the middle of S, or after a minute, one schema evolves. With S it
     publishes the events of S seconds and exits 0 (restarted later, it does nothing and exits 0);
     without, it goes on until SIGTERM, upon which it publishes what it holds back (late events),
     writes the truth and exits 0. State in D is bound to (seed, rate, acceleration); other values
     there are refused with exit code 2. One line of JSON per second on stdout: `GeneratorProgress`.
     Files in D, each replaced atomically: `checkpoint.json` (where to go on), `truth.json`
     (`Truth`, exact for everything acknowledged so far whenever `pending` is 0, and at the end).
+
+`python -m barnabas.demo.database.server --directory D --port P --password-file F`
+    PostgreSQL, where it is installed, until SIGTERM.
+
+`barnabas connect start FILE CONNECTOR…` (`barnabas.demo.connectors`)
+    The worker of connectors, until SIGTERM: it captures the changes of the stations' table into
+    their topic.
 
 `barnabas sql server …` (`barnabas.demo.statements`)
     The SQL server, until SIGTERM. It runs the statements of `demo/sql`, which the demo sends to it,

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
-
-from barnabas.demo.access import client_config
-from barnabas.demo.contract import TOPIC_PARTITIONS
+from barnabas.demo.reading import records_of
 from barnabas.demo.topics import OUTPUT_TOPICS
 from barnabas.demo.verdict import Check
 from barnabas.pipeline.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 
-_READ_SECONDS = 1.0
-_STILL_READS_MAX = 30
-_BATCH_RECORDS_MAX = 500
+_STILL_SECONDS_MAX = 30
 
 Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
 """As the client's types have them; what is read is a list."""
@@ -62,38 +57,7 @@ def check_results(bootstrap: str) -> list[Check]:
 
     Raises KafkaException where the cluster does not answer.
     """
-    consumer = Consumer(
-        {
-            **client_config(bootstrap),
-            "group.id": "result-tally",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
-            "log_level": 2,
-        }
-    )
     tally = ResultTally()
-    unread = {
-        (topic, partition)
-        for topic in OUTPUT_TOPICS
-        for partition in range(TOPIC_PARTITIONS[topic])
-    }
-    try:
-        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in sorted(unread)])
-        still_reads = 0
-        while unread:
-            messages = consumer.consume(_BATCH_RECORDS_MAX, _READ_SECONDS)
-            still_reads = 0 if messages else still_reads + 1
-            if still_reads > _STILL_READS_MAX:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no end of {unread}"))
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    tally.add(message.headers() or [])
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard((message.topic() or "", message.partition() or 0))
-                elif not error.retriable():
-                    raise KafkaException(error)
-    finally:
-        consumer.close()
+    for record in records_of(OUTPUT_TOPICS, bootstrap, "result-tally", _STILL_SECONDS_MAX):
+        tally.add(record.headers() or [])
     return tally.checks()

@@ -13,7 +13,9 @@ from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
     FIRST_BROKER_PORT,
+    FIRST_CONNECT_PORT,
     FIRST_DASHBOARD_PORT,
+    FIRST_DATABASE_PORT,
     FIRST_REGISTRY_PORT,
     FIRST_SQL_PORT,
     Settings,
@@ -84,6 +86,8 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             dashboard_port=FIRST_DASHBOARD_PORT,
             registry_port=FIRST_REGISTRY_PORT,
             sql_port=FIRST_SQL_PORT,
+            database_port=FIRST_DATABASE_PORT,
+            connect_port=FIRST_CONNECT_PORT,
             exactly_once=bool(wishes.exactly_once),
             secure=bool(wishes.secure),
         )
@@ -110,5 +114,8 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
     settings.controller_ports = [choose_port(port, taken) for port in settings.controller_ports]
     settings.registry_port = choose_port(settings.registry_port, taken)
     settings.sql_port = choose_port(settings.sql_port, taken)
+    if settings.database_port is not None and settings.connect_port is not None:
+        settings.database_port = choose_port(settings.database_port, taken)
+        settings.connect_port = choose_port(settings.connect_port, taken)
     workspace.save_settings(settings)
     return settings

@@ -1,6 +1,7 @@
 """One run of the demo: start the parts in order, watch them, end them, hold figures against truth.
 
     broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ SQL server ─▶ generators ─▶ … ─▶ catch up, summary
+    PostgreSQL ─▶ stations' table ─▶ worker of connectors ─┘
 
 Everything is in one directory, and each part continues from what it finds there: the generators
 from their checkpoint, Spark from its own, the dashboard by reading the result topics again. So a
@@ -24,7 +25,11 @@ from confluent_kafka.schema_registry import SchemaRegistryError
 from barnabas.app.secured import ADMIN
 from barnabas.demo import broker, catchup, commands, registry, statements
 from barnabas.demo.access import Access, client_config
+from barnabas.demo.capture import Capture, NoDatabaseError
+from barnabas.demo.connectors import WORKER
 from barnabas.demo.contract import START_TIME_MS, Plan, Truth
+from barnabas.demo.database.place import DATABASE
+from barnabas.demo.database.stations import DATABASE_NAME, DatabaseError
 from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.publisher import PublishError
 from barnabas.demo.generators.run import publish_tables
@@ -37,13 +42,14 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
 
-PARTS = ["set-up", "broker", "registry", "dashboard", SERVER, "generators"]
+PARTS = ["set-up", DATABASE, "broker", "registry", WORKER, "dashboard", SERVER, "generators"]
 EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
 _READY_SECONDS_MAX = 90.0
 _SPARK_SILENCE_SECONDS_MAX = 180.0
 _STILL_SECONDS_MAX = 120.0
+_CAPTURED_SECONDS_MAX = 60.0
 _RESTARTS_MAX = 3
 
 
@@ -105,6 +111,7 @@ class DemoRun:
         self._children = children
         self._bootstrap = options.bootstrap or settings.bootstrap
         self._access: Access | None = None
+        self._capture: Capture | None = None
         self._ready: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._reports = Reports(workspace, self.url)
@@ -142,6 +149,7 @@ class DemoRun:
     def _set_up(self) -> None:
         self._screen.headline("Barnabas demo: starting")
         self._screen.part("set-up", "done", self._workspace.directory)
+        self._start_database()
         if self._options.bootstrap is None:
             self._start_broker()
         else:
@@ -149,11 +157,68 @@ class DemoRun:
             self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
             self._screen.part("broker", "ready", f"{self._bootstrap} (not ours)")
         self._start_registry()
+        self._await_database()
         self._create_topics()
+        self._start_worker()
         self._start_dashboard()
+        self._await_stations()
         self._start_sql_server()
         self._execute_statements()
         self._start_generators()
+
+    def _start_database(self) -> None:
+        """Start PostgreSQL, which comes up while the brokers do."""
+        try:
+            self._capture = Capture(self._workspace, self._settings, self._bootstrap)
+        except NoDatabaseError as reason:
+            self._go_without_database(str(reason))
+        else:
+            self._screen.part(DATABASE, "working", "starting")
+            self._start(self._capture.place.spec())
+
+    def _go_without_database(self, reason: str) -> None:
+        self._capture = None
+        text = f"none ({reason}): the generators write the stations themselves"
+        self._screen.part(DATABASE, "waiting", text)
+
+    def _await_database(self) -> None:
+        """Wait for it; where it does not start, the demo does without."""
+        capture = self._capture
+        if capture is None:
+            return
+        self._wait(
+            lambda: self._children.get(DATABASE) is None or capture.answers(),
+            _READY_SECONDS_MAX,
+            DATABASE,
+        )
+        if self._children.get(DATABASE) is None:
+            return
+        try:
+            capture.prepare()
+        except DatabaseError as error:
+            raise DemoFailedError(str(error), self._children.get(DATABASE)) from error
+        self._ready.add(DATABASE)
+        where = f"postgresql://127.0.0.1:{self._settings.database_port}/{DATABASE_NAME}"
+        self._screen.part(DATABASE, "ready", where)
+
+    def _start_worker(self) -> None:
+        if self._capture is None:
+            return
+        self._screen.part(WORKER, "working", "starting")
+        try:
+            self._start(self._capture.worker_spec(self._access))
+        except OSError as error:
+            raise DemoFailedError(f"the connectors cannot be set up: {error}") from error
+
+    def _await_stations(self) -> None:
+        """Wait until the stations are in their topic: no event may miss its station."""
+        capture = self._capture
+        if capture is None:
+            return
+        self._screen.part(WORKER, "working", "capturing the stations")
+        self._wait(capture.is_complete, _READY_SECONDS_MAX, WORKER)
+        self._ready.add(WORKER)
+        self._screen.part(WORKER, "ready", f"{self._settings.connect_url}, stations captured")
 
     def _start_broker(self) -> None:
         self._screen.part("broker", "working", "starting")
@@ -198,13 +263,18 @@ class DemoRun:
 
     def _create_topics(self) -> None:
         try:
-            publish_tables(self._bootstrap, self._settings.registry_url, self._plan())
+            publish_tables(
+                self._bootstrap,
+                self._settings.registry_url,
+                self._plan(),
+                None if self._capture is None else self._capture.table,
+            )
         except KafkaException as error:
             raise DemoFailedError(
                 f"the topics could not be created: {error.args[0].str()}",
                 self._children.get("broker"),
             ) from error
-        except (PublishError, SchemaRegistryError) as error:
+        except (DatabaseError, PublishError, SchemaRegistryError) as error:
             raise DemoFailedError(f"the station table could not be published: {error}") from error
 
     def _plan(self) -> Plan:
@@ -220,7 +290,11 @@ class DemoRun:
         self._screen.part("dashboard", "working", "starting")
         self._start(
             commands.dashboard_spec(
-                self._settings, self._bootstrap, self._options.host, self._access
+                self._settings,
+                self._bootstrap,
+                self._options.host,
+                self._access,
+                has_worker=self._capture is not None,
             )
         )
         self._wait(lambda: self._reports.page() is not None, _READY_SECONDS_MAX, "dashboard")
@@ -267,7 +341,12 @@ class DemoRun:
     def _start_generators(self) -> None:
         goal_seconds = self._goal_seconds()
         spec = commands.generator_spec(
-            self._workspace, self._settings, self._bootstrap, goal_seconds, self._access
+            self._workspace,
+            self._settings,
+            self._bootstrap,
+            goal_seconds,
+            self._access,
+            None if self._capture is None else self._capture.place,
         )
         self._start(spec)
         self._ready.add("generators")
@@ -306,6 +385,8 @@ class DemoRun:
             fraction = self._reports.generators().get("fraction") if bounded else None
             self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
             self._screen.part(SERVER, "ready", self._reports.lags_text())
+            if self._capture is not None:
+                self._screen.part(WORKER, "ready", self._reports.connectors_text())
 
     def _finish(self, outcome: Outcome) -> None:
         """Stop the generators, wait until all is processed, print the summary."""
@@ -318,6 +399,7 @@ class DemoRun:
                 raise DemoFailedError("the generators did not end well", generators)
             self._show_generators()
             self._children.end("generators")
+        captured = self._await_captured()
         caught_up = self._catch_up()
         page, truth = self._reports.page(), self._reports.truth()
         if page is None or truth is None:
@@ -326,6 +408,7 @@ class DemoRun:
         self._screen.freeze()
         outcome.checks = compare(page["figures"], truth["figures"])
         outcome.checks += compare_lags(page["groups"], page["statements"])
+        outcome.checks += captured
         if self._settings.exactly_once:
             outcome.checks += self._check_results()
         outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
@@ -337,6 +420,21 @@ class DemoRun:
             self._settings.bounded_from_seconds = None
             self._workspace.save_settings(self._settings)
         outcome.exit_code = EXIT_RIGHT if right else EXIT_WRONG
+
+    def _await_captured(self) -> list[Check]:
+        """Wait a while for the stations' last changes, and say what came of them."""
+        capture = self._capture
+        if capture is None:
+            return []
+        deadline = time.monotonic() + _CAPTURED_SECONDS_MAX
+        while not capture.is_complete() and time.monotonic() < deadline:
+            self._look()
+        try:
+            checks = capture.checks()
+        except DatabaseError as error:
+            raise DemoFailedError(str(error), self._children.get(DATABASE)) from error
+        self._screen.part(WORKER, "done", "every change captured")
+        return checks
 
     def _catch_up(self) -> bool:
         """Wait until everything is processed and shown; False where nothing moves any more."""
@@ -402,6 +500,10 @@ class DemoRun:
         """Start a part again that died although it had been ready; at most three times each."""
         name = child.spec.name
         how = describe_exit(child.exit_code() or 0)
+        if name == DATABASE and name not in self._ready:
+            self._children.end(name)
+            self._go_without_database(f"it does not start, see {child.log_path}")
+            return
         count = self._restarts.get(name, 0) + 1
         if name not in self._ready or count > _RESTARTS_MAX or self._finishing_generators(name):
             raise DemoFailedError(f"the {name} process ended by itself ({how})", child)

@@ -42,6 +42,11 @@ class Reports:
         text = f"lag: {', '.join(lags)}" if lags else "statements running"
         return "; ".join([*self.failed_statements(), text])
 
+    def connectors_text(self) -> str:
+        """Return the connectors' states, as the page had them last."""
+        states = self._page["connectors"] if self._page else {}
+        return ", ".join(f"{name} {state.lower()}" for name, state in states.items())
+
     def failed_statements(self) -> list[str]:
         """Return the statements that do not run, each with its state, as the page had them last."""
         statements = self._page["statements"] if self._page else []

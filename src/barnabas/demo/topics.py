@@ -60,12 +60,19 @@ RECOMMENDATIONS_COUNT_MAX = 3
 
 
 class Station(TypedDict):
-    """`stations` (compacted), key `station_id`: the table that events are joined to."""
+    """`stations` (compacted), key `station_id`: the table that events are joined to.
+
+    Rows of a table in PostgreSQL, by change capture; without PostgreSQL the generators write them.
+    """
 
     station_id: str
     name: str
     city: str
     power_w: int
+    since_ms: int
+    """When it was built: a row is older than any event of its station."""
+    firmware: str
+    """Now and then a station gets a newer one, and its row changes."""
 
 
 class StationStatus(TypedDict):

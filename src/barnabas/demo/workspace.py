@@ -3,8 +3,10 @@
 broker/            server.properties and the broker's log directory; broker-<n>/ with several
 warehouse/         Parquet tables
 checkpoints/       Spark's checkpoints
+connect/           the worker's and its connectors' properties, and the offsets of sources
 functions/         the functions of SQL that the statements use
 generators/        the generators' state and truth
+postgres/          PostgreSQL's cluster, and the passwords of its users
 logs/  pids/       one file per child process
 demo.json          what must stay the same from run to run (ports, seed, cluster id)
 """
@@ -12,6 +14,7 @@ demo.json          what must stay the same from run to run (ports, seed, cluster
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
@@ -27,6 +30,8 @@ FIRST_BROKER_PORT = 19092
 FIRST_DASHBOARD_PORT = 8088
 FIRST_REGISTRY_PORT = 18081
 FIRST_SQL_PORT = 18088
+FIRST_CONNECT_PORT = 18083
+FIRST_DATABASE_PORT = 15432
 _PORTS_TRIED_MAX = 200
 
 
@@ -54,6 +59,12 @@ class Settings:
     """Whether the pipeline writes its results in transactions."""
     secure: bool = False
     """Whether its cluster wants TLS and logins, and each part has its own rights."""
+    database_port: int | None = None
+    """None in a directory of before the stations could be in PostgreSQL: there they are not."""
+    connect_port: int | None = None
+    """Where the worker of connectors listens."""
+    database_directory: str | None = None
+    """PostgreSQL's own; None where there is none yet."""
     bounded_from_seconds: int | None = None
     """Where the bounded run that is not finished yet began; None where there is none."""
 
@@ -73,6 +84,11 @@ class Settings:
         return f"http://127.0.0.1:{self.sql_port}"
 
     @property
+    def connect_url(self) -> str:
+        """Where clients find the worker of connectors."""
+        return f"http://127.0.0.1:{self.connect_port}"
+
+    @property
     def bootstrap(self) -> str:
         """Where clients find the cluster."""
         return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
@@ -83,11 +99,13 @@ DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
     *(
         "checkpoints",
+        "connect",
         "functions",
         "generators",
         "logs",
         "pids",
         "pipeline",
+        "postgres",
         "security",
         "warehouse",
     ),
@@ -156,6 +174,10 @@ class Workspace:
 
     def clear(self) -> None:
         """Remove what earlier runs left, and nothing that is not the demo's."""
+        with contextlib.suppress(TypeError, ValueError):  # settings of another version
+            settings = self.load_settings()
+            if settings is not None and settings.database_directory is not None:
+                shutil.rmtree(settings.database_directory, ignore_errors=True)
         for name in DATA_NAMES:
             if os.path.isdir(self.path(name)):
                 shutil.rmtree(self.path(name))

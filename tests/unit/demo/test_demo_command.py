@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -57,15 +56,21 @@ def test_without_a_library_it_names_the_extra_of_the_checkout(
         check_requirements()
 
 
+INCLUDED = ("connect", "registry", "sql", "spark")
+"""Extras that the demo's includes, or that those include."""
+
+
 def test_the_extra_has_all_that_the_demo_needs() -> None:
     """Names in pyproject.toml are of distributions: those of their modules, but with hyphens."""
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     extras = content["project"]["optional-dependencies"]
-    lines = (*extras["demo"], *extras["registry"], *extras["sql"], *extras["spark"])
-    names = {re.split("[>=]", line)[0] for line in lines}
+    lines = [line for name in ("demo", *INCLUDED) for line in extras[name]]
+    whole = {line.split(">=")[0] for line in lines}
+    names = whole | {line.split("[")[0] for line in whole}
     assert {module.replace("_", "-") for module in MODULES} <= names
     assert {
-        "barnabas[registry,sql]",
+        "barnabas[connect,sql]",
+        "barnabas[registry,spark]",
         "barnabas[spark]",
         "confluent-kafka[avro,json,protobuf,schemaregistry]",
     } <= names

@@ -26,6 +26,7 @@ from barnabas.demo.contract import (
     Plan,
     Truth,
 )
+from barnabas.demo.generators.charging import station_table
 from barnabas.demo.generators.run import GeneratorRun
 from barnabas.demo.generators.simulation import World
 from barnabas.demo.generators.state import StateMismatchError, load_or_create, store
@@ -120,7 +121,10 @@ def test_a_run_publishes_everything_and_says_so(
     truth = run_of(bootstrap_servers, registry_url, tmp_path).run(reports.append)
     assert truth == read_truth(tmp_path) == truth_without_interruption()
     assert assert_topics_hold(bootstrap_servers, registry_url, truth) == truth["duplicates"]
-    assert len(read_all(bootstrap_servers, registry_url, STATIONS)) == len(World(PLAN).stations)
+    stations = read_all(bootstrap_servers, registry_url, STATIONS)
+    latest = {row["station_id"]: row for row in stations}
+    assert [latest[key] for key in sorted(latest)] == station_table(len(latest), 24)
+    assert len(stations) == len(World(PLAN).stations) + 2  # which got a new firmware
     assert reports[-1]["done"]
     assert reports[-1]["fraction"] == 1.0
     assert reports[-1]["published"] == reports[-1]["planned"] == sum(truth["events"].values())

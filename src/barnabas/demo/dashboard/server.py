@@ -24,6 +24,7 @@ from starlette.staticfiles import StaticFiles
 from barnabas.base.http_guard import is_meant_for_loopback
 from barnabas.base.loopback import is_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
+from barnabas.demo.dashboard.connectors import ConnectorMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
 from barnabas.demo.dashboard.schemas import SchemaMonitor
@@ -195,7 +196,12 @@ class DashboardServer(uvicorn.Server):
 
 
 def build_server(
-    bootstrap: str, registry_url: str, sql_url: str, host: str, port: int
+    bootstrap: str,
+    registry_url: str,
+    sql_url: str,
+    host: str,
+    port: int,
+    connect_url: str | None = None,
 ) -> DashboardServer:
     """Return a server with its readers, not started yet."""
     state = DashboardState(bootstrap)
@@ -207,6 +213,8 @@ def build_server(
         BrokerMonitor(bootstrap, state),
         StatementMonitor(bootstrap, sql_url, state),
     ]
+    if connect_url is not None:
+        threads.append(ConnectorMonitor(bootstrap, connect_url, state))
     config = uvicorn.Config(
         create_app(state, threads, is_on_loopback=is_loopback(host)),
         host=host,
@@ -221,12 +229,15 @@ def build_server(
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
 @click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--sql-server", required=True, help="The SQL server's URL.")
+@click.option("--connect", help="The URL of the worker of connectors, if there is one.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
-def main(bootstrap: str, registry: str, sql_server: str, host: str, port: int) -> None:
+def main(
+    bootstrap: str, registry: str, sql_server: str, connect: str | None, host: str, port: int
+) -> None:
     """Show the demo's figures in a browser."""
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    build_server(bootstrap, registry, sql_server, host, port).run()
+    build_server(bootstrap, registry, sql_server, host, port, connect).run()
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ class DashboardState:
         self._cluster = ClusterStatus()
         self._registry = RegistryStatus("")
         self._sql = SqlServerStatus("")
+        self._connectors: dict[str, str] = {}
         self._records = 0
         self._lost = 0
         self._connection = Connection(bootstrap)
@@ -192,6 +193,13 @@ class DashboardState:
             for statement in self._sql.statements:
                 statement.state = "DOWN"
 
+    def set_connectors(self, states: dict[str, str] | None) -> None:
+        """Replace what is known of the connectors; None: no worker answers."""
+        with self._lock:
+            states = dict.fromkeys(self._connectors, "DOWN") if states is None else states
+            self._version += states != self._connectors
+            self._connectors = states
+
     def set_cluster(self, cluster: ClusterStatus) -> None:
         """Replace what is known of the brokers."""
         with self._lock:
@@ -254,6 +262,7 @@ class DashboardState:
                 "groups": [asdict(group) for group in self._groups],
                 "sql_server": {"url": self._sql.url, "up": self._sql.up},
                 "statements": [asdict(statement) for statement in self._sql.statements],
+                "connectors": dict(self._connectors),
                 "cluster": asdict(self._cluster),
                 "registry": asdict(self._registry),
                 "records": {"published": self._records, "lost": self._lost},

@@ -17,6 +17,7 @@ from barnabas.demo.contract import (
     GeneratorProgress,
     Plan,
 )
+from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
 from barnabas.demo.generators.encoding import NotRefusedError
 from barnabas.demo.generators.publisher import PublishError
 from barnabas.demo.generators.run import GeneratorRun, UnfinishedError
@@ -49,6 +50,11 @@ from barnabas.demo.generators.state import StateMismatchError
 @click.option(
     "--seconds", type=click.IntRange(min=1), help="How much to publish in all; without, no end."
 )
+@click.option(
+    "--database-port",
+    type=int,
+    help="The stations are in a PostgreSQL on this port of loopback; without, in their topic.",
+)
 @click.option("--paced/--unpaced", default=True, help="Unpaced: as fast as the cluster takes it.")
 def main(
     bootstrap: str,
@@ -58,11 +64,15 @@ def main(
     rate: int,
     acceleration: int,
     seconds: int | None,
+    database_port: int | None,
     paced: bool,
 ) -> None:
     plan: Plan = {"seed": seed, "rate": rate, "acceleration": acceleration, "seconds": seconds}
     try:
-        run = GeneratorRun(bootstrap, registry, state_dir, plan, paced=paced)
+        database = None
+        if database_port is not None:
+            database = StationsInDatabase.of_environment(database_port)
+        run = GeneratorRun(bootstrap, registry, state_dir, plan, paced=paced, database=database)
     except StateMismatchError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
@@ -71,6 +81,7 @@ def main(
     try:
         run.run(_print_progress)
     except (
+        DatabaseError,
         PublishError,
         UnfinishedError,
         KafkaException,

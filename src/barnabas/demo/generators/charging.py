@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Final
 
+from barnabas.demo.contract import START_TIME_MS
 from barnabas.demo.generators.curves import CHARGING_CURVE
 from barnabas.demo.generators.events import Event
 from barnabas.demo.topics import (
@@ -34,6 +35,8 @@ _ARRIVALS_PER_MINUTE: Final = 0.030
 _FAULTS_PER_MINUTE: Final = 0.002
 _OUTAGES_PER_MINUTE: Final = 0.0004
 _REPORT_EVERY_MINUTES: Final = 5
+_DAY_MS: Final = 24 * 60 * MINUTE_MS
+FIRMWARE_EVERY_MINUTES: Final = 10
 
 EVENTS_PER_STATION_MINUTE: Final = 0.68
 """Measured mean over a simulated day; the plan derives the number of stations from it."""
@@ -52,8 +55,11 @@ class StationState:
     """What the car that charges still wants."""
 
 
-def station_table(count: int) -> list[Station]:
-    """Return the station table: `count` stations, spread over the cities."""
+def station_table(count: int, minutes: int = 0) -> list[Station]:
+    """Return the station table: `count` stations, spread over the cities.
+
+    After so many minutes some of them have a newer firmware: one gets it every ten minutes.
+    """
     return [
         {
             "station_id": f"st-{index:04d}",
@@ -61,6 +67,8 @@ def station_table(count: int) -> list[Station]:
             + (f" {index // 48 + 1}" if index >= 48 else ""),
             "city": city,
             "power_w": _POWERS_W[(index * 7 + index // len(_CITIES)) % len(_POWERS_W)],
+            "since_ms": START_TIME_MS - (30 + index) * _DAY_MS,
+            "firmware": f"1.{(minutes // FIRMWARE_EVERY_MINUTES + count - 1 - index) // count}",
         }
         for index, city in ((i, _CITIES[i % len(_CITIES)]) for i in range(count))
     ]

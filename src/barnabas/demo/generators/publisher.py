@@ -6,7 +6,7 @@ steps before it are in the log: progress is derived from that alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -59,16 +59,21 @@ class Publisher:
         oldest = next((s for s, in_flight in self._unacknowledged.items() if in_flight), None)
         return oldest is None or oldest > step
 
-    def publish_stations(self, stations: list[Station]) -> None:
+    def publish_stations(self, stations: Sequence[Station]) -> None:
         """Publish the station table and return once it is acknowledged.
 
         The table is complete before any event exists, and older than all of them, so an event
         never misses its station, in whatever order the two topics are read. Raises PublishError.
         """
         self.begin_step(0)
-        for station in stations:
-            self._send(0, STATIONS, station["station_id"], dict(station), START_TIME_MS - 1)
+        self.change_stations(stations)
         self.wait_through(0, lambda: False)
+
+    def change_stations(self, stations: Sequence[Station]) -> None:
+        """Publish rows of the station table in the open step. Raises PublishError."""
+        step = self._last_step
+        for station in stations:
+            self._send(step, STATIONS, station["station_id"], dict(station), START_TIME_MS - 1)
 
     def begin_step(self, step: int) -> None:
         """Open a step: the records published from here on belong to it. Steps never descend."""

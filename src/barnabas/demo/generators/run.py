@@ -21,13 +21,15 @@ from threading import Event as Flag
 from typing import Any, Final
 
 from barnabas.demo.contract import GeneratorProgress, Plan, Truth
+from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
+from barnabas.demo.generators.charging import FIRMWARE_EVERY_MINUTES
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
 from barnabas.demo.generators.encoding import AvroEncoder
 from barnabas.demo.generators.publisher import Publisher
 from barnabas.demo.generators.simulation import World, events_planned
 from barnabas.demo.generators.state import load_or_create, store
 from barnabas.demo.generators.topics import ensure_topics
-from barnabas.demo.topics import MINUTE_MS, WATERMARK_DELAY_MS
+from barnabas.demo.topics import MINUTE_MS, WATERMARK_DELAY_MS, Station
 
 IN_FLIGHT_MINUTES: Final = 4
 assert LATE_MS_MAX + (IN_FLIGHT_MINUTES + 1) * MINUTE_MS < WATERMARK_DELAY_MS
@@ -36,19 +38,30 @@ _CHECKPOINT_SECONDS: Final = 1.0
 _REPORT_SECONDS: Final = 1.0
 _PACE_SECONDS: Final = 0.02
 _STOP_SECONDS_MAX: Final = 10.0
+_DATABASE_SECONDS_MAX: Final = 10.0
 
 Report = Callable[[GeneratorProgress], None]
 
 
-def publish_tables(bootstrap_servers: str, registry_url: str, plan: Plan) -> None:
+def publish_tables(
+    bootstrap_servers: str,
+    registry_url: str,
+    plan: Plan,
+    database: StationsInDatabase | None = None,
+) -> None:
     """Create the topics, register their schemas and publish the station table (idempotent).
 
-    What statements need before they can be executed. Raises as `GeneratorRun.run` does.
+    What statements need before they can be executed. With a database the table is put there, and
+    whoever captures its changes publishes it. Raises as `GeneratorRun.run` does.
     """
     ensure_topics(bootstrap_servers)
+    stations = World(plan).stations
     with closing(AvroEncoder(registry_url)) as encoder:
         encoder.register()
-        Publisher(bootstrap_servers, encoder.encode).publish_stations(World(plan).stations)
+        if database is not None:
+            database.add(stations)
+        else:
+            Publisher(bootstrap_servers, encoder.encode).publish_stations(stations)
 
 
 class UnfinishedError(Exception):
@@ -69,8 +82,12 @@ class GeneratorRun:
         plan: Plan,
         *,
         paced: bool = True,
+        database: StationsInDatabase | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._database = database
+        self._stations: list[Station] = []
+        """The station table as it was put last."""
         self._registry_url = registry_url
         self._directory = state_directory
         self._paced = paced
@@ -92,8 +109,9 @@ class GeneratorRun:
         """Publish until the plan is done or `stop` is called; returns the truth.
 
         Raises PublishError or confluent_kafka.KafkaException where the cluster refuses,
-        SchemaRegistryError where the registry does, and UnfinishedError where the cluster does not
-        acknowledge the rest within 10 seconds after `stop`.
+        SchemaRegistryError where the registry does, DatabaseError where PostgreSQL does or stays
+        away, and UnfinishedError where the cluster does not acknowledge the rest within 10 seconds
+        after `stop`.
         """
         world = self._world
         if not world.at_end:
@@ -110,12 +128,34 @@ class GeneratorRun:
         encoder.register()
         self._evolve_if_due(world, encoder)
         publisher = Publisher(self._bootstrap_servers, encoder.encode)
-        publisher.publish_stations(world.stations)
+        self._put_stations(world, publisher)
         self._publish(world, publisher, encoder, report)
         publisher.begin_step(world.minutes + 1)
         for delivery in world.release_held():
             publisher.publish(world.minutes + 1, delivery)
         self._wait_through(world.minutes + 1, publisher)
+        if self._database is not None:
+            self._database.put_patiently(world.stations, _DATABASE_SECONDS_MAX)
+
+    def _put_stations(self, world: World, publisher: Publisher) -> None:
+        self._stations = world.stations
+        if self._database is None:
+            publisher.publish_stations(self._stations)
+        else:
+            self._database.put_patiently(self._stations, _DATABASE_SECONDS_MAX)
+
+    def _change_stations(self, world: World, publisher: Publisher) -> None:
+        """Put rows that are not as they were; those of a database that is away, the next time."""
+        now = world.stations
+        changed = [row for row, old in zip(now, self._stations, strict=True) if row != old]
+        if self._database is None:
+            publisher.change_stations(changed)
+        elif changed:
+            try:
+                self._database.put(changed)
+            except DatabaseError:
+                return
+        self._stations = now
 
     def _publish(
         self, world: World, publisher: Publisher, encoder: AvroEncoder, report: Report
@@ -129,6 +169,8 @@ class GeneratorRun:
             # What is sent is finished even when asked to stop: the checkpoint is of whole minutes.
             self._wait_through(step - IN_FLIGHT_MINUTES, publisher)
             publisher.begin_step(step)
+            if step % FIRMWARE_EVERY_MINUTES == 0:
+                self._change_stations(world, publisher)
             for delivery in deliveries:
                 if not self._stop.is_set():
                     clock.wait_for(delivery, publisher)

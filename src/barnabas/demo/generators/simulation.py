@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.demo.contract import START_TIME_MS, Plan, Truth
-from barnabas.demo.generators.charging import EVENTS_PER_STATION_MINUTE, ChargingSimulation
+from barnabas.demo.generators.charging import (
+    EVENTS_PER_STATION_MINUTE,
+    ChargingSimulation,
+    station_table,
+)
 from barnabas.demo.generators.delivery import Delivery, DeliverySimulation
 from barnabas.demo.generators.retail import EVENTS_PER_SESSION, RetailSimulation
 from barnabas.demo.topics import MINUTE_MS, Station
@@ -43,8 +47,8 @@ class World:
 
     @property
     def stations(self) -> list[Station]:
-        """The station table."""
-        return self._charging.stations
+        """The station table as it is now."""
+        return station_table(len(self._charging.stations), self.minutes)
 
     @property
     def minutes_planned(self) -> int | None:

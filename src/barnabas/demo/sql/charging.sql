@@ -1,7 +1,8 @@
 -- The charging stations' story: how available they are, and the energy that they deliver.
 
+-- Rows of a table in PostgreSQL. A station is older than its events, whenever its row was changed.
 CREATE TABLE IF NOT EXISTS stations (id STRING PRIMARY KEY)
-    WITH (KAFKA_TOPIC = 'stations', VALUE_FORMAT = 'AVRO');
+    WITH (KAFKA_TOPIC = 'stations', VALUE_FORMAT = 'AVRO', TIMESTAMP = 'since_ms');
 
 CREATE STREAM IF NOT EXISTS station_status (id STRING KEY)
     WITH (KAFKA_TOPIC = 'station-status', VALUE_FORMAT = 'AVRO', TIMESTAMP = 'event_time_ms');

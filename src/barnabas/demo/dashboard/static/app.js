@@ -259,6 +259,12 @@ function drawSchemas({ up, url, schemas }) {
 // What Spark computes lags what is published: by how much, and whether it gets worse than usual.
 const LATE_SECONDS = 5;
 
+function drawConnectors(states) {
+  const texts = Object.entries(states).map(([name, state]) => `${name} ${state.toLowerCase()}`);
+  byId("connectors").hidden = !texts.length;
+  byId("connector-list").textContent = texts.join(", ");
+}
+
 function drawBehind(behind) {
   const target = byId("behind");
   if (!behind) return;
@@ -329,6 +335,7 @@ function draw(state) {
   drawGroups(state);
   drawBrokers(state.cluster, state.records);
   drawSchemas(state.registry);
+  drawConnectors(state.connectors);
   drawBehind(state.behind);
   document.body.dataset.version = state.version;
 }
