@@ -10,9 +10,10 @@ different things are refused, the rest of the minute is only counted. So nobody 
 
 import logging
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.ids import Uuid
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
@@ -46,13 +47,29 @@ class _Event(NamedTuple):
     rule: str
 
 
+_Refusal: TypeAlias = tuple[Caller, int, int, str, str | Uuid]
+"""What tells refusals apart: the last is the rule, or the id of its ACL."""
+
+
+class _Repeats:
+    """A refusal that was named, and how often it happened since."""
+
+    __slots__ = ("named_ms", "times", "what")
+
+    def __init__(self, what: _Event, named_ms: int) -> None:
+        self.what = what
+        self.named_ms = named_ms
+        self.times = 0
+
+
 class AuditLog:
     """Writes the lines of one node."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._repeats: OrderedDict[_Event, list[int]] = OrderedDict()
-        """By refusal: when it was named, and how often it happened since."""
+        self._repeats: OrderedDict[_Refusal, _Repeats] = OrderedDict()
+        self._oldest_ms = 0
+        """When the first of these was named."""
         self._unnamed = 0
         self._timer: Timer | None = None
 
@@ -94,18 +111,27 @@ class AuditLog:
         """Something was refused; `is_attempt` is False where it was only looked up."""
         if not audit.isEnabledFor(logging.INFO if is_attempt else TRACE):
             return
-        # As text: records cannot be hashed, and may be gone when it is repeated.
-        what = _Event(caller, operation, resource_type, name[:NAME_SHOWN_MAX], _shown(decided.rule))
+        rule = decided.rule
         if not is_attempt:
+            shown = name[:NAME_SHOWN_MAX]
+            what = _Event(caller, operation, resource_type, shown, _shown(rule))
             audit.log(TRACE, "%s", _line(what))
             return
         now_ms = self._clock.monotonic_ms()
-        self._end_repeats(now_ms)
-        repeated = self._repeats.get(what)
+        if self._repeats and now_ms - self._oldest_ms >= REPEAT_MS:
+            self._end_repeats(now_ms)
+        name = name[:NAME_SHOWN_MAX]
+        # By what the rule is called: records cannot be hashed.
+        key = (caller, operation, resource_type, name, rule if isinstance(rule, str) else rule.id)
+        repeated = self._repeats.get(key)
         if repeated is not None:
-            repeated[1] += 1
+            repeated.times += 1
         elif len(self._repeats) < REFUSALS_MAX:
-            self._repeats[what] = [now_ms, 0]
+            # As text: the record may be gone when it is repeated.
+            what = _Event(caller, operation, resource_type, name, _shown(rule))
+            if not self._repeats:
+                self._oldest_ms = now_ms
+            self._repeats[key] = _Repeats(what, now_ms)
             audit.info("%s", _line(what))
             return
         else:
@@ -123,21 +149,23 @@ class AuditLog:
     def _timer_rang(self) -> None:
         self._timer = None
         self._end_repeats(self._clock.monotonic_ms())
-        if any(times for _, times in self._repeats.values()):
+        if any(repeated.times for repeated in self._repeats.values()):
             self._timer = self._clock.call_later(REPEAT_MS, self._timer_rang)
 
     def _end_repeats(self, now_ms: int, after_ms: int = REPEAT_MS) -> None:
         """Say how often something happened, a while after it was named first."""
         ended = 0
         while self._repeats:
-            what, (named_ms, times) = next(iter(self._repeats.items()))
-            if now_ms - named_ms < after_ms:
+            key, repeated = next(iter(self._repeats.items()))
+            passed_ms = now_ms - repeated.named_ms
+            if passed_ms < after_ms:
+                self._oldest_ms = repeated.named_ms
                 break
-            del self._repeats[what]
+            del self._repeats[key]
             ended += 1
-            if times:
-                seconds = (now_ms - named_ms) / 1000
-                audit.info("%s, %d times more in %.0f s", _line(what), times, seconds)
+            if repeated.times:
+                line, seconds = _line(repeated.what), passed_ms / 1000
+                audit.info("%s, %d times more in %.0f s", line, repeated.times, seconds)
         if self._unnamed and ended:
             audit.info("%d more refusals of other kinds are not named", self._unnamed)
             self._unnamed = 0

@@ -6,12 +6,20 @@ from struct import pack
 
 import pytest
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.broker.produce.codec import parse_produce
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at, encode
-from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX
+from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX, REQUEST_NAMES_MAX
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -51,6 +59,17 @@ def _groups(count: int) -> bytes:
     return pack(">i", count) + bytes(2 * count)
 
 
+def _resources(count: int) -> bytes:
+    """DescribeConfigs version 1 of so many resources: a type, then the name, then the keys."""
+    return pack(">i", count) + bytes(7 * count + 1)
+
+
+def _ids(count: int) -> bytes:
+    """DeleteTopics version 6 of so many ids."""
+    topics = [DeleteTopicState(name=None, topic_id=ZERO_UUID)] * count
+    return encode(DeleteTopicsRequest(topics=topics), 6)
+
+
 def _partitions(count: int) -> bytes:
     """OffsetFetch version 1: of one topic so many partitions, each four bytes."""
     return pack(">hihi", 0, 1, 0, count) + bytes(4 * count)
@@ -62,20 +81,37 @@ def _topics(count: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("key", "version", "make", "fixed"),
+    ("key", "version", "make"),
     [
-        (ApiKey.DESCRIBE_GROUPS, 0, _groups, 0),
-        (ApiKey.OFFSET_FETCH, 1, _partitions, 1),
-        (ApiKey.METADATA, 9, _topics, 0),
+        (ApiKey.DESCRIBE_GROUPS, 0, _groups),
+        (ApiKey.METADATA, 9, _topics),
+        (ApiKey.DESCRIBE_CONFIGS, 1, _resources),
+        (ApiKey.DELETE_TOPICS, 6, _ids),
     ],
 )
 def test_a_request_names_so_many_things_and_no_more(
-    key: ApiKey, version: int, make: Callable[[int], bytes], fixed: int
+    key: ApiKey, version: int, make: Callable[[int], bytes]
 ) -> None:
-    most = REQUEST_ELEMENTS_MAX - fixed
-    decode_at(APIS[key].request, version, make(most), 0)
+    decode_at(APIS[key].request, version, make(REQUEST_NAMES_MAX), 0)
+    with pytest.raises(DecodeError, match="names 100000 things at most"):
+        decode_at(APIS[key].request, version, make(REQUEST_NAMES_MAX + 1), 0)
+
+
+def test_a_request_has_so_many_elements_and_no_more() -> None:
+    most = REQUEST_ELEMENTS_MAX - 1
+    request, _ = decode_at(OffsetFetchRequest, 1, _partitions(most), 0)
+    assert [len(topic.partition_indexes) for topic in request.topics or ()] == [most]
     with pytest.raises(DecodeError, match="elements at most"):
-        decode_at(APIS[key].request, version, make(most + 1), 0)
+        decode_at(OffsetFetchRequest, 1, _partitions(most + 1), 0)
+
+
+def test_a_hundred_thousand_partitions_are_moved_at_once() -> None:
+    moved = ReassignablePartition(partition_index=0, replicas=[1, 2, 3])
+    topics = [ReassignableTopic(name="t", partitions=[moved])] * REQUEST_NAMES_MAX
+    request = AlterPartitionReassignmentsRequest(topics=topics)
+    body = encode(request, 0)
+    decoded, end = decode_at(AlterPartitionReassignmentsRequest, 0, body, 0)
+    assert (len(decoded.topics), end) == (REQUEST_NAMES_MAX, len(body))
 
 
 def test_a_struct_has_so_many_unknown_tags_and_no_more() -> None:
@@ -94,6 +130,10 @@ def test_so_does_a_produce_request(version: int) -> None:
     topics = [TopicProduceData(name="t", partition_data=partitions)] * 2
     frame = bytearray(encode(ProduceRequest(topic_data=topics), version))
     with pytest.raises(DecodeError, match="elements at most"):
+        parse_produce(frame, 0, version)
+    topics = [TopicProduceData(name="t", partition_data=[])] * (REQUEST_NAMES_MAX + 1)
+    frame = bytearray(encode(ProduceRequest(topic_data=topics), version))
+    with pytest.raises(DecodeError, match="things at most"):
         parse_produce(frame, 0, version)
 
 

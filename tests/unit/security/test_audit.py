@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.protocol.acls import Operation as Op
 from barnabas.protocol.acls import Permission
+from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 from barnabas.security import audit
 from support.acl_world import AclWorld, acl
 
@@ -94,6 +95,45 @@ def test_many_different_refusals_are_counted(
     assert len(lines.messages) == 20
     world.clock.advance(60_000)
     assert lines.messages[20:] == ["980 more refusals of other kinds are not named"]
+
+
+def test_a_refusal_that_is_only_counted_is_not_put_into_words(
+    lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worded: list[object] = []
+
+    def shown(rule: AccessControlEntryRecord | str) -> str:
+        worded.append(rule)
+        return "a rule"
+
+    monkeypatch.setattr(audit, "REFUSALS_MAX", 20)
+    monkeypatch.setattr(audit, "_shown", shown)
+    world = AclWorld(acl(1, name="*", permission=Permission.DENY))
+    for number in range(1000):
+        world.may(Op.READ, f"topic-{number}")
+    for _ in range(1000):
+        world.may(Op.READ, "topic-0")
+    assert len(worded) == len(lines.messages) == 20
+    world.clock.advance(60_000)
+    assert lines.messages[20].endswith("a rule, 1000 times more in 60 s")
+    assert lines.messages[21:] == ["980 more refusals of other kinds are not named"]
+
+
+def test_a_refusal_by_another_rule_is_another(lines: pytest.LogCaptureFixture) -> None:
+    world = AclWorld(acl(1, permission=Permission.DENY))
+    world.may(Op.READ)
+    world.replay(acl(2, name="*", permission=Permission.DENY))
+    world.remove(1)
+    world.may(Op.READ)
+    world.remove(2)
+    world.may(Op.READ)
+    world.may(Op.READ)
+    rules = [line.partition("based on rule ")[2] for line in lines.messages]
+    assert ["orders" in rules[0], "resourceName=*" in rules[1], rules[2:]] == [
+        True,
+        True,
+        ["DefaultDeny"],
+    ]
 
 
 def test_nobody_writes_lines_of_their_own(lines: pytest.LogCaptureFixture) -> None:

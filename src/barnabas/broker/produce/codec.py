@@ -11,7 +11,12 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX, beyond_limit
+from barnabas.protocol.codec.runtime import (
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_NAMES_MAX,
+    beyond_limit,
+    too_many_names,
+)
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.varint import read_unsigned_varint, write_unsigned_varint
 
@@ -84,7 +89,7 @@ def _parse_plain(frame: bytearray, position: int) -> ParsedProduce:
     transactional_id, position = _nullable_string(frame, position)
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
     position += 10
-    left = _check_count(topic_count, frame, position, REQUEST_ELEMENTS_MAX)
+    left = _check_topics(topic_count, frame, position)
     topics = []
     for _ in range(topic_count):
         name, position = _nullable_string(frame, position)
@@ -108,7 +113,7 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _compact_length(frame, position + 6)
-    left = _check_count(topic_count, frame, position, REQUEST_ELEMENTS_MAX)
+    left = _check_topics(topic_count, frame, position)
     topics = []
     for _ in range(topic_count):
         topic: str | Uuid | None
@@ -134,6 +139,13 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
         topics.append(ProduceTopic(topic, partitions))
     _skip_tags(frame, position)
     return ParsedProduce(transactional_id, acks, timeout_ms, topics)
+
+
+def _check_topics(count: int, frame: bytearray, position: int) -> int:
+    """How many elements the request may still have after its topics."""
+    if count > REQUEST_NAMES_MAX:
+        raise too_many_names("a produce request")
+    return _check_count(count, frame, position, REQUEST_ELEMENTS_MAX)
 
 
 def _check_count(count: int, frame: bytearray, position: int, left: int) -> int:

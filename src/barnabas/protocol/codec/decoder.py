@@ -22,6 +22,7 @@ _VECTORS = {
     kind: runtime.read_uuids if kind == "uuid" else runtime.vector_reader(code, FIXED_SIZES[kind])
     for kind, code in FIXED_FORMATS.items()
 }
+NAMES = frozenset({"string", "uuid"})
 
 
 @cache
@@ -44,11 +45,13 @@ def compile_decoder(cls: type[Message], version: int) -> Run:
 
 class _Decoder(Source):
     def __init__(self, version: int, is_flexible: bool, *, is_bounded: bool) -> None:
-        """`is_bounded`: what is read has `REQUEST_ELEMENTS_MAX` elements at most."""
+        """`is_bounded`: what is read has `REQUEST_ELEMENTS_MAX` elements at most, and of these
+        `REQUEST_NAMES_MAX` that name something."""
         super().__init__(version, is_flexible)
         self.is_bounded = is_bounded
         if is_bounded:
             self.line(f"left = {runtime.REQUEST_ELEMENTS_MAX}")
+            self.line(f"names_left = {runtime.REQUEST_NAMES_MAX}")
         self.codes = ""
         self.targets: list[str] = []
         self.has_records = False
@@ -59,6 +62,7 @@ class _Decoder(Source):
             runtime.unknown_tags,
             runtime.truncated,
             runtime.beyond_limit,
+            runtime.too_many_names,
             runtime.too_many,
             runtime.too_long,
             runtime.not_null,
@@ -192,6 +196,10 @@ class _Decoder(Source):
         self.line(f"if {needed} > e - p:")
         self.indented(f"raise too_many({path!r}, {count}, e - p)")
         self.spend(count, path)
+        if self.is_bounded and self.names_something(of):
+            self.line(f"names_left -= {count}")
+            self.line("if names_left < 0:")
+            self.indented(f"raise too_many_names({path!r})")
         vector = _VECTORS.get(of.kind)
         if vector is not None:
             self.line(f"{target} = {self.constant('vector', vector)}(b, p, {count})")
@@ -209,6 +217,15 @@ class _Decoder(Source):
             self.value(of, element, f"an element of {path}", False, self.is_flexible)
         self.line(f"{add}({element})")
         self.depth -= 1
+
+    def names_something(self, of: FieldType) -> bool:
+        """Whether an element is or holds a text or an id."""
+        if of.struct is None:
+            return of.kind in NAMES
+        return any(
+            field.type.kind in NAMES and field.versions.covers(self.version)
+            for field in of.struct.SCHEMA.fields
+        )
 
     def spend(self, count: str, path: str) -> None:
         """Take `count` from what the whole request may still have."""

@@ -15,6 +15,12 @@ REQUEST_ELEMENTS_MAX = 500_000
 
 Each costs time of the loop, and more memory than it has bytes, before anybody asks who sends it.
 """
+REQUEST_NAMES_MAX = 100_000
+"""Of those elements, the ones that name something by a text or an id, as topics and groups do.
+
+Each costs several times what another costs: who may ask for it is looked up, a refusal is noted,
+and the answer says its name again.
+"""
 UNKNOWN_TAGS_MAX = 1000
 """Tagged fields that a struct may have and that nobody knows."""
 STRING_SIZE_MAX = 0x7FFF
@@ -152,8 +158,13 @@ def truncated(what: str, wanted: int, remaining: int) -> DecodeError:
 
 
 def beyond_limit(what: str) -> DecodeError:
-    """The error for a request that names more than one may."""
+    """The error for a request with more elements than one may have."""
     return DecodeError(f"{what}: a request has {REQUEST_ELEMENTS_MAX} elements at most")
+
+
+def too_many_names(what: str) -> DecodeError:
+    """The error for a request that names more than one may."""
+    return DecodeError(f"{what}: a request names {REQUEST_NAMES_MAX} things at most")
 
 
 def too_many(what: str, count: int, remaining: int) -> DecodeError:
