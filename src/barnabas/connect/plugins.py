@@ -69,7 +69,8 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
             text += ": pip install '.[connect]' in the checkout of Barnabas"
         raise MissingPackageError(text) from error
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+        text = f"Failed to find any class that matches {class_name}"
+        raise ConfigError(_SCRIPTS.format(class_name) if is_script(class_name) else text) from error
 
 
 def full_name(class_name: str) -> str:
@@ -78,6 +79,25 @@ def full_name(class_name: str) -> str:
     if plugin is None:
         load(class_name)
     return plugin.class_name if plugin else class_name
+
+
+def absence(class_name: str) -> str:
+    """Return why a class is not there, in ConfigDef's words where nothing more is known."""
+    if is_script(class_name):
+        return _SCRIPTS.format(class_name)
+    return f"Class {class_name} could not be found."
+
+
+def is_script(class_name: str) -> bool:
+    """Whether a transform of Debezium's runs scripts."""
+    place, _, name = class_name.rpartition(".")
+    return place == "io.debezium.transforms" and name in ("Filter", "ContentBasedRouter")
+
+
+_SCRIPTS: Final = (
+    "Class {} runs scripts in a Java VM, and none is here. A predicate, or a transform of one's "
+    "own in Python, takes its place."
+)
 
 
 def _by_short_name(class_name: str) -> Plugin | None:
@@ -218,6 +238,21 @@ register(
     "transformation",
     "transforms.debezium.outbox",
     EventRouter="io.debezium.transforms.outbox.EventRouter",
+)
+register(
+    "transformation",
+    "transforms.debezium.header_to_value",
+    HeaderToValue="io.debezium.transforms.HeaderToValue",
+)
+register(
+    "transformation",
+    "transforms.debezium.source_schema",
+    ExtractSchemaToNewRecord="io.debezium.transforms.ExtractSchemaToNewRecord",
+)
+register(
+    "transformation",
+    "transforms.debezium.timezone",
+    TimezoneConverter="io.debezium.transforms.TimezoneConverter",
 )
 register(
     "transformation",

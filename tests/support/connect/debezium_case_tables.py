@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 Json = Any
@@ -116,6 +117,97 @@ TABLES: list[dict[str, str]] = [
         "schema.name.adjustment.mode": "avro",
     },
 ]
+TIME = "io.debezium.time."
+MOMENTS: Json = {
+    "type": "STRUCT",
+    "name": "srv.public.t.Value",
+    "optional": True,
+    "fields": [
+        ["id", {"type": "INT32"}],
+        *(
+            [name, {"type": kind, "name": TIME + name, "optional": True}]
+            for name, kind in (
+                ("Timestamp", "INT64"),
+                ("MicroTimestamp", "INT64"),
+                ("NanoTimestamp", "INT64"),
+                ("ZonedTimestamp", "STRING"),
+                ("ZonedTime", "STRING"),
+                ("Date", "INT32"),
+                ("MicroTime", "INT64"),
+            )
+        ),
+        ["connect", {"type": "INT64", "name": "org.apache.kafka.connect.data.Timestamp"}],
+        ["dflt", {"type": "INT64", "name": TIME + "Timestamp", "default": 7}],
+        ["plain", {"type": "INT64"}],
+    ],
+}
+SOURCE_OF_TABLE: Json = {
+    "type": "STRUCT",
+    "name": "io.debezium.connector.postgresql.Source",
+    "fields": [
+        ["db", TEXT],
+        ["table", TEXT],
+        ["at", {"type": "INT64", "name": TIME + "Timestamp"}],
+    ],
+}
+ZONES: list[dict[str, str]] = [
+    *(
+        {"converted.timezone": zone}
+        for zone in (
+            "+05:30",
+            "-03:00:15",
+            "Z",
+            "+00:00",
+            "GMT+2",
+            "nowhere",
+            "",
+            "+5",
+            "Asia/None",
+        )
+    ),
+    {},
+    {"converted.timezone": "-08:00", "include.list": "source:t1"},
+    {"converted.timezone": "-08:00", "include.list": "source:other"},
+    {"converted.timezone": "-08:00", "include.list": "source:t1:Timestamp"},
+    {"converted.timezone": "-08:00", "include.list": "source:t1:Timestamp, connect"},
+    {"converted.timezone": "-08:00", "include.list": "topic:srv.public.t1:MicroTimestamp"},
+    {"converted.timezone": "-08:00", "include.list": "t1:ZonedTimestamp,t1:connect"},
+    {"converted.timezone": "-08:00", "include.list": "source:t1,t1:connect,topic:other"},
+    {"converted.timezone": "-08:00", "include.list": "srv.public.t1:before.connect"},
+    {"converted.timezone": "-08:00", "include.list": "t1:source.at,t1:after.connect"},
+    {"converted.timezone": "-08:00", "include.list": "SOURCE:t1:connect"},
+    {"converted.timezone": "-08:00", "include.list": "t1"},
+    {"converted.timezone": "-08:00", "include.list": "source:t1:a,source:t1:b"},
+    {"converted.timezone": "-08:00", "include.list": "so/urce:t1"},
+    {"converted.timezone": "-08:00", "exclude.list": "source:t1"},
+    {"converted.timezone": "-08:00", "exclude.list": "source:other"},
+    {"converted.timezone": "-08:00", "exclude.list": "topic:srv.public.t1:connect"},
+    {"converted.timezone": "-08:00", "exclude.list": "t1:source.at,t1:after.connect"},
+    {"converted.timezone": "-08:00", "exclude.list": "t1;:x"},
+    {"converted.timezone": "-08:00", "include.list": "source:a", "exclude.list": "source:b"},
+]
+REGIONS = ("Europe/London", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "UTC")
+HEADERS: list[dict[str, str]] = [
+    {"headers": "h", "fields": "from_h", "operation": "copy"},
+    {"headers": "h", "fields": "from_h", "operation": "move"},
+    {"headers": "h,drop", "fields": "a,b", "operation": "move"},
+    {"headers": "h, drop", "fields": "source.a,b", "operation": "copy"},
+    {"headers": "h", "fields": "op.a", "operation": "copy"},
+    {"headers": "h", "fields": "missing.a", "operation": "copy"},
+    {"headers": "h", "fields": "after.q.b", "operation": "copy"},
+    {"headers": "h,h", "fields": "a,b", "operation": "copy"},
+    {"headers": "h", "fields": "op", "operation": "copy"},
+    {"headers": "absent", "fields": "x", "operation": "move"},
+    {"headers": "h", "fields": "a,b", "operation": "move"},
+    {"headers": "h", "fields": "a", "operation": "rename"},
+    {"headers": "h", "fields": "a"},
+    {"fields": "a", "operation": "move"},
+    {"headers": "h", "operation": "move"},
+    {"headers": "a b", "fields": "a", "operation": "move"},
+    {"headers": "h,,i", "fields": "a,b,c", "operation": "move"},
+    {"headers": "", "fields": "a", "operation": "move"},
+]
+COLUMN = "__debezium.source.column."
 PAYLOADS = [
     *("", " ", "text", "{", "null", "7", "{}", '{"a":1}', '{"a":1.5,"b":[1,2]}'),
     '{"a":{"b":[{"c":1},{"c":2}],"n":null},"l":5000000000,"t":true,"e":[]}',
@@ -146,6 +238,106 @@ def cases() -> list[Json]:
                     "records": records,
                 }
             )
+    return made + _cases_of_moments(rng) + _cases_of_headers(rng) + _cases_of_columns(rng)
+
+
+def _case(name: str, settings: dict[str, str], records: list[Json]) -> Json:
+    return {"kind": "transform", "class": PLACE + name, "settings": settings, "records": records}
+
+
+def _change(rng: random.Random, row: Json, source: Json, make: Callable[[], Json], op: str) -> Json:
+    """A change event with rows that `make` gives."""
+    schema = {
+        "type": "STRUCT",
+        "name": "srv.public.t.Envelope",
+        "version": 2,
+        "doc": "of a table",
+        "fields": [["before", row], ["after", row], ["source", source], ["op", TEXT]],
+    }
+    before, after = (make() if op in "ud" else None), (make() if op in "cur" else None)
+    told = ["shop", "t1", 1_600_000_000_000][: len(source["fields"])]
+    return _record(rng, schema, [before, after, told, op])
+
+
+def _cases_of_moments(rng: random.Random) -> list[Json]:
+    made = []
+    for settings in [*ZONES, *({"converted.timezone": zone} for zone in REGIONS)]:
+        has_times = settings.get("converted.timezone") not in REGIONS[:-1]  # today's offset counts
+
+        def row(has_times: bool = has_times) -> Json:
+            return _moments(rng, has_times=has_times)
+
+        records = [_change(rng, MOMENTS, SOURCE_OF_TABLE, row, op) for op in "cudcut"]
+        records += [_event(rng, "u", is_outbox=False), _tombstone(rng), _plain(rng)]
+        made.append(_case("TimezoneConverter", settings, records))
+    return made
+
+
+def _moments(rng: random.Random, *, has_times: bool) -> Json:
+    second = rng.choice([0, -1, 1_711_846_800, 1_729_990_800, rng.randrange(-(10**10), 10**10)])
+    micro = second * 1_000_000 + rng.choice([0, 1, 999_999])
+    zoned = rng.choice(
+        [
+            None,
+            "2024-03-31T01:30:00Z",
+            "2024-10-27T00:30:00.5+01:00",
+            "1969-12-31T23:59:59.123456789-11:30",
+            "2020-02-29t12:00z",
+            "0001-01-02T00:00:00.120Z",
+        ]
+    )
+    times = [None, "10:00:00Z", "23:59:59.25+05:30", "00:00-12:00:30"]
+    return [
+        rng.randrange(100),
+        rng.choice([None, micro // 1000]),
+        rng.choice([None, micro]),
+        rng.choice([None, micro % 10**15 * 1000 + 7]),
+        zoned,
+        rng.choice(times) if has_times else None,
+        19_000,
+        5,
+        micro // 1000,
+        rng.choice([None, 8]),
+        micro,
+    ]
+
+
+def _cases_of_headers(rng: random.Random) -> list[Json]:
+    made = []
+    for settings in HEADERS:
+        records = [_event(rng, op, is_outbox=False) for op in "cud"]
+        for record in records:  # Debezium keeps the schema that the first record's headers make
+            record["headers"] = _record(random.Random(1), None, None)["headers"]
+        records += [_tombstone(rng), _plain(rng)]
+        made.append(_case("HeaderToValue", settings, records))
+    return made
+
+
+def _cases_of_columns(rng: random.Random) -> list[Json]:
+    made = []
+    for missing in ("", "type", "name"):
+        parameters = {
+            "id": {"name": "id", "type": "INT4", "length": "10", "scale": "0"},
+            "amount": {"name": "amount", "type": "NUMERIC", "comment": "in cents"},
+        }
+        for told in parameters.values():
+            told.pop(missing, None)
+        fields = [
+            [
+                name,
+                {
+                    "type": "INT32",
+                    "parameters": {COLUMN + key: text for key, text in told.items()},
+                },
+            ]
+            for name, told in parameters.items()
+        ]
+        row = {"type": "STRUCT", "name": "srv.public.t.Value", "optional": True, "fields": fields}
+        records = [
+            _change(rng, row, SOURCE_OF_TABLE, lambda: [rng.randrange(9), 5], op) for op in "cudt"
+        ]
+        records += [_event(rng, "u", is_outbox=False), _tombstone(rng), _plain(rng)]
+        made.append(_case("ExtractSchemaToNewRecord", {}, records))
     return made
 
 

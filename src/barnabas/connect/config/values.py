@@ -109,7 +109,7 @@ def _read(name: str, value: str, trimmed: str, type_: ConfigType) -> Any:
         try:
             return plugins.full_name(trimmed)
         except ConfigError:
-            raise invalid(name, value, f"Class {value} could not be found.") from None
+            raise invalid(name, value, plugins.absence(value)) from None
     half = 1 << (_BITS[type_] - 1)
     return parse_whole(trimmed, -half, half - 1)
 

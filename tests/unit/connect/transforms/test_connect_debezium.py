@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.connect.config.definition import ConfigType
+from barnabas.connect.config.values import parse_value
 from barnabas.connect.data.builder import (
     INT32,
     INT64,
@@ -17,7 +19,7 @@ from barnabas.connect.data.builder import (
     with_default,
 )
 from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord, Header, SourceRecord
 
@@ -251,3 +253,61 @@ def test_tables_share_a_topic_with_keys_apart() -> None:
     assert router.apply(other) is other
     with pytest.raises(ConfigError, match=r"must be non-empty if key\.field\.regex is set\.$"):
         made("ByLogicalTableRouter", topic_regex="a", topic_replacement="b", key_field_regex="c")
+
+
+MOMENTS = struct_of(
+    {
+        "at": Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp"),
+        "local": Schema(Type.INT64, name="io.debezium.time.MicroTimestamp", optional=True),
+        "time": Schema(Type.STRING, name="io.debezium.time.ZonedTime", optional=True),
+    },
+    name="srv.public.t.Value",
+    optional=True,
+)
+
+
+def moments(at: str, local: int | None = None, time: str | None = None) -> Any:
+    return change("u", None, Struct(MOMENTS, [at, local, time]), MOMENTS)
+
+
+def test_moments_are_shown_in_the_zone_and_local_times_become_its_own() -> None:
+    zone = made("TimezoneConverter", converted_timezone="Europe/Paris")
+    record = moments("2024-07-01T10:00:00.5Z", 1_719_828_000_000_000)
+    found = zone.apply(record).value.get("after").values
+    assert found[:2] == ["2024-07-01T12:00:00.5+02:00", 1_719_820_800_000_000]
+    assert record == moments("2024-07-01T10:00:00.5Z", 1_719_828_000_000_000)
+    shown = zone.apply(moments("2024-07-01T10:00:00Z", time="10:00:00Z")).value.get("after")
+    assert shown.get("time") in ("11:00:00+01:00", "12:00:00+02:00")  # as it is today
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2024-07-01", "2024-02-30T10:00:00Z", "2024-07-01T24:00:00Z", "9999-12-31T23:30Z"]
+)
+def test_texts_that_are_no_moments_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match=r"of the years 1 to 9999$"):
+        made("TimezoneConverter", converted_timezone="+01:00").apply(moments(text))
+
+
+def test_headers_that_come_and_go_become_fields() -> None:
+    move = made("HeaderToValue", headers="a,b", fields="from_a,after.b", operation="move")
+    record = change("c", None, row(1, "new"))
+    record.headers = [Header("a", STRING, "x"), Header("c", STRING, "stays")]
+    first = move.apply(record)
+    assert first.value.get("from_a") == "x"
+    assert [header.key for header in first.headers] == ["c"]
+    assert len(record.headers) == 2
+    record.headers = [Header("b", INT32, 7)]
+    second = move.apply(record)
+    assert second.value.schema.field("from_a") is None
+    assert fields_of(second.value.get("after")) == {"id": 1, "name": "new", "kind": "k", "b": 7}
+    assert second.value_schema is second.value.schema
+    record.headers = [Header("a", STRING, None)]
+    with pytest.raises(DataError, match=r"null used for required field: \"from_a\""):
+        move.apply(record)
+
+
+def test_transforms_that_run_scripts_are_refused_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"runs scripts in a Java VM, and none is here"):
+        load(PLACE + "Filter")
+    with pytest.raises(ConfigError, match=r"for configuration type: Class .* runs scripts"):
+        parse_value("type", PLACE + "ContentBasedRouter", ConfigType.CLASS)

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from barnabas.connect.config.values import invalid
 from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.record import ConnectRecord
 
-BEFORE, AFTER, OPERATION = "before", "after", "op"
+BEFORE, AFTER, SOURCE, OPERATION = "before", "after", "source", "op"
+
+
+class DebeziumError(ConnectError):
+    """What Debezium answers with a DebeziumException."""
+
+    java_name = "io.debezium.DebeziumException"
+
+
+def refused(name: str, value: Any, text: str) -> ConfigError:
+    """The error for a setting's value, in Debezium's words."""
+    shown = ",".join(value) if isinstance(value, list) else value
+    return invalid(name, shown, f"The '{name}' value is invalid: {text}")
 
 
 def is_envelope(record: ConnectRecord) -> bool:
