@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerialize
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 
+from barnabas.connect.converters.registry import avro_any
 from barnabas.connect.data.builder import (
     BOOLEAN,
     INT32,
@@ -203,7 +205,6 @@ def test_schemas_are_registered_only_where_they_may_be(url: str) -> None:
 
 def test_what_cannot_be_is_refused(url: str) -> None:
     avro = converter(url)
-    assert avro.from_connect("t", None, None) is None
     assert avro.to_connect("t", None) == (None, None)
     for data in (b"", b"\1\0\0\0\1x", b"text"):
         with pytest.raises(DataError, match=r"Unknown magic byte!$"):
@@ -222,6 +223,49 @@ def test_what_cannot_be_is_refused(url: str) -> None:
         converter("http://127.0.0.1:1").from_connect("t", STRING, "x")
     with pytest.raises(ConfigError, match=r"subject name strategy"):
         converter(url, value_subject_name_strategy="x.Unknown")
+
+
+ANYTHING: dict[str, Any] = {
+    "null": None,
+    "b": True,
+    "n": -(2**63),
+    "f": 1.5,
+    "s": "ä",
+    "bytes": b"\0\xff",
+    "list": [1, None, ["x"], {}],
+    "map": {1: {"k": [None]}, None: 2.0},
+}
+
+
+def test_data_without_a_schema_makes_the_round_trip(url: str) -> None:
+    avro = converter(url)
+    assert avro.from_connect("any", None, None) is None
+    for value in (ANYTHING, *(value for value in ANYTHING.values() if value is not None)):
+        assert avro.to_connect("any", avro.from_connect("any", None, value)) == (None, value)
+    for wrong in (2**63, Decimal(1), {"a": datetime(2020, 1, 1, tzinfo=UTC)}):
+        with pytest.raises(DataError, match=r"does not have corresponding schema type\.$"):
+            avro.from_connect("any", None, wrong)
+
+
+def test_data_without_a_schema_is_as_confluents_converter_has_it(url: str) -> None:
+    avro = converter(url)
+    data = avro.from_connect("any", None, {"k": 7})
+    with SchemaRegistryClient({"url": url}) as client:
+        text = client.get_latest_version("any-value").schema.schema_str
+        assert text is not None
+        found = AvroDeserializer(client)(data, VALUE)
+        write = AvroSerializer(client, text)
+        theirs = write({"array": [{"int": 3}, {"float": 0.5}, {}]}, VALUE)
+    assert json.loads(text) == avro_any.SCHEMA
+    assert found["map"][0]["key"]["string"] == "k"
+    assert found["map"][0]["value"]["long"] == 7
+    assert avro.to_connect("t", theirs) == (None, [3, 0.5, None])
+    with pytest.raises(DataError, match=r"a list or a map as a key$"):
+        avro_any.from_any(EMPTY | {"map": [{"key": LIST, "value": EMPTY}]})
+
+
+EMPTY: dict[str, Any] = dict.fromkeys([field["name"] for field in avro_any.SCHEMA["fields"]])  # type: ignore[index]
+LIST: dict[str, Any] = {**EMPTY, "array": []}
 
 
 def test_names_that_avro_does_not_take_are_replaced(url: str) -> None:

@@ -1,6 +1,6 @@
 """Avro with a schema registry: io.confluent.connect.avro.AvroConverter.
 
-Left out: schemas that contain themselves, values without a schema, Confluent's variants.
+Left out: schemas that contain themselves, Confluent's variants.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from barnabas.connect.config.definition import (
     Definition,
     Setting,
 )
+from barnabas.connect.converters.registry import avro_any
 from barnabas.connect.converters.registry.avro_plain import AvroNames
 from barnabas.connect.converters.registry.avro_reading import AvroReading
 from barnabas.connect.converters.registry.avro_schemas import (
@@ -62,7 +63,7 @@ class AvroConverter(RegistryConverter):
     """Avro's binary data."""
 
     definition: ClassVar[Definition] = Definition((*REGISTRY_SETTINGS, *AVRO_SETTINGS))
-    schema_type, title = "AVRO", "Avro"
+    schema_type, title, takes_any = "AVRO", "Avro", True
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._options = AvroOptions(
@@ -73,10 +74,14 @@ class AvroConverter(RegistryConverter):
             flattens_singletons=parsed["flatten.singleton.unions"],
         )
 
-    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
+    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
         schemas = AvroSchemas(self._options)
-        text = json.dumps(schemas.of(schema), ensure_ascii=False, separators=(",", ":"))
-        convert = _Values(self._options).of(schema)
+        if schema is None:
+            made, name, convert = avro_any.SCHEMA, avro_any.NAME, avro_any.to_any
+        else:
+            made, name = schemas.of(schema), schemas.record_name(schema)
+            convert = _Values(self._options).of(schema)
+        text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
         stored = target or StoredSchema(-1, "AVRO", text, ())
         parsed = fastavro.parse_schema(AvroNames(stored).plain())
 
@@ -89,12 +94,15 @@ class AvroConverter(RegistryConverter):
                 raise DataError(f"The value does not fit its Avro schema: {error}") from error
             return buffer.getvalue()
 
-        return Writing(text, schemas.record_name(schema), write)
+        return Writing(text, name, write)
 
     def _reading(self, stored: StoredSchema) -> Reading:
         names = AvroNames(stored)
-        schema, convert = AvroReading(names, self._options).of(names.root)
-        parsed = fastavro.parse_schema(names.plain())
+        plain = names.plain()
+        schema, convert = None, avro_any.from_any
+        if plain != _ANY:
+            schema, convert = AvroReading(names, self._options).of(names.root)
+        parsed = fastavro.parse_schema(plain)
 
         def read(data: bytes) -> Any:
             value = fastavro.schemaless_reader(
@@ -103,6 +111,10 @@ class AvroConverter(RegistryConverter):
             return convert(value)
 
         return Reading(schema, read)
+
+
+_ANY: Final = AvroNames(StoredSchema(-1, "AVRO", json.dumps(avro_any.SCHEMA), ())).plain()
+"""The schema of data without one, as the codec has it."""
 
 
 class _Values:

@@ -28,6 +28,8 @@ _PREFIX: Final = struct.Struct(">bI")
 _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 _STRATEGY_PLACE: Final = "io.confluent.kafka.serializers.subject."
 
+_Key = tuple[str, Schema | None]
+"""A topic, and the schema that its values are given with."""
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
 
@@ -43,9 +45,9 @@ class Writing:
 
 @dataclass(slots=True)
 class Reading:
-    """What bytes of one registered schema stand for."""
+    """What bytes of one registered schema stand for; None is the schema of data without one."""
 
-    schema: Schema
+    schema: Schema | None
     read: Read
     schema_of: Callable[[bytes], Schema] | None = None
     """Says the schema of data that may have another than `schema`."""
@@ -89,6 +91,8 @@ class RegistryConverter(Converter):
     definition: ClassVar[Definition] = Definition(REGISTRY_SETTINGS)
     schema_type: ClassVar[str]
     title: ClassVar[str]
+    takes_any: ClassVar[bool] = False
+    """Whether it writes data without a schema."""
 
     def configure(self, settings: Mapping[str, Any], *, is_key: bool) -> None:
         """Take settings, without the prefix. Raises ConfigError."""
@@ -100,7 +104,9 @@ class RegistryConverter(Converter):
         self._fixed_id: int = parsed["use.schema.id"]
         self._store = open_registry(settings)
         size = max(parsed["schemas.cache.config"], 1)
-        self._writers: Cache[tuple[str, Schema], tuple[bytes, Write]] = Cache(self._writer, size)
+        self._writers: Cache[tuple[str, Schema | None], tuple[bytes, Write]] = Cache(
+            self._writer, size
+        )
         self._readers: Cache[int, Reading] = Cache(self._stored_reader, size)
         self._configure(parsed)
 
@@ -108,8 +114,11 @@ class RegistryConverter(Converter):
         """Take settings of this type."""
 
     @abstractmethod
-    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
-        """How values of a schema are written, as `target` where one is given. Raises DataError."""
+    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
+        """How values of a schema are written, as `target` where one is given. Raises DataError.
+
+        The schema is None only where `takes_any`.
+        """
 
     @abstractmethod
     def _reading(self, stored: StoredSchema) -> Reading:
@@ -120,8 +129,9 @@ class RegistryConverter(Converter):
         if schema is None:
             if value is None:
                 return None
-            raise DataError(f"{self.title} data of topic {topic} needs a schema")
-        if value is None and schema.optional and schema.default is None:
+            if not self.takes_any:
+                raise DataError(f"{self.title} data of topic {topic} needs a schema")
+        elif value is None and schema.optional and schema.default is None:
             return None
         try:
             prefix, write = self._writers((topic, schema))
@@ -156,7 +166,7 @@ class RegistryConverter(Converter):
         text = f"Failed to {what} {self.title} data from topic {topic}: {error}"
         return RetriableError(text) if error.retriable else DataError(text)
 
-    def _writer(self, key: tuple[str, Schema]) -> tuple[bytes, Write]:
+    def _writer(self, key: _Key) -> tuple[bytes, Write]:
         topic, schema = key
         if self._fixed_id >= 0:
             stored = self._store.by_id(self._fixed_id)

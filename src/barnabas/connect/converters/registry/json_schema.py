@@ -64,7 +64,8 @@ class JsonSchemaConverter(RegistryConverter):
         self._makes_optional: bool = parsed["use.optional.for.nonrequired"]
         self._allows_more: bool = parsed["object.additional.properties"]
 
-    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
+    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
+        assert schema is not None
         text = JsonSchemaText(is_decimal_numeric=self._is_numeric, replaces_null=True)
         schemas = JsonSchemaWriter(
             lambda part: json.loads(text.writer(part)(part.default)),

@@ -68,7 +68,8 @@ class ProtobufConverter(RegistryConverter):
             indexes_unions=parsed["generate.index.for.unions"],
         )
 
-    def _writing(self, schema: Schema, target: StoredSchema | None) -> Writing:
+    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
+        assert schema is not None
         text = ProtobufText(self._options).of(schema)
         loaded = _loaded(target or StoredSchema(-1, "PROTOBUF", text, ()))
         message = loaded.message(None)
