@@ -28,7 +28,7 @@ from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndVal
 from barnabas.connect.converters.json_nodes import Read, read_without_schema, reader
 from barnabas.connect.converters.json_schemas import schema_of, schema_text
 from barnabas.connect.converters.json_text import JsonText, Write, write_without_schema
-from barnabas.connect.converters.settings import CONVERTER_TYPE, parse
+from barnabas.connect.converters.settings import CONVERTER_TYPE, flag, parse
 from barnabas.connect.data.cache import ENTRIES_MAX, Cache
 from barnabas.connect.data.schema import DECIMAL, Schema
 from barnabas.connect.errors.kinds import DataError
@@ -48,64 +48,63 @@ _NO_ENVELOPE: Final = (
 )
 _UNREADABLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 
+
+_IN_SCHEMAS: Final[dict[str, Any]] = {
+    "importance": Importance.HIGH,
+    "group": "Schemas",
+    "width": Width.MEDIUM,
+}
+_IN_VALUES: Final[dict[str, Any]] = {
+    "importance": Importance.LOW,
+    "group": "Serialization",
+    "width": Width.MEDIUM,
+}
 DEFINITION: Final = Definition(
     [
         CONVERTER_TYPE,
-        Setting(
+        flag(
             "schemas.enable",
-            ConfigType.BOOLEAN,
+            "Whether each message carries its schema.",
             default=True,
-            importance=Importance.HIGH,
-            doc="Whether each message carries its schema.",
-            group="Schemas",
             order=0,
-            width=Width.MEDIUM,
             display_name="Enable Schemas",
+            **_IN_SCHEMAS,
         ),
         Setting(
             "schemas.cache.size",
             ConfigType.INT,
-            default=ENTRIES_MAX,
-            importance=Importance.HIGH,
+            ENTRIES_MAX,
             doc="How many schemas the converter remembers.",
-            group="Schemas",
             order=1,
-            width=Width.MEDIUM,
             display_name="Schema Cache Size",
+            **_IN_SCHEMAS,
         ),
         Setting(
             "schema.content",
             ConfigType.STRING,
-            default=None,
-            importance=Importance.HIGH,
+            None,
             doc="The schema of all messages, in JSON; messages then carry none.",
-            group="Schemas",
             order=2,
-            width=Width.MEDIUM,
             display_name="Schema Content",
+            **_IN_SCHEMAS,
         ),
         Setting(
             "decimal.format",
             ConfigType.STRING,
-            default="BASE64",
-            importance=Importance.LOW,
+            "BASE64",
             doc="How decimals are written: BASE64, the bytes of their digits, or NUMERIC.",
-            group="Serialization",
             order=0,
-            width=Width.MEDIUM,
             display_name="Decimal Format",
             validator=one_of_any_case("NUMERIC", "BASE64"),
+            **_IN_VALUES,
         ),
-        Setting(
+        flag(
             "replace.null.with.default",
-            ConfigType.BOOLEAN,
+            "Whether a null becomes its field's default.",
             default=True,
-            importance=Importance.LOW,
-            doc="Whether a null becomes its field's default.",
-            group="Serialization",
             order=1,
-            width=Width.MEDIUM,
             display_name="Replace null with default",
+            **_IN_VALUES,
         ),
     ]
 )

@@ -25,3 +25,8 @@ CONVERTER_TYPE: Final = Setting(
 def parse(definition: Definition, settings: Mapping[str, Any], use: str) -> dict[str, Any]:
     """The values of a converter's settings; `use` is key, value or header. Raises ConfigError."""
     return definition.parse({**settings, CONVERTER_TYPE.name: use})
+
+
+def flag(name: str, doc: str, *, default: bool = False, **rest: Any) -> Setting:
+    """A setting that is true or false; `rest` are further parts of it."""
+    return Setting(name, ConfigType.BOOLEAN, default, doc=doc, **rest)

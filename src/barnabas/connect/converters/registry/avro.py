@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Final
 import fastavro
 
 from barnabas.connect.config.definition import (
-    ConfigType,
     Definition,
-    Setting,
 )
 from barnabas.connect.converters.registry import avro_any
 from barnabas.connect.converters.registry.avro_plain import AvroNames
@@ -36,6 +34,7 @@ from barnabas.connect.converters.registry.base import (
     RegistryConverter,
     Writing,
 )
+from barnabas.connect.converters.settings import flag
 from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type, validate_value
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.formats.format import StoredSchema
@@ -43,19 +42,15 @@ from barnabas.pipeline.sql.formats.format import StoredSchema
 Convert = Callable[[Any], Any]
 
 
-def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
-    return Setting(name, ConfigType.BOOLEAN, default=default, doc=doc)
-
-
 AVRO_SETTINGS: Final = (
-    _flag(
+    flag(
         "enhanced.avro.schema.support",
         "Whether enums are written as such, and branches of unions have their full names.",
     ),
-    _flag("connect.meta.data", "Whether names, versions and docs are kept.", default=True),
-    _flag("scrub.invalid.names", "Whether characters that Avro's names cannot have are replaced."),
-    _flag("allow.optional.map.keys", "Whether maps with optional texts as keys are Avro's maps."),
-    _flag("flatten.singleton.unions", "Whether a union of one is that one.", default=True),
+    flag("connect.meta.data", "Whether names, versions and docs are kept.", default=True),
+    flag("scrub.invalid.names", "Whether characters that Avro's names cannot have are replaced."),
+    flag("allow.optional.map.keys", "Whether maps with optional texts as keys are Avro's maps."),
+    flag("flatten.singleton.unions", "Whether a union of one is that one.", default=True),
 )
 
 

@@ -37,7 +37,7 @@ LOGICAL: Final[dict[str | None, str]] = {
     TIME: "time-millis",
     TIMESTAMP: "timestamp-millis",
 }
-_PRIMITIVES: Final = {
+PRIMITIVES: Final = {
     Type.INT8: "int",
     Type.INT16: "int",
     Type.INT32: "int",
@@ -107,7 +107,7 @@ class AvroSchemas:
                 avro, _ = self._named(schema.name, namespace, "fixed", schema)
                 avro["size"] = int(schema.parameters[FIXED_SIZE])
                 return self._with_decimal(schema, avro)
-        return self._with_decimal(schema, {"type": _PRIMITIVES[schema.type]})
+        return self._with_decimal(schema, {"type": PRIMITIVES[schema.type]})
 
     def _with_decimal(self, schema: Schema, avro: dict[str, Any]) -> dict[str, Any]:
         if schema.name == DECIMAL:

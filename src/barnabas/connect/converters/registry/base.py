@@ -19,6 +19,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
 from barnabas.connect.converters.registry.access import ACCESS_SETTINGS, open_registry
+from barnabas.connect.converters.settings import flag
 from barnabas.connect.data.cache import Cache
 from barnabas.connect.data.schema import Schema
 from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
@@ -53,10 +54,6 @@ class Reading:
     """Says the schema of data that may have another than `schema`."""
 
 
-def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
-    return Setting(name, ConfigType.BOOLEAN, default=default, doc=doc)
-
-
 def _strategy(part: str) -> Setting:
     return Setting(
         f"{part}.subject.name.strategy",
@@ -68,8 +65,8 @@ def _strategy(part: str) -> Setting:
 
 REGISTRY_SETTINGS: Final = (
     *ACCESS_SETTINGS,
-    _flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
-    _flag("use.latest.version", "Whether values are written with the subject's latest schema."),
+    flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
+    flag("use.latest.version", "Whether values are written with the subject's latest schema."),
     Setting(
         "use.schema.id", ConfigType.INT, default=-1, doc="The schema that all are written with."
     ),

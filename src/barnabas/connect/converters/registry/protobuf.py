@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from google.protobuf.message import DecodeError, EncodeError
 
-from barnabas.connect.config.definition import ConfigType, Definition, Setting
+from barnabas.connect.config.definition import Definition
 from barnabas.connect.converters.registry.base import (
     REGISTRY_SETTINGS,
     Reading,
@@ -24,6 +24,7 @@ from barnabas.connect.converters.registry.protobuf_writing import (
     ProtobufText,
     to_message,
 )
+from barnabas.connect.converters.settings import flag
 from barnabas.connect.data.cache import Cache
 from barnabas.connect.data.schema import Schema
 from barnabas.connect.errors.kinds import DataError
@@ -40,21 +41,17 @@ from barnabas.pipeline.sql.formats.protobuf_pool import (
 )
 
 
-def _flag(name: str, doc: str, *, default: bool = False) -> Setting:
-    return Setting(name, ConfigType.BOOLEAN, default=default, doc=doc)
-
-
 class ProtobufConverter(RegistryConverter):
     """Protobuf's messages."""
 
     definition: ClassVar[Definition] = Definition(
         (
             *REGISTRY_SETTINGS,
-            _flag("enhanced.protobuf.schema.support", "Whether names have their packages."),
-            _flag("optional.for.nullables", "Whether optional fields are optional in Protobuf."),
-            _flag("wrapper.for.nullables", "Whether optional numbers and texts are wrapped."),
-            _flag("flatten.unions", "Whether a oneof's fields stand beside the others."),
-            _flag("generate.index.for.unions", "Whether a oneof's name is numbered.", default=True),
+            flag("enhanced.protobuf.schema.support", "Whether names have their packages."),
+            flag("optional.for.nullables", "Whether optional fields are optional in Protobuf."),
+            flag("wrapper.for.nullables", "Whether optional numbers and texts are wrapped."),
+            flag("flatten.unions", "Whether a oneof's fields stand beside the others."),
+            flag("generate.index.for.unions", "Whether a oneof's name is numbered.", default=True),
         )
     )
     schema_type, title = "PROTOBUF", "Protobuf"

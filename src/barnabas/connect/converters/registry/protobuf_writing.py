@@ -24,6 +24,7 @@ from barnabas.connect.data.schema import (
     validate_value,
 )
 from barnabas.connect.errors.kinds import DataError
+from barnabas.pipeline.sql.formats.protobuf_schema import field_meta
 
 PLACE: Final = "io.confluent.connect.protobuf"
 TAG: Final = f"{PLACE}.Tag"
@@ -184,21 +185,13 @@ class ProtobufText:
     def _meta(self, schema: Schema, indent: str) -> str:
         if schema.name == DECIMAL:
             precision = schema.parameters.get(PRECISION, str(PRECISION_DEFAULT))
-            pairs = [("precision", precision), ("scale", str(decimal_scale(schema)))]
+            told = {"precision": precision, "scale": str(decimal_scale(schema))}
         elif schema.type in (Type.INT8, Type.INT16):
-            pairs = [("connect.type", schema.type.value)]
+            told = {"connect.type": schema.type.value}
         else:
             return ""
         self._imports.add("confluent/meta.proto")
-        entries = ",\n".join(
-            f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
-            f"{indent}    }}"
-            for key, value in pairs
-        )
-        return (
-            f" [(confluent.field_meta) = {{\n{indent}  params: [\n{entries}\n{indent}  ]\n"
-            f"{indent}}}]"
-        )
+        return field_meta(told, indent)
 
 
 def _checked(name: str) -> str:

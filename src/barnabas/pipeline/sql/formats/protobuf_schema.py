@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
@@ -158,16 +159,19 @@ class Writer:
         if not schema.is_decimal:
             return ""
         self.imports.add(_META_FILE)
-        pairs = (("precision", schema.precision), ("scale", schema.scale))
-        entries = ",\n".join(
-            f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
-            f"{indent}    }}"
-            for key, value in pairs
-        )
-        return (
-            f" [(confluent.field_meta) = {{\n{indent}  params: [\n{entries}\n{indent}  ]\n"
-            f"{indent}}}]"
-        )
+        return field_meta({"precision": schema.precision, "scale": schema.scale}, indent)
+
+
+def field_meta(parameters: Mapping[str, Any], indent: str) -> str:
+    """The option of a field in which Confluent keeps what Protobuf does not say of it."""
+    entries = ",\n".join(
+        f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
+        f"{indent}    }}"
+        for key, value in parameters.items()
+    )
+    return (
+        f" [(confluent.field_meta) = {{\n{indent}  params: [\n{entries}\n{indent}  ]\n{indent}}}]"
+    )
 
 
 def _check_name(name: str) -> None:

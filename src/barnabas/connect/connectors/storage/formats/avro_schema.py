@@ -7,43 +7,28 @@ Confluent's AvroData has them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date, datetime, time
-from decimal import Decimal
 from typing import Any, Final
 
 from barnabas.connect.connectors.storage.formats.plain import is_text_keyed, part
-from barnabas.connect.data import builder
-from barnabas.connect.data.logical import (
-    date_to_days,
-    decimal_scale,
-    decimal_to_bytes,
-    time_to_ms,
-    timestamp_to_ms,
+from barnabas.connect.converters.registry.avro_schemas import (
+    DEFAULT_NAME,
+    LOGICAL,
+    MAP_ENTRY,
+    NAMESPACE,
+    PRECISION,
+    PRECISION_DEFAULT,
+    PRIMITIVES,
+    default_json,
 )
-from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from barnabas.connect.data import builder
+from barnabas.connect.data.logical import decimal_scale
+from barnabas.connect.data.schema import DECIMAL, Schema, Type
 from barnabas.connect.errors.kinds import DataError
-
-NAMESPACE: Final = "io.confluent.connect.avro"
-DEFAULT_NAME: Final = "ConnectDefault"
-DECIMAL_PRECISION: Final = 64
-_PRECISION: Final = "connect.decimal.precision"
-_PRIMITIVES: Final = {
-    Type.INT8: "int",
-    Type.INT16: "int",
-    Type.INT32: "int",
-    Type.INT64: "long",
-    Type.FLOAT32: "float",
-    Type.FLOAT64: "double",
-    Type.BOOLEAN: "boolean",
-    Type.STRING: "string",
-    Type.BYTES: "bytes",
-}
-_LOGICAL: Final = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
 
 
 def decimal_precision(schema: Schema) -> int:
     """Return how many digits a decimal may have."""
-    return int(schema.parameters.get(_PRECISION, DECIMAL_PRECISION))
+    return int(schema.parameters.get(PRECISION, PRECISION_DEFAULT))
 
 
 def avro_of(schema: Schema, *, has_meta: bool = True) -> Any:
@@ -70,15 +55,15 @@ class _Maker:
         elif schema.type is Type.MAP:
             made = self._map(schema)
         else:
-            made = {"type": _PRIMITIVES[schema.type]}
+            made = {"type": PRIMITIVES[schema.type]}
             if schema.name == DECIMAL:
                 made |= {
                     "scale": decimal_scale(schema),
                     "precision": decimal_precision(schema),
                     "logicalType": "decimal",
                 }
-            elif schema.name in _LOGICAL:
-                made["logicalType"] = _LOGICAL[schema.name]
+            elif schema.name in LOGICAL:
+                made["logicalType"] = LOGICAL[schema.name]
             if schema.type in (Type.INT8, Type.INT16):
                 made["connect.type"] = schema.type.value
         self._add_meta(made, schema)
@@ -89,7 +74,7 @@ class _Maker:
         if is_text_keyed(schema):
             return {"type": "map", "values": values}
         keys = self.made(part(schema.key_schema))
-        name = self._free_name(f"{NAMESPACE}.MapEntry", schema)
+        name = self._free_name(f"{NAMESPACE}.{MAP_ENTRY}", schema)
         entry = {
             "type": "record",
             "name": name,
@@ -111,7 +96,7 @@ class _Maker:
     def _field(self, name: str, schema: Schema) -> dict[str, Any]:
         made: dict[str, Any] = {"name": name, "type": self.made(schema)}
         if schema.default is not None:
-            made["default"] = _default(schema)
+            made["default"] = default_json(schema, schema.default)
         elif schema.optional:
             made["default"] = None
         if schema.doc is not None and schema.type is not Type.STRUCT:
@@ -135,21 +120,6 @@ class _Maker:
             made["connect.version"] = schema.version
         if schema.parameters:
             made["connect.parameters"] = dict(schema.parameters)
-
-
-def _default(schema: Schema) -> Any:
-    value = schema.default
-    if isinstance(value, Decimal):
-        return decimal_to_bytes(schema, value).decode("latin-1")
-    if isinstance(value, datetime):
-        return timestamp_to_ms(value)
-    if isinstance(value, date):
-        return date_to_days(value)
-    if isinstance(value, time):
-        return time_to_ms(value)
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return value
 
 
 def connect_of(avro: Any) -> Schema:
