@@ -93,7 +93,10 @@ def _reader(schema: Schema, *, replaces_null: bool) -> Read:
 
 
 def _struct(schema: Schema, *, replaces_null: bool) -> Read:
-    parts = [(f.name, reader(f.schema, replaces_null=replaces_null)) for f in schema.fields]
+    parts = [
+        (f.name, _as_it_is(f.schema), reader(f.schema, replaces_null=replaces_null))
+        for f in schema.fields
+    ]
     # These give null for what is of another type; the struct then refuses it.
     checked = [
         (f.index, f)
@@ -107,13 +110,20 @@ def _struct(schema: Schema, *, replaces_null: bool) -> Read:
                 f"Structs should be encoded as JSON objects, but found {node_type(node)}"
             )
         get = node.get
-        values = [part(get(name)) for name, part in parts]
+        values = [
+            node if type(node := get(name)) is kind else part(node) for name, kind, part in parts
+        ]
         for index, field in checked:
             if values[index] is None:
                 validate_value(field.schema, None, field.name)
         return Struct(schema, values)
 
     return read
+
+
+def _as_it_is(schema: Schema) -> type | None:
+    """The class of nodes that are values already: most fields' nodes, which need no call."""
+    return None if schema.name in _LOGICAL else _SAME.get(schema.type)
 
 
 def _map(schema: Schema, *, replaces_null: bool) -> Read:
@@ -261,6 +271,8 @@ _NODE_TYPES: Final = {
     list: "ARRAY",
     dict: "OBJECT",
 }
+_LOGICAL: Final = (DECIMAL, DATE, TIME, TIMESTAMP)
+_SAME: Final[dict[Type, type]] = {Type.FLOAT64: float, Type.BOOLEAN: bool, Type.STRING: str}
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _PLAIN: Final[dict[Type, Read]] = {
     Type.FLOAT32: _float,

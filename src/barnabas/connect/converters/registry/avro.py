@@ -70,10 +70,11 @@ class AvroConverter(RegistryConverter):
         )
 
     def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
-        schemas = AvroSchemas(self._options)
-        if schema is None:
-            made, name, convert = avro_any.SCHEMA, avro_any.NAME, avro_any.to_any
-        else:
+        name: str | None = avro_any.NAME
+        made: Any = avro_any.SCHEMA
+        convert: Convert = avro_any.to_any
+        if schema is not None:
+            schemas = AvroSchemas(self._options)
             made, name = schemas.of(schema), schemas.record_name(schema)
             convert = _Values(self._options).of(schema)
         text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
@@ -94,7 +95,8 @@ class AvroConverter(RegistryConverter):
     def _reading(self, stored: StoredSchema) -> Reading:
         names = AvroNames(stored)
         plain = names.plain()
-        schema, convert = None, avro_any.from_any
+        schema: Schema | None = None
+        convert: Convert = avro_any.from_any
         if plain != _ANY:
             schema, convert = AvroReading(names, self._options).of(names.root)
         parsed = fastavro.parse_schema(plain)

@@ -16,7 +16,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.data.builder import with_fields
 from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, Type, validate_value
+from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, SchemaBuilderError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import refused
@@ -143,10 +143,7 @@ def _filled(
         made.values[place] = value
     for path, given in pairs:
         if len(path) == 1:
-            field = schema.field(path[0])
-            assert field is not None
-            validate_value(field.schema, given, field.name)
-            made.values[field.index] = given
+            made.put(path[0], given)
     return made
 
 
