@@ -15,6 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.converters.registry import avro_any
+from barnabas.connect.converters.registry.avro_schemas import AvroOptions, AvroSchemas
 from barnabas.connect.data.builder import (
     BOOLEAN,
     INT32,
@@ -201,6 +202,33 @@ def test_schemas_are_registered_only_where_they_may_be(url: str) -> None:
     assert latest.from_connect("strict", INNER, value)[:5] == data[:5]
     read = converter(url).to_connect("strict", latest.from_connect("strict", INNER, value))[1]
     assert read.values == ["x", None]
+
+
+def test_a_schema_may_be_chosen_by_its_id(url: str) -> None:
+    wide = struct_of({"a": STRING, "new": optional(INT32)}, name="geo.Inner")
+    with SchemaRegistryClient({"url": url}) as client:
+        text = json.dumps(AvroSchemas(AvroOptions()).of(wide))
+        number = client.register_schema("elsewhere", StoredSchema(text, "AVRO"))
+    fixed = converter(url, use_schema_id=str(number))
+    data = fixed.from_connect("by-id", INNER, Struct.of(INNER, {"a": "x"}))
+    assert data[1:5] == number.to_bytes(4, "big")
+    assert fixed.to_connect("by-id", data)[1].values == ["x", None]
+    with pytest.raises(DataError, match=r"is not in the schema registry$"):
+        converter(url, use_schema_id="0").from_connect("by-id", STRING, "x")
+
+
+def test_null_is_nothing_unless_the_schema_has_a_default(url: str) -> None:
+    avro = converter(url)
+    assert avro.from_connect("null", optional(STRING), None) is None
+    defaulted = optional(with_default(STRING, "x"))
+    assert avro.to_connect("null", avro.from_connect("null", defaulted, None))[1] == "x"
+
+
+def test_names_of_the_same_namespace_are_short() -> None:
+    fields = AvroSchemas(AvroOptions()).of(POINT)["fields"]
+    assert next(field["type"] for field in fields if field["name"] == "again") == "Inner"
+    outside = struct_of({"one": INNER, "two": INNER}, name="other.Pair")
+    assert AvroSchemas(AvroOptions()).of(outside)["fields"][1]["type"] == "geo.Inner"
 
 
 def test_what_cannot_be_is_refused(url: str) -> None:

@@ -237,9 +237,20 @@ def test_a_second_envelope_with_the_same_beginning_is_still_checked() -> None:
         converter.to_connect("t", b'{"schema":null,"payload":1,"x":1}')
 
 
+def test_few_beginnings_of_envelopes_are_remembered() -> None:
+    converter = json_converter()
+    for version in range(30):
+        data = b'{"schema":{"type":"int32","version":%d},"payload":1}' % version
+        schema, value = converter.to_connect("t", data)
+        assert schema is not None
+        assert (schema.version, value) == (version, 1)
+    assert len(vars(converter)["_beginnings"]) == 8
+
+
 def test_numbers_that_do_not_fit_are_cut_as_in_java() -> None:
     converter = json_converter(schemas_enable=False)
     assert converter.to_connect("t", b"18446744073709551617") == (None, 1)
+    assert converter.to_connect("t", b"[9223372036854775808]") == (None, [-(2**63)])
     envelope = b'{"schema":{"type":"int8","optional":false},"payload":%s}'
     whole = json_converter()
     assert [whole.to_connect("t", envelope % n)[1] for n in (b"300", b"1.9", b'"x"')] == [44, 1, 0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema as StoredSchema
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
@@ -127,6 +127,52 @@ def test_we_read_what_confluents_client_writes(url: str) -> None:
     assert [f.name for f in schema.fields if f.schema.optional] == ["u", "p", "maybe"]
     parameters = schema.field("color").schema.parameters
     assert list(parameters) == [f"io.confluent.connect.json.Enum{s}" for s in ("", ".RED", ".X")]
+
+
+def registered(url: str, schema: Any) -> bytes:
+    """What bytes of a schema begin with."""
+    with SchemaRegistryClient({"url": url}) as client:
+        number = client.register_schema(str(schema)[:99], StoredSchema(json.dumps(schema), "JSON"))
+    return b"\0" + number.to_bytes(4, "big")
+
+
+def test_an_object_of_a_choice_is_known_by_its_properties(url: str) -> None:
+    narrow = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    wide = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "required": ["a"],
+    }
+    prefix = registered(url, {"oneOf": [narrow, wide]})
+    made = converter(url, use_optional_for_nonrequired="true")
+    found = [made.to_connect("t", prefix + text)[1] for text in (b'{"a":1}', b'{"a":1,"b":2}')]
+    assert [value.values[0] is None for value in found] == [False, True]
+    assert found[1].values[1].values == [1, 2]
+    with pytest.raises(DataError, match=r"is of none of the choices"):
+        made.to_connect("t", prefix + b'{"b":1}')
+
+
+def test_parts_of_one_document_are_joined(url: str) -> None:
+    part = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    whole = {
+        "allOf": [{"$ref": "#/definitions/part"}, {"properties": {"b": {"type": "boolean"}}}],
+        "definitions": {"part": part},
+    }
+    data = registered(url, whole) + b'{"a":"x","b":true}'
+    assert converter(url).to_connect("t", data)[1].values == ["x", True]
+    with SchemaRegistryClient({"url": url}) as client:
+        client.register_schema("part", StoredSchema(json.dumps(part), "JSON"))
+        text = json.dumps({"allOf": [{"$ref": "part.json"}]})
+        reference = SchemaReference("part.json", "part", 1)
+        number = client.register_schema("of-two", StoredSchema(text, "JSON", [reference]))
+    with pytest.raises(DataError, match=r"allOf with references to other schemas$"):
+        converter(url).to_connect("t", b"\0" + number.to_bytes(4, "big") + b"{}")
+
+
+def test_parts_that_contain_themselves_are_refused(url: str) -> None:
+    itself = {"type": "object", "allOf": [{"$ref": "#"}]}
+    with pytest.raises(DataError, match=r"contain themselves"):
+        converter(url).to_connect("t", registered(url, itself) + b"{}")
 
 
 def test_what_cannot_be_is_refused(url: str) -> None:

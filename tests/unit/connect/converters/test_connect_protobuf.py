@@ -110,6 +110,18 @@ def test_oneofs_enums_and_unsigned_numbers_are_read(url: str) -> None:
     assert values_of(made.to_connect("t", first)[1]) == {"x": 7}
 
 
+def test_a_number_with_two_names_has_the_first(url: str) -> None:
+    text = """
+        syntax = "proto3";
+        message R { enum E { option allow_alias = true; A = 0; B = 1; C = 1; } E e = 1; }
+    """
+    with SchemaRegistryClient({"url": url}) as client:
+        number = client.register_schema("aliases", StoredSchema(text, "PROTOBUF"))
+    prefix = b"\0" + number.to_bytes(4, "big") + b"\0"
+    found = [converter(url).to_connect("t", prefix + data)[1] for data in (b"\x08\1", b"\x08\5")]
+    assert [value.get("e") for value in found] == ["B", "UNKNOWN_ENUM_VALUE_E_5"]
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "text"),
     [

@@ -29,6 +29,7 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
+from barnabas.connect.data.cache import Cache
 from barnabas.connect.data.logical import (
     bytes_to_decimal,
     date_to_days,
@@ -211,3 +212,27 @@ def test_values_are_projected_to_wider_schemas() -> None:
         project(target, Struct.of(target, {"n": 1}), source)
     with pytest.raises(SchemaProjectorError, match=r"source type: STRING and target type: INT32"):
         project(STRING, "a", INT32)
+
+
+def test_numbers_keep_their_type_or_become_a_wider_one() -> None:
+    assert project(INT32, 1, INT32) == 1
+    assert type(project(INT32, 1, FLOAT64)) is float
+    with pytest.raises(SchemaProjectorError, match=r"source type: INT64 and target type: INT32$"):
+        project(INT64, 1, INT32)
+
+
+def test_null_is_projected_to_the_default() -> None:
+    assert project(optional(INT32), None, with_default(INT64, 5)) == 5
+    assert project(optional(INT32), 1, with_default(INT64, 5)) == 1
+    assert project(optional(INT32), None, optional(INT64)) is None
+    with pytest.raises(SchemaProjectorError, match=r"does not provide a default value\.$"):
+        project(optional(INT32), None, INT64)
+
+
+def test_a_cache_forgets_the_oldest() -> None:
+    made: list[int] = []
+    cache: Cache[int, int] = Cache(lambda key: made.append(key) or key * 10, 2)  # type: ignore[func-returns-value]
+    assert [cache(key) for key in (1, 2, 1, 3, 2)] == [10, 20, 10, 30, 20]
+    assert made == [1, 2, 3]
+    cache(1)
+    assert made == [1, 2, 3, 1]

@@ -147,8 +147,7 @@ class JsonSchemaReader:
         return self._of(self._root, self._root, 0)
 
     def _of(self, node: Any, root: Any, depth: int, *, is_optional: bool = False) -> Schema:
-        if depth > _DEPTH_MAX:
-            raise DataError("Schemas that contain themselves are not supported")
+        _check_depth(depth)
         if not isinstance(node, Mapping):
             raise DataError(f"Unsupported JSON Schema: {node}")
         if "$ref" in node:
@@ -172,6 +171,7 @@ class JsonSchemaReader:
 
     def _merged(self, node: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
         """All parts of an `allOf` in one."""
+        _check_depth(depth)
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
             inner_root = root
@@ -270,6 +270,11 @@ class JsonSchemaReader:
                 raise DataError(f"The schema refers to {place}, which is not there")
             found = found[step]
         return found, root
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _DEPTH_MAX:
+        raise DataError("Schemas that contain themselves are not supported")
 
 
 def _branches(node: Mapping[str, Any]) -> list[Any] | None:
