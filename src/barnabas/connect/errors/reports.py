@@ -15,8 +15,8 @@ from barnabas.connect.errors.tolerance import (
     ErrorCounts,
     ErrorPolicy,
     Failure,
-    java_error,
 )
+from barnabas.connect.errors.traces import java_name
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import SourceRecord
 
@@ -97,7 +97,7 @@ class DeadLetters:
             "task.id": str(self._task),
             "stage": str(failure.stage),
             "class.name": failure.class_name,
-            "exception.class.name": java_error(error),
+            "exception.class.name": java_name(error),
             "exception.message": str(error),
             "exception.stacktrace": trace,
         }

@@ -216,12 +216,6 @@ def java_class(operated: Any) -> str:
     return python_name.replace(":", ".")
 
 
-def java_error(error: BaseException) -> str:
-    """Return the name of an error's class, Java's where there is one."""
-    name = getattr(error, "java_name", None)
-    return name if isinstance(name, str) else f"{type(error).__module__}.{type(error).__name__}"
-
-
 def _number(settings: Mapping[str, str], name: str, default: int) -> int:
     text = settings.get(name, str(default))
     try:

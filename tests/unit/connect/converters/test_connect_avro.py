@@ -158,6 +158,21 @@ def test_we_read_what_confluents_client_writes(url: str) -> None:
     assert [avro.to_connect("copy", data)[1] for data in again] == [value for _, value in found]
 
 
+def test_a_number_too_large_for_an_int_is_a_long(url: str) -> None:
+    text = json.dumps({"type": "record", "name": "N", "fields": [{"name": "u", "type": NUMBERS}]})
+    with SchemaRegistryClient({"url": url}) as client:
+        write = AvroSerializer(client, text)
+        context = SerializationContext("numbers", MessageField.VALUE)
+        data = [write({"u": number}, context) for number in (2**31 - 1, 2**31)]
+    found = [converter(url).to_connect("t", one)[1] for one in data]
+    assert [value.get("u").values for value in found] == [[2**31 - 1, None], [None, 2**31]]
+    for value in found:
+        value.validate()
+
+
+NUMBERS = ["int", "long"]
+
+
 def test_schemas_may_refer_to_others(url: str) -> None:
     inner = '{"type":"record","name":"other.Part","fields":[{"name":"x","type":"int"}]}'
     outer = '{"type":"record","name":"Whole","fields":[{"name":"p","type":"other.Part"}]}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import fields
 from typing import Any
@@ -133,6 +134,22 @@ def test_the_log_tells_of_records_only_where_it_may(
         where = ", where consumed record is {topic='t', partition=3, offset=7" in caplog.text
         assert where is logs_messages
         assert "stage 'VALUE_CONVERTER' with class 'my.Class'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (DataError("wrong"), "org.apache.kafka.connect.errors.DataException"),
+        (KeyError("wrong"), "KeyError"),
+        (json.JSONDecodeError("wrong", "", 0), "json.decoder.JSONDecodeError"),
+    ],
+)
+def test_dead_letters_and_status_name_errors_alike(error: Exception, name: str) -> None:
+    sent: list[RawRecord] = []
+    policy = ErrorPolicy(dead_letter_has_context=True)
+    DeadLetters("c", 2, policy, ErrorCounts(), sent.append)(failure(error))
+    assert ("__connect.errors.exception.class.name", name.encode()) in sent[0].headers
+    assert trace_of(error).startswith(f"{name}: ")
 
 
 def test_dead_letters_are_the_record_with_its_story() -> None:

@@ -64,7 +64,6 @@ _LOGICAL: Final[dict[tuple[str, str | None], tuple[str, Convert]]] = {
     ("long", "timestamp-millis"): (TIMESTAMP, ms_to_timestamp),
 }
 _PYTHON: Final[dict[str, tuple[type, ...]]] = {
-    "int": (int,),
     "long": (int,),
     "float": (float,),
     "double": (float,),
@@ -222,7 +221,10 @@ class AvroReading:
             if "fields" in found:
                 kinds = (dict,)
             return lambda given, item: given == name or (given is None and type(item) in kinds)
-        kinds = _PYTHON[found["type"] if isinstance(found, dict) else found]
+        kind = found["type"] if isinstance(found, dict) else found
+        if kind == "int":  # beside a long
+            return lambda given, item: type(item) is int and -(2**31) <= item < 2**31
+        kinds = _PYTHON[kind]
         return lambda given, item: given is None and type(item) in kinds
 
     def _with_properties(self, schema: Schema, avro: dict[str, Any], name: str | None) -> Schema:

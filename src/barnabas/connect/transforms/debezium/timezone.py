@@ -148,7 +148,7 @@ class TimezoneConverter(PlainTransform):
             if struct is None or (place == SOURCE and not own.names):
                 continue
             plan = self._plans((struct.schema, own))
-            values[envelope.schema.field(place).index] = plan(struct)  # type: ignore[union-attr]
+            values[_place(envelope, place)] = plan(struct)
         return with_value(record, record.value_schema, Struct(envelope.schema, values))
 
     def _fields(self, table: str | None, topic: str) -> _Fields | None:
@@ -270,6 +270,12 @@ def _table(envelope: Struct) -> str | None:
         return None
     found: str | None = source.values[table.index]
     return found
+
+
+def _place(envelope: Struct, name: str) -> int:
+    field = envelope.schema.field(name)
+    assert field is not None
+    return field.index
 
 
 def _struct(envelope: Struct, name: str) -> Struct | None:
