@@ -136,16 +136,47 @@ def test_files_are_removed_when_their_records_are_written(tmp_path):
         kit.wait_until(lambda: not list(tmp_path.iterdir()))
 
 
-def test_a_damaged_file_is_named_or_left_out(tmp_path):
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_files_that_cannot_be_removed_are_removed_later_and_not_read_again(
+    tmp_path, monkeypatch, is_read_again
+):
+    for number in range(3):
+        (tmp_path / f"{number}.json").write_bytes(lines([{"id": number}]))
+    call, left = LocalStore.delete, [1, 1]
+
+    def delete(self: LocalStore, name: str) -> None:
+        if left:
+            left.pop()
+            raise ConnectError("as a crash would") if is_read_again else RetriableError("busy")
+        call(self, name)
+
+    monkeypatch.setattr(LocalStore, "delete", delete)
+    with ConnectKit() as kit:
+        settings = source(tmp_path, **{"files.delete": "true"})
+        for _ in range(3 if is_read_again else 1):
+            running = kit.start("files", settings, is_exactly_once=True)
+            with contextlib.suppress(ConnectError):
+                kit.wait_until(lambda: not list(tmp_path.iterdir()))
+            running.stop()
+            running.logs.clear()
+        assert sorted(numbers(kit)) == [0, 1, 2]
+    assert not left
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_file_is_named_or_left_out(tmp_path, caplog):
     (tmp_path / "a.json").write_bytes(b'{"id": 1}\nnonsense\n')
     (tmp_path / "b.json").write_bytes(lines([{"id": 2}]))
     with ConnectKit() as kit:
         running = kit.start("files", source(tmp_path))
         assert "a.json: line 2 is not JSON" in str(kit.wait_for_failure(running))
         running.logs.clear()
-        kit.start("more", source(tmp_path, topic="other", **{"behavior.on.error": "ignore"}))
-        kit.wait_for_records("other", 2)
-        assert numbers(kit, "other") == [1, 2]
+        for topic in ("ignore", "log"):
+            caplog.clear()
+            kit.start(topic, source(tmp_path, topic=topic, **{"behavior.on.error": topic}))
+            kit.wait_for_records(topic, 2)
+            assert numbers(kit, topic) == [1, 2]
+            assert ("the rest of a.json is left out" in caplog.text) is (topic == "log")
 
 
 @pytest.mark.parametrize("step", ["offsets", "read"])
@@ -234,7 +265,7 @@ def test_a_bucket_is_restored_in_order_and_read_by_patterns(server):
     server.drop_bucket("backup")
 
 
-def test_a_full_disk_is_waited_for(tmp_path, monkeypatch):
+def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, caplog):
     """The file system has room again later: the task goes on by itself."""
     import errno
 
@@ -255,6 +286,7 @@ def test_a_full_disk_is_waited_for(tmp_path, monkeypatch):
         kit.start("out", sink(tmp_path))
         kit.wait_until(lambda: kit.committed("out") == {("orders", 0): 3})
     assert not left
+    assert "orders+0+0000000000.json: No space left on device; trying again in" in caplog.text
     folder = tmp_path / "topics/orders/partition=0"
     assert os.listdir(folder) == ["orders+0+0000000000.json"]
 

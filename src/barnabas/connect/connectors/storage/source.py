@@ -9,6 +9,7 @@ their offsets; other files go to the topic that a pattern of their names says.
 from __future__ import annotations
 
 import gzip
+import logging
 import re
 import time
 import zlib
@@ -24,12 +25,13 @@ from barnabas.connect.connectors.storage.settings import make_format, routes_of
 from barnabas.connect.connectors.storage.store import Store, StoredFile
 from barnabas.connect.data.builder import OPTIONAL_STRING
 from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.errors.kinds import DataError, RetriableError
 from barnabas.connect.record import Header, JsonMap, SourceRecord
 
 BATCH_BYTES: Final = 64 * 1024 * 1024
 TASK: Final = "barnabas.connect.files.task"
 TASKS: Final = "barnabas.connect.files.tasks"
+_log: Final = logging.getLogger(__name__)
 _WHOLE: Final = -1
 _END: Final = object()
 _SIDES: Final = (".keys.", ".headers.")
@@ -55,6 +57,7 @@ class SourceSettings:
     since_ms: int = 0
     deletes: bool = False
     skips_damaged: bool = False
+    logs_damaged: bool = False
     task: int = 0
     tasks: int = 1
 
@@ -93,6 +96,7 @@ class FileSourceReader(SourceReader):
         self._is_open = False
         self._waiting: list[FilePart] = []
         self._sizes: dict[str, int] = {}
+        self._removable: list[str] = []
         self._next_poll = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,6 +131,8 @@ class FileSourceReader(SourceReader):
             except DataError as error:
                 if not self._settings.skips_damaged:
                     raise DataError(f"{part.name}: {error}") from error
+                if self._settings.logs_damaged:
+                    _log.warning("the rest of %s is left out: %s", part.name, error)
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Each file of the batch is read to its end."""
@@ -141,15 +147,25 @@ class FileSourceReader(SourceReader):
         for split in self._batch.splits:
             for part in split:
                 self._known()[part.name] = part.version, _WHOLE
-                if self._settings.deletes:
-                    for name in (part.name, *(side for _, side in part.sides)):
-                        self._store.delete(name)
+                self._removable += (part.name, *(side for _, side in part.sides))
         self._batch.splits = []
         self._is_open = False
+        self._remove_read()
 
     def stop(self) -> None:
         """Close the store."""
         self._store.close()
+
+    def _remove_read(self) -> None:
+        """Remove what was read; what cannot be removed now is left until files are looked for."""
+        while self._removable and self._settings.deletes:
+            try:
+                self._store.delete(self._removable[-1])
+            except RetriableError as error:
+                _log.warning("a file that was read is removed later: %s", error)
+                break
+            self._removable.pop()
+        self._removable.clear()
 
     def _key(self, name: str) -> JsonMap:
         return {"store": self._settings.place, "file": name}
@@ -166,21 +182,28 @@ class FileSourceReader(SourceReader):
 
     def _found(self) -> list[FilePart]:
         """Return the files that are to be read, in the order of what they hold."""
-        known, parts = self._known(), []
+        known, parts, read = self._known(), [], []
         names = set()
         for file in self._store.list(self._settings.prefix):
             names.add(file.name)
             version, position = known.get(file.name, ("", 0))
-            if version == file.version and position == _WHOLE:
+            is_read = version == file.version and position == _WHOLE
+            if is_read and not self._settings.deletes:
                 continue
             if not self._is_wanted(file):
                 continue
             part = self._part(file, position if version == file.version else 0)
-            if part is not None:
+            if part is not None and is_read:
+                read.append(part)
+            elif part is not None:
                 parts.append(part)
                 self._sizes[part.name] = file.size_bytes
         if self._settings.keys is not None or self._settings.headers is not None:
             parts = [self._with_sides(part, names) for part in parts]
+            read = [self._with_sides(part, names) for part in read]
+        for part in read:
+            self._removable += (part.name, *(side for _, side in part.sides))
+        self._remove_read()
         return sorted(parts, key=lambda one: (one.topic, one.partition or 0, one.offset, one.name))
 
     def _is_wanted(self, file: StoredFile) -> bool:
@@ -324,6 +347,7 @@ def source_settings(
         file_delimiter=str(values["file.delim"]),
         since_ms=int(values["file.discovery.starting.timestamp"]),
         skips_damaged=str(values["behavior.on.error"]).lower() != "fail",
+        logs_damaged=str(values["behavior.on.error"]).lower() == "log",
         task=int(task.get(TASK, "0")),
         tasks=int(task.get(TASKS, "1")),
         **more,
