@@ -171,7 +171,8 @@ def test_times_are_found_in_fields():
     for text, expected in texts.items():
         assert extractor.time_ms(record(0, value=Struct(ROW, [None, text])), 0) == expected
     assert extractor.time_ms(record(0, value={"at": 5}), 0) == 5
-    for wrong in ({"at": None}, {"at": "soon"}, "text"):
+    assert extractor.time_ms(record(0, value={"at": 10**400}), 0) == 10**400
+    for wrong in ({"at": None}, {"at": "soon"}, {"at": float("nan")}, "text"):
         with pytest.raises(DataError, match=r"Error (extracting timestamp|encoding partition)"):
             extractor.time_ms(record(0, value=wrong), 0)
 

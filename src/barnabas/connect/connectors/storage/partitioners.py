@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any, Final
 
 from barnabas.connect.connectors.storage.time_path import (
@@ -180,7 +181,9 @@ class RecordFieldExtractor(Extractor):
             return to_ms(value if value.tzinfo else value.replace(tzinfo=UTC))
         if isinstance(value, str):
             return self._parsed(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, float) and isfinite(value):
             return int(value)
         raise PartitionError(f"Error extracting timestamp from record field: {self._name}")
 
