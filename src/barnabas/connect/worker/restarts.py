@@ -138,13 +138,35 @@ class Restarts:
         self._due.pop(name, None)
 
     def forget(self, connector: str) -> None:
-        """A connector is configured anew, or is no longer ours: it begins with no failures."""
+        """A connector is gone, or all of it is configured anew: it begins with no failures."""
+        for name in self._of(connector):
+            self.drop(name)
+
+    def drop(self, name: Name) -> None:
+        """A connector or task is no longer ours."""
+        self._attempts.pop(name, None)
+        self._started_ms.pop(name, None)
+        self._due.pop(name, None)
+
+    def renew(self, connector: str) -> None:
+        """A connector is configured anew: failures so far do not count.
+
+        A task that waits for its start does so still: where its own configuration is as it was,
+        nobody else starts it.
+        """
+        for name in self._of(connector):
+            waiting = self._due.get(name)
+            self.drop(name)
+            if waiting is not None and not isinstance(name, str):
+                self._due[name] = waiting
+
+    def _of(self, connector: str) -> set[Name]:
         names = {*self._attempts, *self._started_ms, *self._due}
-        for name in names:
-            if (name if isinstance(name, str) else name.connector) == connector:
-                self._attempts.pop(name, None)
-                self._started_ms.pop(name, None)
-                self._due.pop(name, None)
+        return {
+            name
+            for name in names
+            if (name if isinstance(name, str) else name.connector) == connector
+        }
 
     def take_due(self, now_ms: int) -> list[Attempt]:
         """Return what is to start now."""

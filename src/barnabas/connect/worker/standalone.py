@@ -55,7 +55,7 @@ class StandaloneHerder(Herder):
                 raise AlreadyExistsError(f"Connector {name} already exists")
             if not is_new:
                 self.worker.stop_connector(name)
-            self._again.forget(name)
+            self._again.renew(name)
             self.store.put_connector(name, checked, target)
             self._start(name)
             self._update_tasks(name)

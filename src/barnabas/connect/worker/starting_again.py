@@ -40,8 +40,12 @@ class StartingAgain:
         self._restarts.started(name, _now_ms())
 
     def forget(self, connector: str) -> None:
-        """A connector is configured anew, or is gone."""
+        """A connector is gone, or is to have no tasks."""
         self._restarts.forget(connector)
+
+    def renew(self, connector: str) -> None:
+        """A connector is configured anew."""
+        self._restarts.renew(connector)
 
     def take_due(self) -> list[Name]:
         """Return what is to start now."""

@@ -81,6 +81,25 @@ def test_other_starts_and_configurations_clear_it() -> None:
     assert again.number == 1
 
 
+def test_a_task_that_waits_is_not_forgotten_with_its_connectors_failures() -> None:
+    restarts = book()
+    for name in (TASK, "a", "b"):
+        restarts.failed(name, BROKEN, 0)
+    restarts.renew("a")
+    assert {attempt.name for attempt in restarts.take_due(10**9)} == {TASK, "b"}
+    again = restarts.failed(TASK, BROKEN, 2)
+    assert again is not None
+    assert again.number == 1
+
+
+def test_what_is_another_workers_is_dropped_alone() -> None:
+    restarts = book()
+    for name in (TASK, "a"):
+        restarts.failed(name, BROKEN, 0)
+    restarts.drop("a")
+    assert [attempt.name for attempt in restarts.take_due(10**9)] == [TASK]
+
+
 def test_a_connectors_settings_win() -> None:
     prefix = "barnabas.connect.restart."
     policy = read_policy(

@@ -59,6 +59,14 @@ def test_what_failed_starts_again(make: Make, name: Name) -> None:
     ]
 
 
+def test_a_connector_configured_anew_does_not_keep_its_task_from_starting(make: Make) -> None:
+    world = make(**{"barnabas.connect.restart.backoff.ms": "300"})
+    world.create("c")
+    fail(world, TASK, ConnectError("it broke"))
+    world.herder.patch("c", {})
+    wait_until(lambda: world.states("c") == ("RUNNING", ["RUNNING"]), "the restart")
+
+
 def test_its_status_tells_when(make: Make) -> None:
     world = make()
     world.create("c")

@@ -201,7 +201,7 @@ class GroupWork:
         for name in ours:
             _log.info("connector %s is configured anew", name)
             self._worker.stop_connector(name)
-            self._work.configured_anew(name)
+            self._work.configured_anew(name, with_tasks=False)
             if name in self._position.state.connectors:
                 starting.append(name)
         self._work.start(Share(tuple(starting)))
@@ -230,7 +230,7 @@ class GroupWork:
             self._work.stop_tasks(tasks)
             self._to_restart.update(tasks)
         for name in names:
-            self._work.configured_anew(name)
+            self._work.configured_anew(name, with_tasks=True)
 
     def _restart(self, wishes: Wishes) -> None:
         for request in wishes.restarts.values():

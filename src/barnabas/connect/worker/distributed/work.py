@@ -160,7 +160,9 @@ class LocalWork:
         for stop in stops:
             stop.result()
         for name in work.connectors:
-            self._restarts.forget(name)
+            self._restarts.drop(name)
+        for task in work.tasks:
+            self._restarts.drop(task)
         self.running = self.running.without(work)
 
     def stop_tasks(self, tasks: Iterable[TaskId]) -> None:
@@ -177,9 +179,9 @@ class LocalWork:
 
     # --- starting again --------------------------------------------------------------------------
 
-    def configured_anew(self, connector: str) -> None:
-        """What kept failing may work now."""
-        self._restarts.forget(connector)
+    def configured_anew(self, connector: str, *, with_tasks: bool) -> None:
+        """What kept failing may work now; tasks that are configured anew are started for that."""
+        (self._restarts.forget if with_tasks else self._restarts.renew)(connector)
 
     def failed(self, name: str | TaskId, error: BaseException) -> None:
         """A connector or task failed: it starts again later, which its status tells."""
