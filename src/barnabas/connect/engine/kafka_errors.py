@@ -16,6 +16,7 @@ _PASSING: Final = frozenset(
     {
         # Of librdkafka itself.
         *(KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE, KafkaError._TIMED_OUT),
+        KafkaError._DESTROY_BROKER,
         *(KafkaError._TIMED_OUT_QUEUE, KafkaError._TRANSPORT, KafkaError._WAIT_COORD),
         *(KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC),
         # Of brokers that lead no more, or do not yet.
