@@ -77,8 +77,7 @@ class MirrorCheckpoint(SourceConnector):
             lambda: target.create_compacted(flow.checkpoints_topic, replicas),
             "creating the topic of checkpoints",
         )
-        if not schedule.once(load, "loading groups"):
-            schedule.once(refresh, "loading groups")
+        schedule.once(load, "loading groups", later=refresh)
         schedule.repeat(refresh, flow.interval_s("refresh.groups"), "refreshing groups")
         schedule.start()
 

@@ -49,7 +49,9 @@ class CheckpointReader(SourceReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
         """Return the start of a count that is not stored; reads what earlier runs have noted."""
-        self._driver = _Driver(self._flow, self._groups)
+        if self._driver is None:
+            self._driver = _Driver(self._flow, self._groups)
+        self._driver.load()
         self._due_s = time.monotonic() + (self._flow.interval_s("emit.checkpoints") or 0.0)
         return {"round": self._round}
 
@@ -134,12 +136,16 @@ class _Driver:
         self._interval_s = flow.interval_s("sync.group.offsets")
         self._sync_due_s = time.monotonic() + (self._interval_s or 0.0)
         self._noted: dict[str, dict[Place, Checkpoint]] = {}
-        is_read = self._read_checkpoints()
-        self._translation = OffsetTranslation(only_last=not is_read)
+        self._translation: OffsetTranslation | None = None
         side = flow.syncs_side
         self._syncs = LogReader(
             flow.consumer(side, f"offset-syncs-{side}-consumer"), flow.syncs_topic
         )
+
+    def load(self) -> None:
+        """Read what earlier runs have noted. Raises RetriableError, ConnectError; goes on then."""
+        if self._translation is None:
+            self._translation = OffsetTranslation(only_last=not self._read_checkpoints())
         self._read_syncs()
 
     def stop(self) -> None:
@@ -168,14 +174,19 @@ class _Driver:
         return True
 
     def _read_syncs(self) -> None:
+        translation = self._known()
         for key, value in self._syncs.read_to_end(self._flow.timeout_s):
             if value is None:
                 continue
             try:
-                self._translation.add(OffsetSync.read(key, value))
+                translation.add(OffsetSync.read(key, value))
             except DataError as error:
                 _log.warning("passed over in %s: %s", self._flow.syncs_topic, error)
-        self._translation.is_whole = True
+        translation.is_whole = True
+
+    def _known(self) -> OffsetTranslation:
+        assert self._translation is not None
+        return self._translation
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return what the groups' offsets are now, where that is news."""
@@ -199,7 +210,7 @@ class _Driver:
     def _news(self, group: str, offsets: Mapping[Place, tuple[int, str]]) -> Iterator[Checkpoint]:
         noted = self._noted.get(group, {})
         for place, (upstream, metadata) in offsets.items():
-            downstream = self._translation.translate(place, upstream)
+            downstream = self._known().translate(place, upstream)
             if downstream is None or downstream < 0:
                 continue
             remote = self._remote(place[0]), place[1]

@@ -32,11 +32,12 @@ from confluent_kafka.admin import (
 
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.engine.kafka_errors import as_connect_error
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
 """Partitions in one request for committed offsets: librdkafka's time grows with their square."""
+_MARGIN_SECONDS: Final = 5.0
 _NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -102,7 +103,7 @@ class Cluster:
         futures = self._admin.describe_configs(asked, request_timeout=self.timeout_s)
         try:
             return {
-                resource.name: list(future.result(self.timeout_s).values())
+                resource.name: list(self._result(future).values())
                 for resource, future in futures.items()
             }
         except KafkaException as error:
@@ -132,7 +133,7 @@ class Cluster:
         )
         try:
             future = self._admin.describe_acls(every, request_timeout=self.timeout_s)
-            return list(future.result(self.timeout_s))
+            return list(self._result(future))
         except KafkaException as error:
             if error.args[0].code() == KafkaError.SECURITY_DISABLED:
                 return None
@@ -148,7 +149,7 @@ class Cluster:
         """Return the groups of consumers. Raises ConnectError."""
         try:
             future = self._admin.list_consumer_groups(request_timeout=self.timeout_s)
-            found = future.result(self.timeout_s)
+            found = self._result(future)
         except KafkaException as error:
             raise self._failed("list consumer groups", error) from error
         return {one.group_id for one in found.valid if one.group_id}
@@ -171,7 +172,7 @@ class Cluster:
         found: dict[Place, int] = {}
         for place, future in futures.items():
             try:
-                found[place.topic, place.partition] = future.result(self.timeout_s).offset
+                found[place.topic, place.partition] = self._result(future).offset
             except KafkaException as error:
                 if error.args[0].code() in (
                     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -182,18 +183,27 @@ class Cluster:
                 raise self._failed("list offsets", error) from error
         return found
 
+    def _result(self, future: Future[Any]) -> Any:
+        """Wait for an answer. Raises RetriableError, KafkaException."""
+        try:
+            return future.result(self.timeout_s + _MARGIN_SECONDS)
+        except TimeoutError as error:
+            raise RetriableError(f"{self.alias} does not answer") from error
+
     def _one(self, futures: Mapping[Any, Future[Any]]) -> Any:
         (future,) = futures.values()
-        return future.result(self.timeout_s)
+        return self._result(future)
 
     def _each(self, futures: Mapping[Any, Future[Any]], what: str, *passed_over: int) -> None:
         for name, future in futures.items():
             try:
-                future.result(self.timeout_s)
+                self._result(future)
             except KafkaException as error:
                 if error.args[0].code() not in passed_over:
                     text = error.args[0].str()
                     _log.warning("cannot %s %s on %s: %s", what, name, self.alias, text)
+            except RetriableError as error:
+                _log.warning("cannot %s %s: %s", what, name, error)
 
     def _failed(self, what: str, error: KafkaException) -> ConnectError:
         return as_connect_error(f"cannot {what} on {self.alias}", error)

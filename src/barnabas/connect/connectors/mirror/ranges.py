@@ -35,8 +35,10 @@ _OWN: Final[Mapping[str, Any]] = {
     "fetch.wait.max.ms": 50,
     "queued.max.messages.kbytes": 65_536,
 }
+IDLE_SECONDS_MAX: Final = 300.0
+"""After so long without a read a consumer is closed: executors do not hear of a task's end."""
 _CONSUMERS: Final[dict[tuple[int, str], RangesConsumer]] = {}
-"""Of this process, by task."""
+"""Of this process, by task; not those that are being read."""
 
 
 def read_ranges(
@@ -44,13 +46,23 @@ def read_ranges(
 ) -> Iterator[RawRecord]:
     """Yield the records of ranges, each partition in order. Raises RetriableError, ConnectError."""
     key = os.getpid(), task
-    consumer = _CONSUMERS.get(key)
-    if consumer is None:
-        consumer = _CONSUMERS[key] = RangesConsumer(settings)
+    consumer = _CONSUMERS.pop(key, None) or RangesConsumer(settings)
+    _close_idle()
     try:
         yield from consumer.read(ranges)
     except KafkaException as error:
         raise as_connect_error("cannot read", error) from error
+    finally:
+        consumer.used_s = time.monotonic()
+        _CONSUMERS[key] = consumer
+
+
+def _close_idle() -> None:
+    now_s = time.monotonic()
+    for key, one in list(_CONSUMERS.items()):
+        is_own = key[0] == os.getpid()  # a process inherits what it cannot use
+        if is_own and now_s - one.used_s > IDLE_SECONDS_MAX and _CONSUMERS.pop(key, None) is one:
+            one.close()
 
 
 def close_consumers(task: str) -> None:
@@ -83,6 +95,7 @@ class RangesConsumer:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._consumer = Consumer({**_OWN, **settings, "enable.partition.eof": True})
         self._partitions: dict[Place, _Partition] = {}
+        self.used_s = time.monotonic()
 
     def close(self) -> None:
         """Close the connections."""

@@ -33,13 +33,14 @@ class Schedule:
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"mirror-{name}", daemon=True)
 
-    def once(self, work: Callable[[], None], text: str) -> bool:
-        """Do something now; returns whether it went well, and else tries again later."""
+    def once(
+        self, work: Callable[[], None], text: str, later: Callable[[], None] | None = None
+    ) -> None:
+        """Do something now, and if that fails again later, or then what takes its place."""
         duty = _Duty(work, float("inf"), text)
-        if self._do(duty):
-            return True
-        self._duties.append(duty)
-        return False
+        if not self._do(duty):
+            duty.work = later or work
+            self._duties.append(duty)
 
     def repeat(self, work: Callable[[], None], interval_s: float | None, text: str) -> None:
         """Do something every so often, for the first time after the interval."""

@@ -89,8 +89,8 @@ class MirrorSource(SourceConnector):
                 context.request_task_reconfiguration()
 
         schedule.once(create_syncs_topic, "creating the topic of offset syncs")
-        if not schedule.once(lambda: _ignore(mirror.refresh()), "loading topics"):
-            schedule.once(refresh, "loading topics")
+        # Tasks are asked for right after the start, unless their topics are found later.
+        schedule.once(lambda: _ignore(mirror.refresh()), "loading topics", later=refresh)
         for name, work in (
             ("sync.topic.acls", mirror.sync_acls),
             ("sync.topic.configs", mirror.sync_configs),
@@ -155,4 +155,4 @@ def _reads_committed(settings: Settings) -> bool:
 
 
 def _ignore(_: object) -> None:
-    """Tasks are asked for right after the start."""
+    """Do nothing with it."""

@@ -1,0 +1,125 @@
+"""What mirroring does when clusters do not answer, with clients that are no network's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future
+from threading import Event
+from typing import Any, ClassVar
+
+import pytest
+
+from barnabas.connect.connectors.base import SinkRange, TaskContext
+from barnabas.connect.connectors.mirror import (
+    checkpoint_reader,
+    cluster,
+    ranges,
+    schedule,
+    settings,
+)
+from barnabas.connect.connectors.mirror.checkpoint_reader import CheckpointReader
+from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.mirror.schedule import Schedule
+from barnabas.connect.errors.kinds import RetriableError
+
+GIVEN = {
+    "name": "mirror",
+    "source.cluster.alias": "west",
+    "target.cluster.alias": "east",
+    "source.cluster.bootstrap.servers": "127.0.0.1:1",
+    "target.cluster.bootstrap.servers": "127.0.0.1:1",
+}
+
+
+def test_what_failed_at_the_start_is_followed_up_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "RETRY_SECONDS", 0.0)
+    tries: list[str] = []
+    is_done = Event()
+
+    def load() -> None:
+        tries.append("load")
+        raise RetriableError("no answer")
+
+    def load_and_ask() -> None:
+        tries.append("ask")
+        is_done.set()
+
+    made = Schedule("test")
+    made.once(load, "loading", later=load_and_ask)
+    made.start()
+    assert is_done.wait(60)
+    made.stop()
+    assert tries == ["load", "ask"]
+
+
+def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def __init__(self, _: object) -> None: ...
+
+        def list_offsets(self, asked: Any, **_: object) -> dict[Any, Future[Any]]:
+            return {place: Future() for place in asked}
+
+    monkeypatch.setattr(cluster, "AdminClient", Silent)
+    monkeypatch.setattr(cluster, "_MARGIN_SECONDS", 0.0)
+    with pytest.raises(RetriableError, match="west does not answer"):
+        cluster.Cluster("west", {}, 0.01).offsets([("t", 0)], is_latest=True)
+
+
+class Log:
+    """A LogReader; the first that reads syncs fails."""
+
+    made: ClassVar[list[Log]] = []
+
+    def __init__(self, _: object, topic: str) -> None:
+        self.made.append(self)
+        self.topic = topic
+        self.is_open = True
+        self.reads = 0
+
+    def read_to_end(self, _: float) -> Iterator[tuple[bytes, bytes | None]]:
+        self.reads += 1
+        if "syncs" in self.topic and self.reads == 1:
+            raise RetriableError("no leader")
+        return iter(())
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+def test_a_task_that_begins_again_leaves_no_client_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_reader, "LogReader", Log)
+    monkeypatch.setattr(Log, "made", [])
+    context = TaskContext("mirror", 0, {**GIVEN, "task.assigned.groups": "shop"})
+    reader = CheckpointReader(context, Flow.read(GIVEN, settings.CHECKPOINT))
+    with pytest.raises(RetriableError):
+        reader.initialOffset()
+    assert reader.initialOffset() == {"round": 0}
+    reader.stop()
+    assert [one.topic for one in Log.made] == [
+        "mm2-offset-syncs.east.internal",
+        "west.checkpoints.internal",
+    ]
+    assert not any(one.is_open for one in Log.made)
+
+
+def test_consumers_of_tasks_that_went_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Consumer:
+        def __init__(self, given: dict[str, str]) -> None:
+            self._name = given["client.id"]
+
+        def close(self) -> None:
+            closed.append(self._name)
+
+    monkeypatch.setattr(ranges, "Consumer", Consumer)
+    monkeypatch.setattr(ranges, "_CONSUMERS", {})
+    empty = [SinkRange("t", 0, 0, 0)]
+    monkeypatch.setattr(Consumer, "incremental_assign", lambda *_: None, raising=False)
+    for name in ("gone", "here"):
+        assert list(ranges.read_ranges(name, {"client.id": name}, empty)) == []
+    found = ranges._CONSUMERS[os.getpid(), "gone"]
+    found.used_s -= ranges.IDLE_SECONDS_MAX + 1
+    assert list(ranges.read_ranges("here", {"client.id": "another"}, empty)) == []
+    assert closed == ["gone"]
