@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.config.providers import ConfigProvider, Provided
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import (
@@ -212,6 +213,34 @@ def test_what_failed_starts_again_by_itself(kafka: Kafka) -> None:
         assert engine.started[count:] == []
         world.create(one, "b", path="ok")
         world.wait(lambda: world.states(one, "b") == ["RUNNING"] * 2)
+    finally:
+        world.close()
+
+
+class Vault(ConfigProvider):
+    """Gives a value for a second."""
+
+    value = "old"
+
+    def get(self, path: str, keys: Collection[str]) -> Provided:
+        return Provided(dict.fromkeys(keys, self.value), 1_000)
+
+
+@pytest.mark.slow
+def test_values_that_expire_start_it_again(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Vault, "value", "old")
+    world = World(kafka, config_providers="v", config_providers_v_class=f"{__name__}.Vault")
+    try:
+        one = world.add()
+        world.create(one, "a", secret="${v:k}")
+        world.wait(lambda: world.is_whole(a=1))
+        first = Source.contexts["a"]
+        world.wait(lambda: Source.contexts["a"] is not first)
+        engine = world.engines[world.url_of(one)]
+        assert engine.started == [TaskId("a", 0)]
+        Vault.value = "new"
+        world.wait(lambda: engine.tasks[TaskId("a", 0)].plan.task_settings["secret"] == "new")
+        world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 2)
     finally:
         world.close()
 

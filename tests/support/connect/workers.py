@@ -13,12 +13,14 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.connectors import Resources
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.distributed.start import distributed_herder
+from barnabas.connect.worker.secrets import Secrets
 from support.connect.herder_world import SOURCE, FakeEngine
 
 T = TypeVar("T")
@@ -85,8 +87,10 @@ class World:
         """Start a worker."""
         way, engine = Way(), FakeEngine()
         given = {name.replace("_", "."): value for name, value in settings.items()}
+        whole = {**self.settings, **given}
+        resolve = Secrets(ConfigProviders.of_worker(whole))
         herder = distributed_herder(
-            {**self.settings, **given}, engine, way.url, worker_id=way.url[7:-1]
+            whole, engine, way.url, worker_id=way.url[7:-1], resolve=resolve
         )
         self.ways[way.url], self.engines[way.url] = way, engine
         self.herders[way.url] = herder

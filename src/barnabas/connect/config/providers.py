@@ -166,7 +166,7 @@ class ConfigProviders:
             provided = self._providers[name].get(path, keys)
             known[name, path] = provided.values
             if provided.ttl_ms is not None and provided.ttl_ms >= 0:
-                ttls[path] = provided.ttl_ms
+                ttls[path] = min(provided.ttl_ms, ttls.get(path, provided.ttl_ms))
         secrets = {value for values in known.values() for value in values.values() if value}
 
         def replaced(found: re.Match[str]) -> str:

@@ -24,6 +24,7 @@ from barnabas.connect.connectors.base import Connector, OffsetReader
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.traces import trace_of
+from barnabas.connect.worker.reloads import Reloads
 from barnabas.connect.worker.state import (
     DESTROYED,
     FAILED,
@@ -102,6 +103,7 @@ class Worker:
         self.engine, self.store, self.resolve = engine, store, resolve
         self.hide: Callable[[str], str] = getattr(resolve, "hidden", str)
         """Takes secrets out of a text."""
+        self.reloads = Reloads(getattr(resolve, "lasting", lambda one: (resolve(one), None)))
         self._generation = generation
         self._is_exactly_once = is_exactly_once
         self._offsets_topic = offsets_topic
@@ -152,7 +154,7 @@ class Worker:
         Raises ConnectError, which its status FAILED tells too.
         """
         try:
-            settings = self.resolve(config)
+            (settings,) = self.reloads.resolve(name, config)
             connector = new_connector(settings[common.CONNECTOR_CLASS])
             running = RunningConnector(connector, settings, target)
             with self._lock:
@@ -204,6 +206,7 @@ class Worker:
         """Stop a connector, not its tasks; nothing if it does not run here."""
         with self._lock:
             running = self.connectors.pop(name, None)
+        self.reloads.forget(name)
         if running is not None:
             self._end(name, running)
             self.put_status(name, UNASSIGNED, safely=True)
@@ -289,11 +292,11 @@ class Worker:
         """Start a task; whether that could be done is told in its status too."""
         listener = StatusListener(task, self)
         try:
-            settings = self.resolve(connector)
+            settings, own = self.reloads.resolve(task, connector, config)
             plan = TaskPlan(
                 task,
                 settings,
-                self.resolve(config),
+                own,
                 self.settings,
                 settings.get(common.OFFSETS_TOPIC) or self._offsets_topic,
                 self._is_exactly_once,
@@ -321,7 +324,8 @@ class Worker:
         """Stop tasks together and wait for their end, as long as worker's settings say."""
         with self._lock:
             ending = [(task, *self.tasks.pop(task)) for task in tasks if task in self.tasks]
-        for _, running, _ in ending:
+        for task, running, _ in ending:
+            self.reloads.forget(task)
             running.stop()
         deadline = time.monotonic() + self._graceful_s
         for task, running, listener in ending:
@@ -342,6 +346,7 @@ class Worker:
 
     def close(self) -> None:
         """Stop all."""
+        self.reloads.close()
         self.stop_tasks(list(self.tasks))
         for name in list(self.connectors):
             self.stop_connector(name)

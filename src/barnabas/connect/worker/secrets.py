@@ -22,6 +22,10 @@ class Secrets:
 
     def __call__(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Return settings with variables replaced. Raises ConfigError."""
+        return self.lasting(settings)[0]
+
+    def lasting(self, settings: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
+        """As a call, and for how many milliseconds what it returns holds; None for always."""
         resolved = self._providers.resolve(settings)
         with self._lock:
             for secret in resolved.secrets:
@@ -29,7 +33,7 @@ class Secrets:
                 self._given[secret] = None
             while len(self._given) > _KEPT_MAX:
                 del self._given[next(iter(self._given))]
-        return resolved.settings
+        return resolved.settings, min(resolved.ttls_ms.values(), default=None)
 
     def hidden(self, text: str) -> str:
         """Return a text without secrets that were given lately."""

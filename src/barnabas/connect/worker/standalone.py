@@ -41,6 +41,8 @@ class StandaloneHerder(Herder):
         self._later = ThreadPoolExecutor(1, "connect-herder")
         self._is_closed = False
         self._again = StartingAgain(worker, lambda: self._soon(self._start_due))
+        worker.reloads.wake = lambda: self._soon(self._reload)
+        worker.reloads.restart = self._start_again_quietly
         worker.on_task_failed = lambda task, error: self._soon(self._failed, task, error)
         worker.on_connector_failed = lambda name, error: self._soon(self._failed, name, error)
 
@@ -207,12 +209,18 @@ class StandaloneHerder(Herder):
     def _start_due(self) -> None:
         with self._lock:
             for name in self._again.take_due():
-                if not self._has_failed(name):
-                    continue
-                try:
-                    self._start_again(name)
-                except ConnectError as error:
-                    _log.error("%s could not be started again: %s", name, error)
+                if self._has_failed(name):
+                    self._start_again_quietly(name)
+
+    def _reload(self) -> None:
+        with self._lock:
+            self.worker.reloads.run_due()
+
+    def _start_again_quietly(self, name: Name) -> None:
+        try:
+            self._start_again(name)
+        except ConnectError as error:
+            _log.error("%s could not be started again: %s", name, error)
 
     def _start_again(self, name: Name) -> None:
         if isinstance(name, TaskId):

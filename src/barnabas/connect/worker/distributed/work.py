@@ -51,6 +51,8 @@ class LocalWork:
         self._fencing: dict[TaskId, object] = {}
         self._restarts = Restarts(self._policy)
         self._pool = ThreadPoolExecutor(_STARTERS, "connect-start")
+        worker.reloads.wake = lambda: ticks.post(worker.reloads.run_due)
+        worker.reloads.restart = self._start_again
         worker.on_connector_failed = lambda name, error: ticks.post(
             lambda: self.failed(name, error)
         )
@@ -199,18 +201,20 @@ class LocalWork:
 
     def _start_due(self) -> None:
         for attempt in self._restarts.take_due(_now_ms() + 1):
-            name = attempt.name
-            if not self._is_ours(name):
-                continue
-            _log.info("%s starts again, attempt %d", name, attempt.number)
-            if isinstance(name, str):
-                self._worker.stop_connector(name)
-                self._worker.restarting(name)
-                self._start_quietly(name)
-            else:
-                self.stop_tasks([name])
-                self._worker.restarting(name)
-                self.start_task(name)
+            _log.info("%s starts again, attempt %d", attempt.name, attempt.number)
+            self._start_again(attempt.name)
+
+    def _start_again(self, name: str | TaskId) -> None:
+        if not self._is_ours(name):
+            return
+        if isinstance(name, str):
+            self._worker.stop_connector(name)
+            self._worker.restarting(name)
+            self._start_quietly(name)
+        else:
+            self.stop_tasks([name])
+            self._worker.restarting(name)
+            self.start_task(name)
 
     def _is_ours(self, name: str | TaskId) -> bool:
         return name in (self.running.connectors if isinstance(name, str) else self.running.tasks)
