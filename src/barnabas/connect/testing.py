@@ -71,6 +71,9 @@ class TaskLog:
         """It ended because it was asked to."""
         self.states.append("STOPPED")
 
+    def confirm(self) -> None:
+        """It may write."""
+
     def topics_used(self, topics: Sequence[str]) -> None:
         """It wrote to topics or read from them."""
         self.topics += topics

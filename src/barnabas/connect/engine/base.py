@@ -53,6 +53,12 @@ StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]
 class TaskListener(Protocol):
     """Hears of one task, from the engine's threads. States are Kafka's."""
 
+    def confirm(self) -> None:
+        """Raises ConnectError if the task is another worker's by now, or is configured anew.
+
+        Asked by the task of an exactly-once source once it has taken its transactional id.
+        """
+
     def started(self) -> None:
         """It runs."""
 

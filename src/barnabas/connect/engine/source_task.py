@@ -67,6 +67,8 @@ class SourceTask(EngineTask):
         try:
             # Earlier runs of the task are fenced before its offsets are read.
             self._runner.prepare_source()
+            if self.plan.is_exactly_once:
+                self.listener.confirm()
             reader = self._connector.reader(
                 self.context(self._offsets, self._spark, self._transactions)
             )

@@ -287,10 +287,18 @@ class Worker:
         ]
 
     def start_task(
-        self, task: TaskId, connector: Properties, config: Properties, target: str
+        self,
+        task: TaskId,
+        connector: Properties,
+        config: Properties,
+        target: str,
+        confirm: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Start a task; whether that could be done is told in its status too."""
-        listener = StatusListener(task, self)
+        """Start a task; whether that could be done is told in its status too.
+
+        `confirm` is TaskListener's.
+        """
+        listener = StatusListener(task, self, confirm)
         try:
             settings, own = self.reloads.resolve(task, connector, config)
             plan = TaskPlan(

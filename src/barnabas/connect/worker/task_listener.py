@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.connect.engine.base import TaskId
@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 class StatusListener:
     """A `TaskListener`. After `leave` nothing more is written: the task is somebody else's."""
 
-    def __init__(self, task: TaskId, worker: Worker) -> None:
-        self._task, self._worker = task, worker
+    def __init__(self, task: TaskId, worker: Worker, confirm: Callable[[], None]) -> None:
+        self._task, self._worker, self._confirm = task, worker, confirm
         self._topics: set[str] = set()
         self._lock = threading.Lock()
         self._is_left = False
@@ -42,6 +42,10 @@ class StatusListener:
         with self._lock:
             if not self._is_left:
                 self._worker.put_status(self._task, state, error, safely=safely)
+
+    def confirm(self) -> None:
+        """See TaskListener."""
+        self._confirm()
 
     def started(self) -> None:
         """See TaskListener."""

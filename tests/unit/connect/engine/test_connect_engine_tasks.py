@@ -18,7 +18,7 @@ from barnabas.connect.engine import sink_task, task
 from barnabas.connect.engine.memory import MemoryGroup
 from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
-from barnabas.connect.testing import ConnectKit
+from barnabas.connect.testing import ConnectKit, TaskLog
 
 PLUGINS = "connect_engine_plugins:"
 WORKER = {
@@ -43,6 +43,25 @@ def kit() -> Iterator[ConnectKit]:
 
 def collected() -> list[Any]:
     return [value for _, _, value in plugins.Collector.values]
+
+
+def test_a_task_that_is_anothers_by_now_writes_nothing(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def confirm(_log: TaskLog) -> None:
+        asked.append(True)
+        raise ConnectError("it is another worker's by now")
+
+    monkeypatch.setattr(TaskLog, "confirm", confirm)
+    running = kit.start("n", NUMBERS, is_exactly_once=True)
+    kit.wait_until(lambda: running.states == ["FAILED"])
+    assert str(running.error) == "it is another worker's by now"
+    assert kit.topics.topics.get("numbers") is None
+    kit.start("m", NUMBERS)
+    kit.wait_for_records("numbers", 12)
+    assert len(asked) == 1, "at least once needs no such check"
 
 
 def test_source_records_and_offsets_of_all_splits_are_written(kit: ConnectKit) -> None:

@@ -32,7 +32,7 @@ from barnabas.connect.errors.requests import (
     NotFoundError,
 )
 from barnabas.connect.worker import offset_requests
-from barnabas.connect.worker.distributed.config_log import LoggerLevelChanged, Update
+from barnabas.connect.worker.distributed.config_log import ConfigState, LoggerLevelChanged, Update
 from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
 from barnabas.connect.worker.distributed.group_work import GroupWork
@@ -110,13 +110,14 @@ class DistributedHerder(Herder):
                 lambda: store.config.put_task_count(name, count)
             ),
             ask=lambda url, name: forwarding.fence(url, name, self.leader.key(), self._algorithm),
+            latest=self._latest,
         )
         self.work = LocalWork(
             worker,
             self._ticks,
             lambda: position.state,
             self.reconfigure,
-            self._zombies.before_task if rules.is_exactly_once else None,
+            self._zombies if rules.is_exactly_once else None,
         )
         self.group = GroupWork(
             position,
@@ -201,6 +202,11 @@ class DistributedHerder(Herder):
                 f"Cannot submit non-empty set of task configs for stopped connector {name}"
             )
         self.leader.write(lambda: self.topics_store.put_tasks(name, configs))
+
+    def _latest(self) -> ConfigState:
+        """What is configured now, for other threads than the herder's. Raises ConnectError."""
+        self.topics_store.config.refresh(self._settings.sync_s)
+        return self.topics_store.snapshot()
 
     def _send_tasks(self, url: str, name: str, configs: Sequence[Properties]) -> None:
         configs = [dict(config) for config in configs]

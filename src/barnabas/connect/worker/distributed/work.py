@@ -20,6 +20,7 @@ from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
 from barnabas.connect.worker.distributed.ticks import Ticks
+from barnabas.connect.worker.distributed.zombies import Zombies
 from barnabas.connect.worker.herder import connector_type
 from barnabas.connect.worker.restarts import RestartPolicy, Restarts, read_policy
 from barnabas.connect.worker.running import Worker
@@ -27,11 +28,10 @@ from barnabas.connect.worker.state import FAILED, STARTED
 
 _log = logging.getLogger(__name__)
 _STARTERS: Final = 8
-Fence = Callable[[str], "Future[None]"]
 
 
 class LocalWork:
-    """`fence` asks the leader to fence a connector's older tasks; `state` is what is configured."""
+    """`zombies` sees to older tasks of exactly-once sources; `state` is what is configured."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LocalWork:
         ticks: Ticks,
         state: Callable[[], ConfigState],
         reconfigure: Callable[[str], None],
-        fence: Fence | None,
+        zombies: Zombies | None,
     ) -> None:
         self.running = NOTHING
         """What was started here, whether or not it has failed since."""
@@ -47,7 +47,7 @@ class LocalWork:
         self._ticks = ticks
         self._state = state
         self._reconfigure = reconfigure
-        self._fence = fence
+        self._zombies = zombies
         self._fencing: dict[TaskId, object] = {}
         self._restarts = Restarts(self._policy)
         self._pool = ThreadPoolExecutor(_STARTERS, "connect-start")
@@ -105,25 +105,33 @@ class LocalWork:
         config, connector = state.task_configs.get(task), state.connectors.get(task.connector)
         if config is None or connector is None:
             return False
-        if self._fence is not None and connector_type(connector) == "source":
-            self._start_fenced(task, self._fence)
+        if self._zombies is not None and connector_type(connector) == "source":
+            self._start_fenced(task, self._zombies)
             return True
         self._ticks.post(lambda: self._started(task))
         target = state.target_states.get(task.connector, STARTED)
         return self._worker.start_task(task, connector, config, target)
 
-    def _start_fenced(self, task: TaskId, fence: Fence) -> None:
+    def _start_fenced(self, task: TaskId, zombies: Zombies) -> None:
         mark = self._fencing[task] = object()
         generation = self._state().generations.get(task.connector)
 
+        def confirm() -> None:
+            zombies.after_task(task, generation, lambda: self._is_ours(task))
+
         def fenced(answer: Future[None]) -> None:
             error = answer.exception()
-            self._ticks.post(lambda: self._go_on(task, mark, generation, error))
+            self._ticks.post(lambda: self._go_on(task, mark, generation, error, confirm))
 
-        fence(task.connector).add_done_callback(fenced)
+        zombies.before_task(task.connector).add_done_callback(fenced)
 
     def _go_on(
-        self, task: TaskId, mark: object, generation: int | None, error: BaseException | None
+        self,
+        task: TaskId,
+        mark: object,
+        generation: int | None,
+        error: BaseException | None,
+        confirm: Callable[[], None],
     ) -> None:
         if self._fencing.get(task) is not mark:
             return  # stopped, or started again, meanwhile
@@ -142,7 +150,7 @@ class LocalWork:
         self._started(task)
         target = state.target_states.get(task.connector, STARTED)
         self._worker.start_task(
-            task, state.connectors[task.connector], state.task_configs[task], target
+            task, state.connectors[task.connector], state.task_configs[task], target, confirm
         )
 
     def _again(self, task: TaskId) -> None:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import (
     BadRequestError,
@@ -16,6 +17,7 @@ from barnabas.connect.errors.requests import (
     NotFoundError,
     RequestError,
 )
+from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.fencing import Fencer, tasks_to_fence
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.ticks import Ticks
@@ -26,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 class Zombies:
     """`refresh` reads the config topic to its end, `record` writes how many tasks may write now,
-    `ask` asks the leader."""
+    `ask` asks the leader; `latest` returns what is configured by now, on any thread."""
 
     def __init__(
         self,
@@ -37,6 +39,7 @@ class Zombies:
         refresh: Callable[[], bool],
         record: Callable[[str, int], None],
         ask: Callable[[str, str], None],
+        latest: Callable[[], ConfigState],
     ) -> None:
         self._position = position
         self._ticks = ticks
@@ -44,6 +47,7 @@ class Zombies:
         self._refresh = refresh
         self._record = record
         self._ask = ask
+        self._latest = latest
         self._rounds: dict[str, Future[None]] = {}
         self._pool = ThreadPoolExecutor(4, "connect-fence")
 
@@ -66,6 +70,22 @@ class Zombies:
 
         self._ticks.post(begin)
         return answer
+
+    def after_task(self, task: TaskId, generation: int | None, is_ours: Callable[[], bool]) -> None:
+        """Check a task that has taken its transactional id, on the task's thread.
+
+        `generation` is that of its configuration. Raises ConnectError where others may have been
+        fenced for newer tasks meanwhile, so that this one must not write.
+        """
+        if self._latest().generations.get(task.connector) != generation:
+            raise ConnectError(
+                f"Cannot start source task {task} with exactly-once support as the connector has "
+                "already generated a new set of task configs"
+            )
+        if not is_ours():
+            raise ConnectError(
+                f"Cannot start source task {task} as it has already been revoked from this worker"
+            )
 
     def fence(self, connector: str) -> Future[None]:
         """Begin a round, as the leader, on the herder's thread. Raises ConnectError."""
