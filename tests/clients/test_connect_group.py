@@ -43,6 +43,7 @@ class Worker:
 
     def __init__(self, group: Group, url: str, compatibility: Compatibility) -> None:
         self.running = NOTHING
+        self.busy_for_s = 0.0
         self.assignment: Assignment | None = None
         self.group = group
         settings = GroupSettings(group.id, session_timeout_ms=6_000, heartbeat_interval_ms=200)
@@ -56,6 +57,9 @@ class Worker:
             heartbeat_ms=200,
             session_ms=6_000,
         )
+
+    def busy_s(self) -> float:
+        return self.busy_for_s
 
     def revoked(self, work: Share) -> None:
         with self.group.changed:
@@ -199,6 +203,24 @@ def test_lost_work_waits_for_its_worker(kafka: Kafka) -> None:
         assert not one.running.within(held)
         group.wait_for_all(1)
         assert set(held.tasks) <= set(one.running.tasks)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_stuck_leaves_until_it_is_free(kafka: Kafka) -> None:
+    with workers(kafka) as group:
+        group.configured.put(a=2, b=2)
+        one = group.add("http://one:8083/")
+        group.wait_for_all(1)
+        two = group.add("http://two:8083/")
+        group.wait_for_all(2)
+        one.busy_for_s = 61.0  # rebalance.timeout.ms and a second
+        group.wait(
+            lambda: set(two.running.tasks) == set(group.configured.work().tasks), is_once=False
+        )
+        group.wait(lambda: two.member.owners is not None, is_once=False)  # it leads
+        one.busy_for_s = 0.0
+        # It says what it still has, so that none of it is left running twice.
+        group.wait_for_all(2, is_once=False)
 
 
 @pytest.mark.slow

@@ -86,6 +86,10 @@ class GroupWork:
         self.figures.begun()
         self._ticks.post(lambda: self._take(assignment, generation, is_leader))
 
+    def busy_s(self) -> float:
+        """See GroupListener."""
+        return self._ticks.busy_s()
+
     def close(self) -> None:
         """Stop all work; on the herder's thread."""
         self._is_closed = True

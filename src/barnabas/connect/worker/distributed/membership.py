@@ -9,7 +9,8 @@
 While the listener stops what was revoked, heartbeats go on; only when it has stopped does the
 member join again and tell the others that it is free. A member that was put out of the group keeps
 running what it has, and says so when it joins: the leader finds what runs twice by now. One that
-has heard nothing for a session stops everything, as others may have its work.
+has heard nothing for a session stops everything, as others may have its work. One whose listener
+is busy for longer than `rebalance.timeout.ms` leaves until it is free: others do its work.
 
 Source: org.apache.kafka.connect.runtime.distributed.WorkerCoordinator (Kafka 4.3).
 """
@@ -52,6 +53,10 @@ _BACKOFF_FIRST_MS: Final = 100
 _BACKOFF_MAX_MS: Final = 1_000
 
 
+class BusyError(Exception):
+    """The listener has been busy for too long to be a member."""
+
+
 class GroupListener(Protocol):
     """Hears of the group from the member's threads."""
 
@@ -60,6 +65,9 @@ class GroupListener(Protocol):
 
     def assigned(self, assignment: Assignment, generation: int, *, is_leader: bool) -> None:
         """`assignment.work` is all that is ours now. Returns soon."""
+
+    def busy_s(self) -> float:
+        """How long what it does now has lasted; 0 where it does nothing."""
 
 
 class Membership:
@@ -76,6 +84,7 @@ class Membership:
         delay_ms_max: int = 300_000,
         heartbeat_ms: int = 3_000,
         session_ms: int = 10_000,
+        busy_ms_max: int = 60_000,
     ) -> None:
         self._coordination = coordination
         self._listener = listener
@@ -85,6 +94,7 @@ class Membership:
         self._leading = Leading(snapshot, delay_ms_max)
         self._heartbeat_s = heartbeat_ms / 1000
         self._session_s = session_ms / 1000
+        self._busy_s_max = busy_ms_max / 1000
         self._version = VERSIONS["default"] if compatibility == "eager" else VERSIONS["compatible"]
         self._member_id = ""
         self._generation = -1
@@ -160,6 +170,7 @@ class Membership:
         while not self._closed.is_set():
             try:
                 self._leave_if_asked()
+                self._check_busy()
                 self._coordination.find()
                 self._join()
                 failures = 0
@@ -169,6 +180,8 @@ class Membership:
                 self._member_id, self._generation = "", -1
             except RejoinError:
                 continue
+            except BusyError:
+                self._wait_until_free()
             except (CoordinatorLostError, GroupRefusedError, GroupMessageError) as error:
                 if self._closed.is_set():
                     return
@@ -190,6 +203,23 @@ class Membership:
         if self._held is not None:
             self._held = replace(self._held, work=held)
         self._sleep(pause_s)
+
+    def _check_busy(self) -> None:
+        """Leave if the listener has been busy for too long. Raises BusyError."""
+        if self._listener.busy_s() <= self._busy_s_max:
+            return
+        _log.error(
+            "this worker leaves its group: what it does has lasted for %.0f s, longer than "
+            "rebalance.timeout.ms",
+            self._listener.busy_s(),
+        )
+        self._coordination.leave(self._member_id, "worker poll timeout has expired.")
+        self._member_id, self._generation, self._owners = "", -1, None
+        raise BusyError
+
+    def _wait_until_free(self) -> None:
+        while not self._closed.is_set() and self._listener.busy_s() > self._busy_s_max:
+            self._sleep(self._heartbeat_s)
 
     def _sleep(self, seconds: float) -> None:
         with self._wishes:
@@ -290,6 +320,7 @@ class Membership:
             return True
 
     def _beat(self) -> None:
+        self._check_busy()
         sent_at = time.monotonic()
         self._coordination.heartbeat(self._member_id, self._generation)
         self._heard_at = sent_at
@@ -314,5 +345,5 @@ class Membership:
                     self._beat()
                 except RejoinError:
                     pass  # it joins when it has stopped what it runs
-                except CoordinatorLostError:
+                except (CoordinatorLostError, BusyError):
                     is_member = False

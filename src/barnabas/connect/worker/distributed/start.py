@@ -86,6 +86,7 @@ def distributed_herder(
             delay_ms_max=delay_ms,
             heartbeat_ms=group.heartbeat_interval_ms,
             session_ms=group.session_timeout_ms,
+            busy_ms_max=group.rebalance_timeout_ms,
         )
 
     return DistributedHerder(

@@ -35,6 +35,7 @@ class Ticks:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._is_closed = False
+        self._begun_s: float | None = None
         self._thread = threading.Thread(target=self._run, name="connect herder", daemon=True)
 
     def start(self) -> None:
@@ -57,13 +58,20 @@ class Ticks:
             answer.cancel()
             raise TickTimeoutError("Request timed out") from error
 
-    def close(self) -> None:
-        """End after what is done now; who waits for the rest is told."""
+    def busy_s(self) -> float:
+        """Return how long what is done now has lasted; 0 where nothing is done."""
+        begun_s = self._begun_s
+        return 0.0 if begun_s is None else time.monotonic() - begun_s
+
+    def close(self, timeout_s: float = REQUEST_S) -> None:
+        """End after what is done now, or without it after a while; who waits is told."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                _log.error("the herder does not end what it does: it is left to itself")
         for *_, answer in self._queue:
             if answer is not None and answer.set_running_or_notify_cancel():
                 answer.set_exception(ConnectError("Worker is shutting down"))
@@ -87,8 +95,10 @@ class Ticks:
                 if self._is_closed:
                     return
                 *_, work, answer = heapq.heappop(self._queue)
+            self._begun_s = time.monotonic()
             self._do(work, answer)
             self._do(self._settle, None)
+            self._begun_s = None
 
     def _is_due(self) -> bool:
         return bool(self._queue) and self._queue[0][0] <= time.monotonic()
