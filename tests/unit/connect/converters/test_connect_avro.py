@@ -285,6 +285,11 @@ def test_data_without_a_schema_makes_the_round_trip(url: str) -> None:
     assert avro.from_connect("any", None, None) is None
     for value in (ANYTHING, *(value for value in ANYTHING.values() if value is not None)):
         assert avro.to_connect("any", avro.from_connect("any", None, value)) == (None, value)
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    with pytest.raises(DataError, match=r"nested too deeply$"):
+        avro.from_connect("any", None, deep)
     for wrong in (2**63, Decimal(1), {"a": datetime(2020, 1, 1, tzinfo=UTC)}):
         with pytest.raises(DataError, match=r"does not have corresponding schema type\.$"):
             avro.from_connect("any", None, wrong)

@@ -152,6 +152,17 @@ def test_an_object_of_a_choice_is_known_by_its_properties(url: str) -> None:
         made.to_connect("t", prefix + b'{"b":1}')
 
 
+def test_fields_stand_in_the_order_that_connect_gave_them(url: str) -> None:
+    properties: dict[str, Any] = {
+        "b": {"type": "boolean", "connect.index": 1},
+        "a": {"$ref": "#/$defs/x~1y~0", "connect.index": 0},
+    }
+    schema = {"type": "object", "properties": properties, "$defs": {"x/y~": {"type": "string"}}}
+    found, value = converter(url).to_connect("t", registered(url, schema) + b'{"b":true,"a":"x"}')
+    assert [field.name for field in found.fields] == ["a", "b"]
+    assert value.values == ["x", True]
+
+
 def test_parts_of_one_document_are_joined(url: str) -> None:
     part = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     whole = {
