@@ -15,6 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.converters.registry import avro_any
+from barnabas.connect.converters.registry.avro_plain import AvroNames
 from barnabas.connect.converters.registry.avro_schemas import AvroOptions, AvroSchemas
 from barnabas.connect.data.builder import (
     BOOLEAN,
@@ -29,6 +30,7 @@ from barnabas.connect.data.builder import (
 )
 from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
+from barnabas.pipeline.sql.formats.format import StoredSchema as Stored
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values
@@ -156,6 +158,12 @@ def test_we_read_what_confluents_client_writes(url: str) -> None:
     assert [u and u.values for u in unions] == [None, [5, None, None], [None, "text", None]]
     again = [avro.from_connect("copy", schema, value) for _, value in found]
     assert [avro.to_connect("copy", data)[1] for data in again] == [value for _, value in found]
+
+
+def test_a_schema_that_is_nested_too_deeply_is_refused() -> None:
+    text = '{"type":"array","items":' * 400 + '"int"' + "}" * 400
+    with pytest.raises(DataError, match=r"^The Avro schema is nested too deeply$"):
+        AvroNames(Stored(1, "AVRO", text, ()))
 
 
 def test_a_number_too_large_for_an_int_is_a_long(url: str) -> None:

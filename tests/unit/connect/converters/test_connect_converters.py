@@ -322,6 +322,7 @@ def test_values_with_a_schema_make_the_round_trip(typed: tuple[Schema, Any], dec
         ("[1,,2]", STRING, "[1,,2]"),
         ('{"a": 1, "b": [true]}', map_of(STRING, INT8), {"a": 1, "b": [True]}),
         ('{"a":"b\\"c"}', map_of(STRING, STRING), {"a": 'b\\"c'}),
+        ("[" * 5000, STRING, "[" * 5000),
     ],
 )
 def test_headers_are_read_with_their_types(text: str, schema: Schema | None, value: Any) -> None:
