@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,19 +11,25 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.struct_pb2 import Value
+from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.data.builder import (
     INT8,
+    INT32,
+    INT64,
     STRING,
     array_of,
+    map_of,
+    optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Struct
+from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.formats.protobuf_pool import load as load_text
 from barnabas.pipeline.sql.formats.protobuf_pool import message_class
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
+from support.connect.typed_values import typed_values
 
 VALUE = SerializationContext("theirs", MessageField.VALUE)
 POINT = struct_of(TYPES, name="geo.Point")
@@ -122,18 +129,68 @@ def test_a_number_with_two_names_has_the_first(url: str) -> None:
     assert [value.get("e") for value in found] == ["B", "UNKNOWN_ENUM_VALUE_E_5"]
 
 
+LISTS = struct_of({"a": array_of(optional(STRING))})
+NOT_IN_PROTOBUF = "Array cannot|Protobuf has no null"
+
+
+def parts_of(value: Any) -> Any:
+    """A value without its schema, which Protobuf changes."""
+    match value:
+        case Struct():
+            return [parts_of(part) for part in value.values]
+        case list():
+            return [parts_of(item) for item in value]
+        case dict():
+            return {key: parts_of(item) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("mode", ["optional_for_nullables", "wrapper_for_nullables"])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(typed=typed_values())
+def test_values_of_any_schema_make_the_round_trip(
+    url: str, mode: str, typed: tuple[Schema, Any]
+) -> None:
+    schema = struct_of({"v": typed[0]})
+    made = converter(url, **{mode: "true"})
+    topic = f"any-{mode}-{abs(hash(schema))}"
+    try:
+        data = made.from_connect(topic, schema, Struct(schema, [typed[1]]))
+    except DataError as error:
+        if re.match(NOT_IN_PROTOBUF, str(error)):
+            return
+        raise
+    found = made.to_connect(topic, data)[1]
+    assert parts_of(found) == [parts_of(typed[1])]
+    found.validate()
+
+
+def test_values_of_maps_may_be_lists_and_maps(url: str) -> None:
+    maps = map_of(STRING, map_of(INT32, array_of(INT64)))
+    schema = struct_of({"m": maps, "o": map_of(STRING, optional(INT64))})
+    value = Struct.of(schema, {"m": {"a": {1: [2, 3]}, "b": {}}, "o": {"x": None, "y": 0}})
+    made = converter(url, optional_for_nullables="true")
+    found = made.to_connect("maps", made.from_connect("maps", schema, value))[1]
+    assert found.values == value.values
+    found.validate()
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "text"),
     [
         (STRING, "x", "Unsupported root schema of type STRING"),
         (struct_of({"a-b": STRING}), None, "is no name that Protobuf takes"),
         (struct_of({"a": array_of(array_of(STRING))}), None, "Array cannot be nested"),
+        (struct_of({"a": array_of(map_of(STRING, STRING))}), None, "Array cannot have maps"),
+        (LISTS, Struct.of(LISTS, {"a": ["x", None]}), "Protobuf has no null in arrays"),
         (INNER, Struct.of(INNER), "null used for required"),
     ],
 )
 def test_what_cannot_be_is_refused(url: str, schema: Any, value: Any, text: str) -> None:
     with pytest.raises(DataError, match=text):
-        converter(url).from_connect("refused", schema, value)
+        converter(url).from_connect(f"refused: {text}", schema, value)
 
 
 def test_broken_messages_are_refused(url: str) -> None:

@@ -98,10 +98,9 @@ class ProtobufReading:
                 f"Schemas that contain themselves are not supported: {message.full_name}"
             )
         self._open.append(message.full_name)
-        proto = DescriptorProto()
-        message.CopyToProto(proto)
+        proto = _proto(message)
         synthetic = {f.oneof_index for f in proto.field if f.proto3_optional}
-        repeated = {f.name for f in proto.field if f.label == FieldDescriptorProto.LABEL_REPEATED}
+        repeated = _repeated(proto)
         fields: list[tuple[str, Schema]] = []
         reads: list[Convert] = []
         for oneof in message.oneofs:
@@ -213,8 +212,13 @@ class ProtobufReading:
 
     def _map(self, message: Descriptor) -> Made:
         members = {field.name: field for field in message.fields}
+        proto = _proto(message)
+        repeated = _repeated(proto)
+        optionals = {field.name for field in proto.field if field.proto3_optional}
         (keys, of_key), (values, of_value) = (
-            self._field(members[name], is_repeated=False, is_optional_word=False)
+            self._field(
+                members[name], is_repeated=name in repeated, is_optional_word=name in optionals
+            )
             for name in ("key", "value")
         )
         name = self._name(message).removesuffix("Entry")
@@ -222,9 +226,20 @@ class ProtobufReading:
         if message.GetOptions().map_entry:
             schema = replace(schema, name=None)
             return schema, lambda value: {of_key(key): of_value(value[key]) for key in value}
-        read_value = _reader_of(members["value"], of_value, is_repeated=False)
+        read_value = _reader_of(members["value"], of_value, is_repeated="value" in repeated)
         read_key = _reader_of(members["key"], of_key, is_repeated=False)
         return schema, lambda value: {read_key(entry): read_value(entry) for entry in value}
+
+
+def _proto(message: Descriptor) -> DescriptorProto:
+    proto = DescriptorProto()
+    message.CopyToProto(proto)
+    return proto
+
+
+def _repeated(proto: DescriptorProto) -> set[str]:
+    """The names of repeated fields."""
+    return {f.name for f in proto.field if f.label == FieldDescriptorProto.LABEL_REPEATED}
 
 
 class _StructReader:

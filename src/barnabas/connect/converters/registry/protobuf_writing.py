@@ -126,6 +126,8 @@ class ProtobufText:
         if schema.type is Type.ARRAY:
             assert schema.value_schema is not None
             item = schema.value_schema
+            if item.type is Type.MAP:
+                raise DataError("Array cannot have maps")
         kind = self._type(item, name, indent, nested, can_wrap=bool(label) or item is schema)
         options = self._meta(item, indent)
         return f"{indent}{label}{kind} {_checked(name)} = {tag}{options};\n"
@@ -211,7 +213,7 @@ def to_message(schema: Schema, options: ProtobufOptions) -> Convert:
         case Type.ARRAY:
             assert schema.value_schema is not None
             item = to_message(schema.value_schema, options)
-            return lambda value: [item(one) for one in value]
+            return lambda value: [item(_element(one)) for one in value]
         case Type.MAP:
             assert schema.key_schema is not None
             assert schema.value_schema is not None
@@ -221,6 +223,12 @@ def to_message(schema: Schema, options: ProtobufOptions) -> Convert:
     if options.has_wrappers and schema.optional and ENUM not in schema.parameters:
         return lambda value: {"value": _fitting(schema, value)}
     return lambda value: _fitting(schema, value)
+
+
+def _element(value: Any) -> Any:
+    if value is None:
+        raise DataError("Protobuf has no null in arrays")
+    return value
 
 
 def _to_entry_part(name: str, schema: Schema, options: ProtobufOptions) -> Convert:
