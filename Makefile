@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make setup   install everything into $(VENV)"
-	@echo "make demo    broker, generators, Spark pipeline and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1)"
+	@echo "make demo    broker, PostgreSQL, connectors, generators, Spark and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1)"
 	@echo "make test    linters, types and all tests"
 	@echo "make test-cluster  every module of clients against three nodes"
 	@echo "make check   linters and types alone"

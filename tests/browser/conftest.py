@@ -73,7 +73,7 @@ class FinishedDemo:
 
 
 @pytest.fixture(scope="session")
-def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> FinishedDemo:
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FinishedDemo]:
     """A run as `make demo SECONDS=…` makes it: without a terminal, in a directory of its own."""
     try:
         check_requirements()
@@ -90,4 +90,8 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> FinishedDemo:
     )
     assert done.stdout, done.stderr
     truth = json.loads((directory / "generators" / "truth.json").read_text())
-    return FinishedDemo(directory, done.returncode, json.loads(done.stdout), done.stderr, truth)
+    yield FinishedDemo(directory, done.returncode, json.loads(done.stdout), done.stderr, truth)
+    # Where the tests run as root, PostgreSQL's user may not come to their directories.
+    settings = json.loads((directory / "demo.json").read_text())
+    if settings["database_directory"]:
+        shutil.rmtree(settings["database_directory"])

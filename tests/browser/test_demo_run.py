@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from barnabas.demo.database.programs import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.registry import registry_spec
@@ -28,6 +29,7 @@ def test_a_bounded_run_ends_by_itself_with_every_figure_right(finished_demo: Any
     assert [check for check in checks if not check["right"]] == []
     names = {check["name"] for check in checks}
     assert {"energy wh", "conversion", "top searches", "bought together"} <= names
+    assert ("stations as in PostgreSQL" in names) == (not isinstance(find_programs(), str))
     assert {"lag of dashboard", "lag of recommendations", "lag of warehouse"} <= names
     assert {f"lag of {topic.replace('-', ' ')}" for topic in SQL_TOPICS} <= names
     assert "barnabas sql --server http://127.0.0.1:" in finished_demo.progress

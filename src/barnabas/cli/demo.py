@@ -99,7 +99,8 @@ def command(
     """Run the whole platform on live input: producers, broker, schema registry, Spark, dashboard.
 
     It simulates charging stations and shop visitors, publishes and processes their events, and
-    shows the results. At the end it checks every figure on the page against the truth.
+    shows the results. The stations' table is in PostgreSQL, if that is installed, and a connector
+    captures its changes. At the end it checks every figure on the page against the truth.
     """
     # Imported late: the other commands need neither the web server nor the clients.
     from rich.console import Console

@@ -149,13 +149,14 @@ class DemoRun:
     def _set_up(self) -> None:
         self._screen.headline("Barnabas demo: starting")
         self._screen.part("set-up", "done", self._workspace.directory)
-        self._start_database()
         if self._options.bootstrap is None:
+            self._start_database()
             self._start_broker()
         else:
             self._screen.part("broker", "working", f"asking {self._bootstrap}")
             self._wait(lambda: broker.answers(self._bootstrap), _READY_SECONDS_MAX, "broker")
             self._screen.part("broker", "ready", f"{self._bootstrap} (not ours)")
+            self._start_database()
         self._start_registry()
         self._await_database()
         self._create_topics()

@@ -65,6 +65,8 @@ def become(name: str) -> None:
 
 def make_cluster(programs: Programs, directory: str, data: str, password: str) -> None:
     """Make a cluster, whole or not at all."""
+    for name in os.listdir(directory):  # of tries that were killed
+        shutil.rmtree(os.path.join(directory, name))
     with tempfile.TemporaryDirectory(prefix="new-", dir=directory) as place:
         secret, made = os.path.join(place, "password"), os.path.join(place, _DATA)
         with open(secret, "w", encoding="utf-8", opener=_private) as file:
