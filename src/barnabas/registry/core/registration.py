@@ -253,6 +253,7 @@ def _same_content(
     """The version that has the content already; else the id that the content has to get."""
     view, subject = attempt.view, attempt.subject
     context = subjects.context_of(subject)
+    asked_id = wanted_id
     for known_id in reversed(view.state.ids_of(context, content.hash())):
         known = view.state.any_by_id(context, known_id)
         if known is None or not content.has_content_of(known) or wanted_id not in (None, known_id):
@@ -267,8 +268,10 @@ def _same_content(
     asked = _as_asked(attempt, content)
     if searched is not None and asked.has_content_of(searched):
         return None, wanted_id
+    # Another subject may have what the next version would be; its id binds none that is there.
+    bound_id = wanted_id if asked is content else asked_id
     for value in reversed(live[-LOOKBACK_MAX:] if attempt.version == 0 else live[-1:]):
-        if wanted_id in (None, value.id) and can_stand_for(view, asked, value):
+        if bound_id in (None, value.id) and can_stand_for(view, asked, value):
             return value, wanted_id
     return None, wanted_id
 

@@ -230,6 +230,19 @@ def test_a_schema_that_inherits_a_version_in_its_metadata_is_found(
     assert put(registry, "a", text("x", "y"), version=version) == second
 
 
+def test_a_version_is_found_where_another_subject_has_what_would_be_the_next(
+    registry: Registry,
+) -> None:
+    said = Metadata(properties={"k": "v"})
+    put(registry, "a", text("w"), metadata=said)
+    put(registry, "b", text("w"))
+    put(registry, "b", text("x"))
+    assert put(registry, "b", text("w", "x"), metadata=said, version=-1).version == 3
+    second = put(registry, "a", text("w", "x"), version=-1)
+    assert second.metadata == Metadata(properties={"confluent:version": "2", "k": "v"})
+    assert put(registry, "a", text("w", "x"), version=-1) == second
+
+
 def test_a_schema_that_fails_as_new_is_found_if_it_is_there(registry: Registry) -> None:
     registry.do(update_config, "a", ConfigUpdate({"validate_new_schemas": False}))
     first = put(registry, "a", text("x", flaw=True))
