@@ -162,6 +162,14 @@ def test_changes_in_envelopes_are_rows_deletes_and_truncations(
     assert target[1]("SELECT id, name FROM t ORDER BY id") == [*kept, (2, None)]
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_null_is_the_default_of_a_field_or_null(target: Target, is_replaced: bool) -> None:
+    schema = struct_of({"id": INT32, "n": with_default(optional(INT64), 7)})
+    more = {"replace_null_with_default": str(is_replaced).lower()}
+    write(target, record(1, 1, None, schema=schema), **UPSERT, **more)
+    assert target[1]("SELECT id, n FROM t") == [(1, 7 if is_replaced else None)]
+
+
 def test_tables_are_widened_and_records_of_several_schemas_follow_each_other(
     target: Target,
 ) -> None:

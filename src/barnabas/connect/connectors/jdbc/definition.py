@@ -86,6 +86,10 @@ SINK: Final = Definition(
             *("pk.mode", STRING, "none", HIGH, "What the primary key is made of."),
             validator=one_of_any_case("none", "kafka", "record_key", "record_value"),
         ),
+        Setting(
+            *("replace.null.with.default", BOOLEAN, True, MEDIUM),
+            doc="Whether null becomes the default of a field that has one.",
+        ),
         Setting("pk.fields", LIST, "", MEDIUM, "The columns or fields of the primary key."),
         Setting("fields.whitelist", LIST, "", MEDIUM, "Fields of the value; empty means all."),
         Setting("auto.create", BOOLEAN, False, MEDIUM, "Whether missing tables are made."),

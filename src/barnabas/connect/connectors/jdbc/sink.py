@@ -55,6 +55,7 @@ class JdbcSinkWriter(SinkWriter):
         self._mode = self._settings["insert.mode"].lower()
         self._pk_mode = self._settings["pk.mode"].lower()
         self._pk_fields: list[str] = self._settings["pk.fields"]
+        self._replaces_null: bool = self._settings["replace.null.with.default"]
         check(self._settings)
         self._dialect = self._made_dialect()
 
@@ -200,12 +201,12 @@ class JdbcSinkWriter(SinkWriter):
             return [record.original_topic, record.original_partition, record.original_offset]
         source = record.key if self._pk_mode == "record_key" else record.value
         if isinstance(source, Struct):
-            return [self._bound(spec, _field(source, spec.name)) for spec in specs]
+            return [self._bound(spec, self._field(source, spec.name)) for spec in specs]
         return [self._bound(spec, source) for spec in specs]
 
     def _row(self, shape: Shape, record: SinkRecord) -> tuple[Any, ...]:
         others = [
-            self._bound(spec, _field(record.value, spec.name))
+            self._bound(spec, self._field(record.value, spec.name))
             for spec in shape.specs
             if not spec.is_key
         ]
@@ -215,6 +216,11 @@ class JdbcSinkWriter(SinkWriter):
         if value is None:
             return None
         return self._dialect.bind(spec.schema, value)
+
+    def _field(self, struct: Struct, name: str) -> Any:
+        if self._replaces_null:
+            return struct.get(name)
+        return struct.get_without_default(name)
 
     # What tables look like.
 
@@ -310,12 +316,3 @@ def _is_alike(one: SinkRecord, other: SinkRecord) -> bool:
 
 def _same(one: Schema | None, other: Schema | None) -> bool:
     return one is other or one == other
-
-
-def _field(struct: Struct, name: str) -> Any:
-    """The value of a field; its default where it has none."""
-    for field in struct.schema.fields:
-        if field.name == name:
-            value = struct.values[field.index]
-            return field.schema.default if value is None else value
-    return None
