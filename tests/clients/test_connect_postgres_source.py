@@ -126,6 +126,24 @@ def test_an_interrupted_snapshot_begins_anew(server: Postgres) -> None:
     again.reader.stop()
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_row_of_an_interrupted_snapshot_is_not_kept_when_it_is_deleted(
+    server: Postgres, is_stored: bool
+) -> None:
+    with server.connect(DATABASE) as connection:
+        insert_many(connection, "t", [(number, "x" * 500) for number in range(500)])
+    driver = capture(server, snapshot_split_pages="2")
+    written = driver.batch(is_committed=is_stored)
+    driver.reader.stop()
+    server.run(f"DELETE FROM t WHERE id = {ids(written)[0]}", database=DATABASE)
+    again = snapshot_ended(capture(server, driver.offsets))
+    server.run("INSERT INTO t VALUES (1000, 'end')", database=DATABASE)
+    read = again.until(lambda records: 1000 in ids(records))
+    again.reader.stop()
+    expected = dict(server.run("SELECT id, v FROM t", database=DATABASE))
+    assert table_of([*written, *read]) == expected
+
+
 @pytest.mark.slow
 def test_a_lost_server_heals() -> None:
     with postgres() as own:

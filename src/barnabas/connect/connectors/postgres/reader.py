@@ -160,11 +160,14 @@ class PostgresReader(SourceReader):
         if slot is not None and slot.is_lost:
             drop_slot(settings)
             slot = None
+        log_begin = None
         if slot is None:
             slot = make_slot(settings)
+        elif not is_lost:
+            log_begin = slot.confirmed
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
-            self._snapshot = Snapshot(settings)
+            self._snapshot = Snapshot(settings, log_begin)
         elif mode == "initial_only":
             self._is_over = True
         elif not offset or is_lost:

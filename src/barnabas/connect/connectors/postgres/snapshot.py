@@ -2,7 +2,8 @@
 
 A temporary replication slot gives the point: its snapshot shows what was committed before, its log
 would begin with what was committed after. One transaction holds the snapshot while executors read;
-no locks are taken. Where that transaction is lost, the snapshot begins anew.
+no locks are taken. Where that transaction is lost, the snapshot begins anew, and the log is read
+from before the first.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ SPLITS_MIN: Final = 4
 
 @dataclass(slots=True, frozen=True)
 class SnapshotPoint:
-    """Where a snapshot was taken."""
+    """Where a snapshot was taken. `log_begin` is where the log is read from afterwards."""
 
     id: str
     lsn: int
+    log_begin: int
     xid: int
     time_us: int
 
@@ -58,7 +60,7 @@ class SnapshotPoint:
             "lsn": self.lsn,
             "txId": self.xid,
             "ts_usec": self.time_us,
-            **Position(self.lsn).json(),
+            **Position(self.log_begin).json(),
         }
 
 
@@ -81,9 +83,14 @@ class SnapshotSplit:
 class Snapshot:
     """Holds a snapshot and plans its splits."""
 
-    def __init__(self, settings: PostgresSettings) -> None:
-        """Take it. Raises RetriableError, ConnectError."""
+    def __init__(self, settings: PostgresSettings, log_begin: int | None = None) -> None:
+        """Take it. Raises RetriableError, ConnectError.
+
+        `log_begin` is before it where an earlier snapshot may have written rows: only the log since
+        then tells which of them were deleted before this one. None: the log begins with it.
+        """
         self._settings = settings
+        self._log_begin = log_begin
         if settings["snapshot.delay.ms"]:
             time.sleep(settings["snapshot.delay.ms"] / 1000)
         slot = connect_for_replication(settings)
@@ -146,7 +153,8 @@ class Snapshot:
             b"SELECT pg_export_snapshot(), txid_snapshot_xmax(txid_current_snapshot())"
         ).fetchone()
         assert row is not None
-        return SnapshotPoint(row[0], lsn, row[1], time.time_ns() // 1000)
+        begin = lsn if self._log_begin is None else min(lsn, self._log_begin)
+        return SnapshotPoint(row[0], lsn, begin, row[1], time.time_ns() // 1000)
 
     def _plan(self) -> list[SnapshotSplit]:
         tables = [
