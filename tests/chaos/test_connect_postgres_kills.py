@@ -1,0 +1,174 @@
+"""A database is captured to topics and copied to another, while all of them are killed.
+
+The topics, replayed by key, equal the tables, and so do the tables of the sink; exactly once, each
+change is in its topic once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+from typing import Any
+
+import pytest
+
+import barnabas
+from support.cluster_processes import EAGER, ClusterProcesses
+from support.connect.copying import Copying
+from support.connect.database_story import Story
+from support.connect.postgres import postgres
+from support.spark import needs_spark
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+ROUNDS = 3
+BETWEEN_S = 2.0
+
+
+@contextlib.contextmanager
+def copying(
+    servers: str, folder: Path, seed: int, *, is_exactly_once: bool, **more: Any
+) -> Iterator[Copying]:
+    with contextlib.ExitStack() as stack:
+        story = Story(stack.enter_context(postgres()), seed)
+        stack.callback(story.close)
+        made = Copying(servers, folder, story, is_exactly_once=is_exactly_once, **more)
+        stack.callback(made.close)
+        yield made
+
+
+class Kills:
+    """What is done at random to workers, the database and nodes."""
+
+    def __init__(self, copying: Copying, seed: int, cluster: ClusterProcesses | None) -> None:
+        self._copying, self._cluster = copying, cluster
+        self._random = random.Random(seed)
+
+    def run(self) -> None:
+        """Kill and start, all some times; in the end all run."""
+        actions = [self.worker, self.worker, self.start_worker, self.start_worker, self.database]
+        if self._cluster is not None:
+            actions += [self.node, self.node]
+        for _ in range(ROUNDS):
+            self._random.shuffle(actions)
+            for act in actions:
+                act()
+                time.sleep(self._random.random() * BETWEEN_S)  # so long it may go on
+        for _ in self._copying.workers:
+            self.start_worker()
+
+    def worker(self) -> None:
+        if running := self._copying.running():
+            self._random.choice(running).kill(self._random.choice([SIGKILL, SIGKILL, SIGTERM]))
+
+    def start_worker(self) -> None:
+        for worker in self._copying.workers:
+            if worker.process is None:
+                worker.start()
+                return
+
+    def database(self) -> None:
+        server = self._copying.story.server
+        server.crash()
+        time.sleep(self._random.random())  # so long it is away
+        server.start()
+
+    def node(self) -> None:
+        assert self._cluster is not None
+        number = self._random.choice(list(self._cluster.nodes))
+        self._cluster.kill(number)
+        time.sleep(self._random.random() * 4)  # so long others lead
+        self._cluster.start(number)
+
+
+@pytest.mark.parametrize(
+    ("seed", "is_exactly_once"),
+    [
+        pytest.param(1, False, id="at-least-once-1"),
+        pytest.param(2, False, id="at-least-once-2"),
+        pytest.param(3, True, id="exactly-once-3"),
+    ],
+)
+def test_workers_and_the_database_are_killed(
+    tmp_path: Path, seed: int, is_exactly_once: bool
+) -> None:
+    with (
+        barnabas.Cluster() as cluster,
+        copying(
+            cluster.bootstrap_servers, tmp_path, seed, is_exactly_once=is_exactly_once
+        ) as copied,
+    ):
+        live_through(copied, Kills(copied, seed, None))
+
+
+@pytest.mark.parametrize(
+    ("seed", "is_exactly_once"),
+    [
+        pytest.param(1, False, id="at-least-once-1"),
+        pytest.param(2, True, id="exactly-once-2"),
+    ],
+)
+def test_nodes_are_killed_too(tmp_path: Path, seed: int, is_exactly_once: bool) -> None:
+    with (
+        ClusterProcesses(tmp_path / "nodes", 3, EAGER) as cluster,
+        copying(
+            cluster.bootstrap_servers, tmp_path, seed, is_exactly_once=is_exactly_once
+        ) as copied,
+    ):
+        live_through(copied, Kills(copied, seed, cluster))
+
+
+class SparkKills(Kills):
+    """The one worker and its JVM are killed."""
+
+    def run(self) -> None:
+        for act in (self.jvm, self.worker, self.jvm, self.database, self.worker, self.jvm):
+            self.start_worker()
+            self.await_more()
+            act()
+
+    def await_more(self) -> None:
+        """Wait until tasks run, and write more."""
+        count = len(self._copying.records("items"))
+        self._copying.wait(lambda: len(self._copying.records("items")) > count, str)
+
+    def jvm(self) -> None:
+        for worker in self._copying.running():
+            assert worker.process is not None
+            for pid in children(worker.process.pid):
+                if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]:
+                    os.kill(pid, SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(text) for file in files for text in file.read_text().split()]
+
+
+@needs_spark
+def test_spark_is_killed(tmp_path: Path) -> None:
+    with (
+        barnabas.Cluster() as cluster,
+        copying(
+            cluster.bootstrap_servers, tmp_path, 1, is_exactly_once=True, engine="spark", count=1
+        ) as copied,
+    ):
+        live_through(copied, SparkKills(copied, 1, None))
+
+
+def live_through(copied: Copying, kills: Kills) -> None:
+    copied.story.start()
+    copied.start()
+    if copied.is_exactly_once:
+        # A snapshot that is interrupted begins anew: rows come twice.
+        copied.wait(
+            lambda: any(b'"u"' in (value or b"") for _key, value in copied.records("items")), str
+        )
+    kills.run()
+    copied.story.stop()
+    copied.check()
+    assert all(copied.story.counts.values()), copied.story.counts
