@@ -1,6 +1,7 @@
 """Change capture from PostgreSQL: a snapshot of tables, then what its write-ahead log says.
 
 definition    what can be configured: Debezium's names
+unsupported   settings of Debezium's that are refused (pure)
 settings      what a configuration means: tables, columns, topics
 connector     checks settings, makes the one task's reader
 log_state     what is known of the log where it is read (pure)
@@ -17,6 +18,7 @@ temporal      dates, times and intervals (pure)
 texts         arrays, hstore and money in PostgreSQL's text (pure)
 defaults      what a column's DEFAULT means (pure)
 envelopes     Debezium's records of changes (pure)
+transactions  an event's place in its transaction (pure)
 changes       from messages to records, on executors
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -22,6 +22,13 @@ from barnabas.connect.connectors.postgres.envelopes import (
 from barnabas.connect.connectors.postgres.positions import Position
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
+from barnabas.connect.connectors.postgres.transactions import (
+    KEY,
+    MESSAGES,
+    VALUE,
+    EventCounts,
+    begun,
+)
 from barnabas.connect.data.builder import STRING
 from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import Header, JsonMap, SourceRecord
@@ -67,12 +74,17 @@ Item = tuple[int, "bytes | TableChanged | Beat", int]
 
 @dataclass(slots=True)
 class LogSplit:
-    """A piece of the log: where it begins, the tables as they were there, and its messages."""
+    """A piece of the log: where it begins, the tables as they were there, and its messages.
+
+    `counts` are of the events of the transaction in which it begins; None: nobody wants them.
+    """
 
     position: Position
     transaction: Transaction | None
     tables: dict[int, Table | None]
     items: list[Item] = field(repr=False)
+    counts: dict[str, int] | None = None
+    xmin: int | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -109,6 +121,7 @@ class RecordMaker:
         sequence: str,
         xid: int | None,
         lsn: int,
+        xmin: int | None = None,
     ) -> Struct:
         schema, name = ("", "") if table is None else (table.schema, table.name)
         return Struct(
@@ -116,7 +129,7 @@ class RecordMaker:
             [
                 *(__version__, "postgresql", self.settings.topic_prefix, time_us // 1000, snapshot),
                 *(self.settings.database, sequence, time_us, time_us * 1000, schema, name),
-                *(xid, lsn, None),
+                *(xid, lsn, xmin),
             ],
         )
 
@@ -129,6 +142,7 @@ class RecordMaker:
         source: Struct,
         offset: JsonMap,
         *headers: Header,
+        block: Struct | None = None,
     ) -> SourceRecord:
         row = after if after is not None else before
         return SourceRecord(
@@ -136,7 +150,7 @@ class RecordMaker:
             key_schema=records.key_schema,
             key=None if row is None else records.key(row),
             value_schema=records.envelope_schema,
-            value=records.envelope(op, before, after, source, time.time_ns()),
+            value=records.envelope(op, before, after, source, block),
             headers=self.headers(*headers),
             source_partition=self.partition,
             source_offset=offset,
@@ -146,10 +160,25 @@ class RecordMaker:
 class LogReader(RecordMaker):
     """Turns one split of the log into records."""
 
+    _counts: EventCounts | None = None
+    _is_begin_due = False
+    _xmin: int | None = None
+
+    def counts_after(self, split: LogSplit) -> dict[str, int] | None:
+        """Return how many events of the transaction in which the split ends there are so far."""
+        if split.counts is None:
+            return None
+        for _record in self.read(split):
+            pass
+        assert self._counts is not None
+        return self._counts.by_collection
+
     def read(self, split: LogSplit) -> Iterator[SourceRecord]:
         tables = {number: self._records(table) for number, table in split.tables.items()}
-        position, transaction = split.position, split.transaction
-        skipped = self.settings.skipped_operations
+        position, transaction, self._xmin = split.position, split.transaction, split.xmin
+        if split.counts is not None:
+            self._counts = EventCounts(split.counts)
+            self._is_begin_due = not split.counts
         for lsn, item, events in split.items:
             if isinstance(item, TableChanged):
                 tables[item.relation] = self._records(item.table)
@@ -163,21 +192,73 @@ class LogReader(RecordMaker):
                 transaction = Transaction(begin.xid, begin.time_us, begin.commit_lsn, lsn)
                 continue
             if kind == pgoutput.COMMIT:
-                position, transaction = Position(pgoutput.commit_end(item)), None
+                position = Position(pgoutput.commit_end(item))
+                if transaction is not None and self._counts is not None:
+                    yield from self._ended(transaction, lsn, offset_at(position, None, lsn, None))
+                transaction = None
                 continue
             if transaction is not None:
                 position = Position(position.done, transaction.commit_lsn, events)
             offset = offset_at(position, transaction, lsn, _TYPES[kind])
-            if kind == pgoutput.MESSAGE:
-                if "m" not in skipped:
-                    yield from self._message(item, transaction, lsn, offset)
-            elif kind == pgoutput.TRUNCATE:
-                if "t" not in skipped and transaction is not None:
-                    yield from self._truncate(item, tables, transaction, lsn, offset)
-            elif transaction is not None:
-                records = tables.get(pgoutput.relation_id(item))
-                if records is not None:
-                    yield from self._row(kind, item, records, transaction, lsn, offset)
+            for record in self._change(kind, item, tables, transaction, lsn, offset):
+                if self._is_begin_due and transaction is not None:
+                    yield self._begun(transaction, offset)
+                yield record
+
+    def _change(
+        self,
+        kind: int,
+        item: bytes,
+        tables: dict[int, TableRecords | None],
+        transaction: Transaction | None,
+        lsn: int,
+        offset: JsonMap,
+    ) -> Iterable[SourceRecord]:
+        skipped = self.settings.skipped_operations
+        if kind == pgoutput.MESSAGE:
+            if "m" not in skipped:
+                yield from self._message(item, transaction, lsn, offset)
+        elif transaction is None:
+            return
+        elif kind == pgoutput.TRUNCATE:
+            if "t" not in skipped:
+                yield from self._truncate(item, tables, transaction, lsn, offset)
+        elif (records := tables.get(pgoutput.relation_id(item))) is not None:
+            yield from self._row(kind, item, records, transaction, lsn, offset)
+
+    # Metadata of transactions.
+
+    def _begun(self, transaction: Transaction, offset: JsonMap) -> SourceRecord:
+        """Its record comes with its first event, since one without may never end."""
+        self._is_begin_due = False
+        name = _transaction_id(transaction, transaction.begin_lsn)
+        return self._boundary(name, begun(name, transaction.time_us // 1000), offset)
+
+    def _ended(self, transaction: Transaction, lsn: int, offset: JsonMap) -> Iterable[SourceRecord]:
+        assert self._counts is not None
+        if self._is_begin_due:
+            yield self._begun(transaction, offset)
+        name = _transaction_id(transaction, lsn)
+        value = self._counts.ended(name, transaction.time_us // 1000)
+        self._counts, self._is_begin_due = EventCounts(), True
+        yield self._boundary(name, value, offset)
+
+    def _boundary(self, name: str, value: Struct, offset: JsonMap) -> SourceRecord:
+        return SourceRecord(
+            topic=self.settings.transaction_topic,
+            key_schema=KEY,
+            key=Struct(KEY, [name]),
+            value_schema=VALUE,
+            value=value,
+            source_partition=self.partition,
+            source_offset=offset,
+        )
+
+    def _block(self, collection: str, transaction: Transaction | None, lsn: int) -> Struct | None:
+        """Count an event, and return its place in its transaction."""
+        if self._counts is None or transaction is None:
+            return None
+        return self._counts.block(_transaction_id(transaction, lsn), collection)
 
     def _records(self, table: Table | None) -> TableRecords | None:
         return None if table is None else records_of(table, self.settings)
@@ -194,23 +275,27 @@ class LogReader(RecordMaker):
         change = pgoutput.row_change(item)
         skipped = self.settings.skipped_operations
         source = self._source(records.table, transaction, lsn)
+
+        def block() -> Struct | None:
+            return self._block(records.table.full_name, transaction, lsn)
+
         old = None if change.old is None else records.row(change.old)
         if kind == pgoutput.INSERT:
             if "c" not in skipped:
                 new = records.row(change.new or ())
-                yield self.record(records, "c", None, new, source, offset)
+                yield self.record(records, "c", None, new, source, offset, block=block())
         elif kind == pgoutput.DELETE:
             if "d" not in skipped and old is not None:
-                yield from self._deleted(records, old, source, offset)
+                yield from self._deleted(records, old, source, offset, block())
         else:
             whole_old = None if change.old_is_key else change.old
             new = records.row(change.new or (), whole_old)
             new_key = records.key(new)
             old_key = None if old is None else records.key(old)
             if old is not None and old_key is not None and old_key.values != _values(new_key):
-                yield from self._moved(records, old, new, source, offset)
+                yield from self._moved(records, old, new, source, offset, block)
             elif "u" not in skipped:
-                yield self.record(records, "u", old, new, source, offset)
+                yield self.record(records, "u", old, new, source, offset, block=block())
 
     def _moved(
         self,
@@ -219,6 +304,7 @@ class LogReader(RecordMaker):
         new: Struct,
         source: Struct,
         offset: JsonMap,
+        block: Callable[[], Struct | None],
     ) -> Iterable[SourceRecord]:
         """A row whose key changed: a record with the old key, its tombstone, one with the new."""
         skipped = self.settings.skipped_operations
@@ -227,8 +313,8 @@ class LogReader(RecordMaker):
         key_schema = records.key_schema
         to_new = Header("__debezium.newkey", key_schema, records.key(new))
         to_old = Header("__debezium.oldkey", key_schema, records.key(old))
-        yield from self._deleted(records, old, source, offset, to_new)
-        yield self.record(records, "c", None, new, source, offset, to_old)
+        yield from self._deleted(records, old, source, offset, block(), to_new)
+        yield self.record(records, "c", None, new, source, offset, to_old, block=block())
 
     def _deleted(
         self,
@@ -236,9 +322,10 @@ class LogReader(RecordMaker):
         old: Struct,
         source: Struct,
         offset: JsonMap,
+        block: Struct | None,
         *headers: Header,
     ) -> Iterable[SourceRecord]:
-        gone = self.record(records, "d", old, None, source, offset, *headers)
+        gone = self.record(records, "d", old, None, source, offset, *headers, block=block)
         yield gone
         if self.settings.has_tombstones:
             yield replace(gone, value_schema=None, value=None)
@@ -254,7 +341,8 @@ class LogReader(RecordMaker):
         for number in pgoutput.truncated(item):
             if (records := tables.get(number)) is not None:
                 source = self._source(records.table, transaction, lsn)
-                made = self.record(records, "t", None, None, source, offset)
+                block = self._block(records.table.full_name, transaction, lsn)
+                made = self.record(records, "t", None, None, source, offset, block=block)
                 yield replace(made, key_schema=None, key=None)
 
     def _message(
@@ -265,12 +353,13 @@ class LogReader(RecordMaker):
             return
         now_ms = time.time_ns() // 1_000_000
         source = self._source(None, transaction, lsn)
+        block = self._block(MESSAGES, transaction, lsn)
         yield SourceRecord(
             topic=f"{self.settings.topic_prefix}.message",
             key_schema=MESSAGE_KEY,
             key=Struct(MESSAGE_KEY, [message.prefix]),
             value_schema=MESSAGE_VALUE,
-            value=message_value("m", now_ms, source, message.prefix, message.content),
+            value=message_value(now_ms, source, block, message.prefix, message.content),
             source_partition=self.partition,
             source_offset=offset,
         )
@@ -289,9 +378,11 @@ class LogReader(RecordMaker):
     def _source(self, table: Table | None, transaction: Transaction | None, lsn: int) -> Struct:
         if transaction is None:
             now_us = time.time_ns() // 1000
-            return self.source(table, now_us, "false", _sequence(lsn, lsn), None, lsn)
+            return self.source(table, now_us, "false", _sequence(lsn, lsn), None, lsn, self._xmin)
         sequence = _sequence(transaction.begin_lsn, lsn)
-        return self.source(table, transaction.time_us, "false", sequence, transaction.xid, lsn)
+        return self.source(
+            *(table, transaction.time_us, "false", sequence, transaction.xid, lsn, self._xmin)
+        )
 
 
 def offset_at(
@@ -308,6 +399,11 @@ def offset_at(
         "ts_usec": time.time_ns() // 1000 if transaction is None else transaction.time_us,
     }
     return offset | position.json()
+
+
+def _transaction_id(transaction: Transaction, lsn: int) -> str:
+    """As Debezium has it: of each event its own."""
+    return f"{transaction.xid}:{lsn}"
 
 
 def _sequence(commit: int, lsn: int) -> str:

@@ -80,7 +80,8 @@ _ALL.group(
      "Whether changes of partitions count as those of the partitioned table."),
     ("status.update.interval.ms", INT, 10_000, MEDIUM,
      "How often the server is told how far its log is read.", at_least(1)),
-    ("xmin.fetch.interval.ms", LONG, 0, LOW, "Accepted; source.xmin stays null.", at_least(0)),
+    ("xmin.fetch.interval.ms", LONG, 0, LOW,
+     "How often source.xmin is asked of the slot; 0: never.", at_least(0)),
     ("flush.lsn.source", BOOLEAN, True, LOW,
      "Whether the slot follows what is stored; without it somebody else must advance the slot."),
 )  # fmt: skip
@@ -159,8 +160,10 @@ _ALL.group(
     ("heartbeat.interval.ms", INT, 0, MEDIUM, "How often a heartbeat is written; 0: never.",
      at_least(0)),
     ("heartbeat.action.query", STRING, None, LOW, "A statement to run with each heartbeat."),
-    ("provide.transaction.metadata", BOOLEAN, False, LOW, "Not supported yet; must be false."),
-    ("signal.data.collection", STRING, None, MEDIUM, "Accepted; its changes are no records."),
+    ("provide.transaction.metadata", BOOLEAN, False, LOW,
+     "Whether events tell their place in their transaction, and its begin and end are records."),
+    ("topic.transaction", STRING, "transaction", LOW,
+     "Ends the name of the topic with transactions' begins and ends."),
 )  # fmt: skip
 _ALL.group(
     "Micro-batches",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 from barnabas.connect.connectors.postgres.defaults import default_of
 from barnabas.connect.connectors.postgres.pgoutput import UNCHANGED
 from barnabas.connect.connectors.postgres.tables import Table
+from barnabas.connect.connectors.postgres.transactions import TRANSACTION_BLOCK
 from barnabas.connect.connectors.postgres.types import (
     PARSE_ERRORS,
     Modes,
@@ -59,12 +61,6 @@ SOURCE: Final = struct_of(
     name="io.debezium.connector.postgresql.Source",
     version=1,
 )
-TRANSACTION_BLOCK: Final = struct_of(
-    {"id": STRING, "total_order": INT64, "data_collection_order": INT64},
-    name="event.block",
-    version=1,
-    optional=True,
-)
 _MESSAGE: Final = struct_of(
     {"prefix": OPTIONAL_STRING, "content": OPTIONAL_BYTES},
     name="io.debezium.connector.postgresql.Message",
@@ -92,9 +88,11 @@ HEARTBEAT_VALUE: Final = struct_of(
 )
 
 
-def message_value(op: str, ts_ms: int, source: Struct, prefix: str, content: bytes) -> Struct:
+def message_value(
+    ts_ms: int, source: Struct, block: Struct | None, prefix: str, content: bytes
+) -> Struct:
     """Return the value of a logical message's record."""
-    return Struct(MESSAGE_VALUE, [op, ts_ms, source, None, Struct(_MESSAGE, [prefix, content])])
+    return Struct(MESSAGE_VALUE, ["m", ts_ms, source, block, Struct(_MESSAGE, [prefix, content])])
 
 
 @dataclass(slots=True, frozen=True)
@@ -191,11 +189,17 @@ class TableRecords:
         return Struct(self.key_schema, [row.values[place] for place in self._key_places])
 
     def envelope(
-        self, op: str, before: Struct | None, after: Struct | None, source: Struct, now_ns: int
+        self,
+        op: str,
+        before: Struct | None,
+        after: Struct | None,
+        source: Struct,
+        block: Struct | None,
     ) -> Struct:
-        """Return the value of a change's record."""
+        """Return the value of a change's record; `block` is its place in its transaction."""
+        now_ns = time.time_ns()
         times = [now_ns // 1_000_000, now_ns // 1000, now_ns]
-        return Struct(self.envelope_schema, [before, after, source, None, op, *times])
+        return Struct(self.envelope_schema, [before, after, source, block, op, *times])
 
 
 def _unchanged(schema: Schema, placeholder: str, lacking: Any) -> Any:

@@ -40,6 +40,7 @@ from barnabas.connect.connectors.postgres.slots import (
     make_slot,
     prepare_publication,
     slot_of,
+    xmin_of,
 )
 from barnabas.connect.connectors.postgres.snapshot import (
     Snapshot,
@@ -47,6 +48,7 @@ from barnabas.connect.connectors.postgres.snapshot import (
     SnapshotSplit,
 )
 from barnabas.connect.connectors.postgres.stream import LogStream
+from barnabas.connect.connectors.postgres.transactions import EventCounts
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap, SourceRecord
 
@@ -69,6 +71,9 @@ class PostgresReader(SourceReader):
         self._planned: Sequence[Split] | None = None
         self._begin = Position()
         self._log = LogState(self._begin)
+        self._counts: dict[str, int] | None = None
+        self._xmin: int | None = None
+        self._xmin_due = 0.0
         self._is_prepared = False
         self._has_taken = False
         self._snapshot: Snapshot | None = None
@@ -196,18 +201,23 @@ class PostgresReader(SourceReader):
         if self._stream is None:
             begin = position_of(self._end) if self._end else self._begin
             self._log = LogState(begin)
+            if self._settings["provide.transaction.metadata"]:
+                self._counts = EventCounts.of_offset(self._end).by_collection
             self._stream = LogStream(self._settings, begin.start)
         items, lsn = self._collect(self._stream.take(self._settings["max.batch.size"], WAIT_S))
         self._add_heartbeat(items, lsn)
         is_further = self._log.position.done > position_of(self._end).done
         if items or (is_further and time.monotonic() >= self._idle_due):
             self._idle_due = time.monotonic() + IDLE_INTERVAL_S
-            self._end = offset_at(self._log.position, self._log.transaction, lsn, None)
+            log = self._log
+            self._end = offset_at(log.position, log.transaction, lsn, None)
+            if self._counts and log.transaction is not None:
+                self._end |= EventCounts(self._counts).json(f"{log.transaction.xid}:{lsn}")
 
     def _collect(self, received: Sequence[tuple[int, bytes | None]]) -> tuple[list[Item], int]:
         """Keep what is wanted and not done yet; learn tables, count changes."""
         log = self._log
-        split = LogSplit(log.position, log.transaction, dict(log.tables), [])
+        split = self._split([])
         for lsn, data in received:
             if data is None:
                 log.all_sent_before(lsn)
@@ -221,7 +231,22 @@ class PostgresReader(SourceReader):
         if not any(_goes_on(item) for _lsn, item, _events in split.items):
             return [], log.lsn  # the next split begins with what was learnt
         self._planned = (split,)
+        self._counts = LogReader(self._settings, self._task).counts_after(split)
         return split.items, log.lsn
+
+    def _split(self, items: list[Item]) -> LogSplit:
+        log = self._log
+        counts = None if self._counts is None else dict(self._counts)
+        tables = dict(log.tables)
+        return LogSplit(log.position, log.transaction, tables, items, counts, self._read_xmin())
+
+    def _read_xmin(self) -> int | None:
+        """The oldest transaction that the slot keeps the catalog for, asked at intervals."""
+        interval_ms = self._settings["xmin.fetch.interval.ms"]
+        if interval_ms and time.monotonic() >= self._xmin_due:
+            self._xmin_due = time.monotonic() + interval_ms / 1000
+            self._xmin = xmin_of(self._connected(), self._settings)
+        return self._xmin
 
     def _add_heartbeat(self, items: list[Item], lsn: int) -> None:
         interval_ms = self._settings["heartbeat.interval.ms"]
@@ -231,8 +256,7 @@ class PostgresReader(SourceReader):
         beat: Item = (lsn, Beat(time.time_ns() // 1_000_000), self._log.position.events)
         items.append(beat)  # where there are others, this is their split's list
         if self._planned is None:
-            log = self._log
-            self._planned = (LogSplit(log.position, log.transaction, dict(log.tables), items),)
+            self._planned = (self._split(items),)
         if query := self._settings["heartbeat.action.query"]:
             self._connected().execute(query.encode())
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.types import Modes
+from barnabas.connect.connectors.postgres.unsupported import check_unsupported
 from barnabas.connect.errors.kinds import ConfigError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
@@ -53,6 +54,7 @@ class PostgresSettings:
             name: value.lower() if name.endswith((".mode", ".sslmode")) else value
             for name, value in DEFINITION.parse(settings).items()
         }
+        check_unsupported(settings)
         made = PostgresSettings(parsed | more)
         made.check()
         return made
@@ -72,8 +74,6 @@ class PostgresSettings:
                 raise ConfigError(
                     f'"{kind}.include.list" and "{kind}.exclude.list" cannot both be set'
                 )
-        if self["provide.transaction.metadata"]:
-            raise ConfigError("provide.transaction.metadata=true is not supported")
         for kind in ("table", "schema", "column", "message.prefix"):
             Patterns(self[f"{kind}.include.list"])
             Patterns(self[f"{kind}.exclude.list"])
@@ -111,6 +111,10 @@ class PostgresSettings:
         return str(self["topic.heartbeat.prefix"])
 
     @property
+    def transaction_topic(self) -> str:
+        return self._named(self["topic.transaction"])
+
+    @property
     def skipped_operations(self) -> frozenset[str]:
         return frozenset(part.strip() for part in self["skipped.operations"].split(","))
 
@@ -130,14 +134,15 @@ class PostgresSettings:
 
     def topic(self, schema: str, table: str) -> str:
         """Where a table's records go."""
-        name = self["topic.delimiter"].join((self.topic_prefix, schema, table))
+        return self._named(schema, table)
+
+    def _named(self, *parts: str) -> str:
+        name = self["topic.delimiter"].join((self.topic_prefix, *parts))
         return _BAD_IN_TOPIC.sub("_", name)
 
     def wants_table(self, schema: str, table: str) -> bool:
         """Whether a table's changes are captured."""
         full = f"{schema}.{table}"
-        if full == self["signal.data.collection"]:
-            return False
         return _wants(self, "schema", schema) and _wants(self, "table", full)
 
     def wants_column(self, schema: str, table: str, column: str) -> bool:

@@ -57,6 +57,15 @@ def slot_of(connection: psycopg.Connection[Any], settings: PostgresSettings) -> 
     return Slot(lsn_of(confirmed), status == "lost")
 
 
+def xmin_of(connection: psycopg.Connection[Any], settings: PostgresSettings) -> int | None:
+    """Return the oldest transaction that the slot keeps the catalog for."""
+    row = connection.execute(
+        b"SELECT catalog_xmin::text::bigint FROM pg_replication_slots WHERE slot_name = %s",
+        (settings["slot.name"],),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def make_slot(settings: PostgresSettings) -> Slot:
     """Make the slot; it begins at the log's present end."""
     connection = connect_for_replication(settings)

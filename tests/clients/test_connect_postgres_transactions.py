@@ -1,0 +1,198 @@
+"""Metadata of transactions: each event's place in its own, and records of begins and ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+import barnabas
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from support.connect.capture import PREFIX, settings
+from support.connect.debezium import debezium
+from support.connect.events import events_of
+from support.connect.postgres import Postgres
+from support.connect.reading import SourceDriver, StoredOffsets
+from support.patience import PATIENCE_S
+
+DATABASE = "transactions"
+TOPIC = f"{PREFIX}.transaction"
+WITH_METADATA = {
+    "provide_transaction_metadata": "true",
+    "table_exclude_list": "public.other",
+    "skipped_operations": "none",
+}
+CHANGES = (
+    (
+        "BEGIN; INSERT INTO t VALUES (1), (2); INSERT INTO u VALUES (1);"
+        " INSERT INTO other VALUES (1);"
+        " UPDATE t SET id = 5 WHERE id = 2; DELETE FROM u; INSERT INTO keyless VALUES (1);"
+        " SELECT pg_logical_emit_message(true, 'a', 'b'); COMMIT"
+    ),
+    "INSERT INTO other VALUES (2)",
+    "SELECT pg_logical_emit_message(false, 'a', 'b')",
+    "TRUNCATE t, u",
+    "INSERT INTO t VALUES (9)",
+)
+ENDS = 4
+
+
+@pytest.fixture
+def server(database_server: Postgres) -> Iterator[Postgres]:
+    database_server.database(DATABASE)
+    database_server.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        "CREATE TABLE keyless (id int)",
+        "CREATE TABLE other (id int)",
+        "INSERT INTO t VALUES (0)",
+        database=DATABASE,
+    )
+    try:
+        yield database_server
+    finally:
+        for (name,) in database_server.run(
+            f"SELECT slot_name FROM pg_replication_slots WHERE database = '{DATABASE}'"
+        ):
+            database_server.run(f"SELECT pg_drop_replication_slot('{name}')")
+        database_server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+
+
+class Ours:
+    """Our capture; `told` are its events."""
+
+    def __init__(self, server: Postgres, offsets: StoredOffsets | None = None, **more: str) -> None:
+        given = settings(server, DATABASE, **(WITH_METADATA | more))
+        self.driver = SourceDriver(PostgresConnector(), given, offsets)
+
+    def started(self) -> Ours:
+        self.driver.until(
+            lambda _r: any(o.get("snapshot_completed") for _p, o in self.driver.offsets.all())
+        )
+        return self
+
+    def told(self, ends: int) -> dict[str, list[Any]]:
+        """The events, by topic, once so many transactions have ended."""
+
+        def are_there(_records: object) -> bool:
+            told = by_topic(event[:3] for event in events_of(self.driver.records))
+            return count_ends(told) >= ends
+
+        self.driver.until(are_there)
+        return by_topic(event[:3] for event in events_of(self.driver.records))
+
+
+def by_topic(events: Iterable[tuple[str, Any, Any]]) -> dict[str, list[Any]]:
+    """Key and what is told of transactions, of all that the log told."""
+    topics: dict[str, list[Any]] = {}
+    for topic, key, value in events:
+        if value is None:
+            continue
+        found = value["payload"]
+        if topic == TOPIC:
+            topics["schemas"] = [key["schema"], value["schema"]]
+            for one in found["data_collections"] or ():
+                if one["data_collection"].startswith("io.debezium."):
+                    one["data_collection"] = "message"  # theirs is an object's number
+            if found["data_collections"]:
+                found["data_collections"].sort(key=lambda one: one["data_collection"])
+        elif found["op"] == "r":
+            continue
+        else:
+            found = [found["op"], found["transaction"]]
+        topics.setdefault(topic, []).append([key and key["payload"], found])
+    return topics
+
+
+def count_ends(topics: dict[str, list[Any]]) -> int:
+    return sum(value["status"] == "END" for _key, value in topics.get(TOPIC, []))
+
+
+def test_events_tell_their_place_also_after_a_restart_in_the_middle(server: Postgres) -> None:
+    whole = Ours(server, slot_name="whole").started()
+    cut = Ours(server, max_batch_size="1").started()
+    server.run(*CHANGES, database=DATABASE)
+    expected = whole.told(ENDS)
+    whole.driver.stop()
+    records = []
+    while True:
+        batch = cut.driver.batch()
+        records += batch
+        if count_ends(by_topic(event[:3] for event in events_of(records))) == ENDS:
+            break
+        if batch:
+            cut.driver.stop()
+            cut = Ours(server, cut.driver.offsets, max_batch_size="1")
+    cut.driver.stop()
+    assert by_topic(event[:3] for event in events_of(records)) == expected
+    ends = [value for _key, value in expected[TOPIC] if value["status"] == "END"]
+    assert [end["event_count"] for end in ends] == [8, 0, 2, 1]
+    orders = [event[1][1]["total_order"] for event in expected[f"{PREFIX}.public.t"][:4]]
+    assert orders == [1, 2, 4, 5]
+
+
+def test_xmin_is_asked_of_the_slot(server: Postgres) -> None:
+    driver = Ours(server, xmin_fetch_interval_ms="1").started().driver
+    driver.records.clear()
+    server.run("INSERT INTO t VALUES (1)", database=DATABASE)
+    (record,) = driver.until(lambda records: len(records) == 3)[1:2]
+    driver.stop()
+    assert record.value.get("source").get("xmin") > 0
+
+
+@pytest.mark.slow
+def test_debezium_tells_the_same(server: Postgres, tmp_path: Path) -> None:
+    ours = Ours(server, slot_name="ours").started()
+    theirs = settings(server, DATABASE, slot_name="theirs", **WITH_METADATA)
+    told: list[tuple[str, Any, Any]] = []
+    with (
+        barnabas.Cluster() as cluster,
+        debezium(tmp_path, cluster.bootstrap_servers, theirs),
+    ):
+        consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "group.id": "compare",
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": 300,
+            }
+        )
+        consumer.subscribe([f"^{PREFIX}\\..*"])
+
+        def read(is_enough: Any) -> None:
+            deadline = time.monotonic() + 3 * PATIENCE_S
+            while not is_enough():
+                assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
+                message = consumer.poll(0.2)
+                if message is None or message.error() is not None:  # no topic is there yet
+                    continue
+                key, value = message.key(), message.value()
+                told.append(
+                    (str(message.topic()), key and json.loads(key), value and json.loads(value))
+                )
+
+        read(lambda: told)  # of the snapshot
+        server.run("SELECT 1", database=DATABASE)
+        wait_for_slot(server, "theirs")
+        server.run(*CHANGES, database=DATABASE)
+        expected = ours.told(ENDS)
+        count = sum(map(len, expected.values()))
+        read(lambda: sum(map(len, by_topic(told).values())) >= count)
+        consumer.close()
+    ours.driver.stop()
+    assert by_topic(told) == expected
+
+
+def wait_for_slot(server: Postgres, name: str) -> None:
+    """Wait until the slot's log is read."""
+    deadline = time.monotonic() + PATIENCE_S
+    while server.run(f"SELECT active FROM pg_replication_slots WHERE slot_name = '{name}'") != [
+        (True,)
+    ]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # nothing tells of it
