@@ -7,17 +7,20 @@ Spark knows works unchanged. Spark resolves its own Kafka connector and its Avro
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -152,6 +155,24 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     return session
 
 
+def is_lost(session: SparkSession) -> bool:
+    """Whether the session's JVM, a child of this process, has ended."""
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def forget_lost(session: SparkSession) -> None:
+    """Let go of a session whose JVM has ended, so that another can be started."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it tells of the lost JVM
+        session.sparkContext.stop()
+    gateway: Any = SparkContext._gateway
+    with contextlib.suppress(OSError, Py4JError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
 def _launch_jvm(options: SessionOptions) -> None:
     conf = SparkConf(loadDefaults=False)
     for name, value in options.as_settings().items():
@@ -174,7 +195,7 @@ def _launch_jvm(options: SessionOptions) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _download_progress(options: SessionOptions, say: Say) -> Iterator[None]:
     jars = os.path.join(options.ivy_directory, "jars")
     missing = [p for p in options.packages if not os.path.exists(_jar_path(jars, p))]

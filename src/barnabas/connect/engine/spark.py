@@ -80,8 +80,12 @@ class SparkEngine(LocalEngine):
                 add_packages(session, packages)
 
     def session(self) -> SparkSession:
-        """Return the session, which the first task waits for. Raises SparkStartError."""
+        """Return the session, which the first task waits for, and the next after Spark was lost.
+
+        Raises SparkStartError.
+        """
         with self._lock:
+            self._forget_lost()
             if self._session is None:
                 self._session = self._make_session()
             return self._session
@@ -95,9 +99,17 @@ class SparkEngine(LocalEngine):
         """Stop all tasks, and Spark."""
         super().close()
         with self._lock:
+            self._forget_lost()
             if self._session is not None:
                 self._session.stop()
                 self._session = None
+
+    def _forget_lost(self) -> None:
+        from barnabas.pipeline.session import forget_lost, is_lost
+
+        if self._session is not None and is_lost(self._session):
+            forget_lost(self._session)
+            self._session = None
 
 
 def session_of(worker: Settings) -> SparkSession:

@@ -133,7 +133,7 @@ class SparkRunner:
             description = f"connector {self._spec.connector}, task {self._spec.task}"
             context.setJobDescription(description)
             return context.parallelize(range(count), count).map(job).collect()
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, OSError, EOFError) as error:  # or Spark itself is lost
             text = str(error).strip().splitlines()
             raise RetriableError(f"a Spark job failed: {text[0] if text else error!r}") from error
 
