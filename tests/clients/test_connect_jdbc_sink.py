@@ -246,6 +246,16 @@ def test_updates_change_rows_that_are_there_and_no_others(target: Target) -> Non
             {"auto_evolve": "true"},
             "Cannot ALTER TABLE .* field new, as the field is not optional",
         ),
+        (
+            [record(None, 1, "a")],
+            {"pk_mode": "record_key"},
+            "'t' is RECORD_KEY, but record key schema is missing: topic t needs keys",
+        ),
+        (
+            [record(1, 1, None, schema=struct_of({"id": INT32, "place": optional(VALUE)}))],
+            {"auto_create": "true"},
+            "Field place: .*STRUCT.* type doesn't have a mapping .*fields.whitelist",
+        ),
     ],
 )
 def test_what_cannot_be_written_is_said(

@@ -196,6 +196,15 @@ def test_a_publication_that_nobody_made_is_an_error_where_it_must_not_be_made(
     driver.reader.stop()
 
 
+def test_columns_that_are_left_out_are_told(
+    server: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.run("CREATE TYPE pair AS (a int, b int)", database=DATABASE)
+    server.run("CREATE TABLE odd (id int PRIMARY KEY, p pair)", database=DATABASE)
+    snapshot_ended(capture(server)).reader.stop()
+    assert "public.odd.p is left out: its type pair has no counterpart" in caplog.text
+
+
 def test_only_what_the_lists_name_is_captured(server: Postgres) -> None:
     server.run("CREATE TABLE other (id int PRIMARY KEY, secret text)", database=DATABASE)
     driver = capture(

@@ -106,7 +106,12 @@ class Dialect(ABC):
         end = "NULL" if spec.schema.optional and not spec.is_key else "NOT NULL"
         if spec.schema.default is not None:
             end = f"DEFAULT {self.literal(self.bind(spec.schema, spec.schema.default))}"
-        return f"{self.quote(spec.name)} {self.type_of(spec.schema)} {end}"
+        try:
+            return f"{self.quote(spec.name)} {self.type_of(spec.schema)} {end}"
+        except ConnectError as error:
+            raise ConnectError(
+                f"Field {spec.name}: {error}; leave it out by fields.whitelist, or at its source"
+            ) from None
 
     def literal(self, value: Any) -> str:
         """Return a default's value as statements have it."""

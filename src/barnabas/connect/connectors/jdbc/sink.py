@@ -183,7 +183,9 @@ class JdbcSinkWriter(SinkWriter):
         part = "key" if is_key else "value"
         if schema is None:
             raise ConnectError(
-                f"PK mode for table is {self._pk_mode.upper()}, but record {part} schema is missing"
+                f"PK mode for table '{self._table(record.topic)}' is {self._pk_mode.upper()}, but"
+                f" record {part} schema is missing: topic {record.topic} needs keys with a schema,"
+                " which change capture gives to tables with a primary key or message.key.columns"
             )
         if schema.type is not Type.STRUCT:
             if len(self._pk_fields) != 1:

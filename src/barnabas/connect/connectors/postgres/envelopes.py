@@ -202,6 +202,18 @@ class TableRecords:
         return Struct(self.envelope_schema, [before, after, source, block, op, *times])
 
 
+def tell_left_out(table: Table, modes: Modes) -> None:
+    """Log which columns records lack, since their types have no counterpart."""
+    for place in table.kept:
+        column = table.columns[place]
+        if column_type(column.type, modes) is None:
+            _log.warning(
+                "%s.%s is left out: its type %s has no counterpart; its text is sent as bytes"
+                " with include.unknown.datatypes=true",
+                *(table.full_name, column.name, column.type.name),
+            )
+
+
 def _unchanged(schema: Schema, placeholder: str, lacking: Any) -> Any:
     if schema.name is not None and schema.type is Type.BYTES:
         return lacking  # decimals and bits

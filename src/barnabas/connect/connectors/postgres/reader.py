@@ -25,6 +25,7 @@ from barnabas.connect.connectors.postgres.changes import (
     TableChanged,
     offset_at,
 )
+from barnabas.connect.connectors.postgres.envelopes import tell_left_out
 from barnabas.connect.connectors.postgres.log_state import LogState
 from barnabas.connect.connectors.postgres.positions import (
     Position,
@@ -173,6 +174,8 @@ class PostgresReader(SourceReader):
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
             self._snapshot = Snapshot(settings, log_begin)
+            for table in tables:
+                tell_left_out(table, settings.modes)
         elif mode == "initial_only":
             self._is_over = True
         elif not offset or is_lost:
@@ -225,6 +228,8 @@ class PostgresReader(SourceReader):
                 relation = pgoutput.relation(data)
                 table = Catalog(self._connected(), self._settings).logged(relation)
                 log.tables[relation.id] = table
+                if table is not None:
+                    tell_left_out(table, self._settings.modes)
                 split.items.append((lsn, TableChanged(relation.id, table), 0))
             elif log.takes(lsn, data):
                 split.items.append((lsn, data, log.position.events))
