@@ -257,6 +257,8 @@ class PostgresReader(SourceReader):
         interval_ms = self._settings["heartbeat.interval.ms"]
         if not interval_ms or time.monotonic() < self._beat_due:
             return
+        if not items and self._log.transaction is not None:
+            return  # the offset would be the last one again, which says that nothing is new
         self._beat_due = time.monotonic() + interval_ms / 1000
         beat: Item = (lsn, Beat(time.time_ns() // 1_000_000), self._log.position.events)
         items.append(beat)  # where there are others, this is their split's list
