@@ -115,7 +115,7 @@ def count_ends(topics: dict[str, list[Any]]) -> int:
 
 def test_events_tell_their_place_also_after_a_restart_in_the_middle(server: Postgres) -> None:
     whole = Ours(server, slot_name="whole").started()
-    cut = Ours(server, max_batch_size="1").started()
+    cut = Ours(server, max_batch_size="3").started()
     server.run(*CHANGES, database=DATABASE)
     expected = whole.told(ENDS)
     whole.driver.stop()
@@ -127,7 +127,7 @@ def test_events_tell_their_place_also_after_a_restart_in_the_middle(server: Post
             break
         if batch:
             cut.driver.stop()
-            cut = Ours(server, cut.driver.offsets, max_batch_size="1")
+            cut = Ours(server, cut.driver.offsets, max_batch_size="3")
     cut.driver.stop()
     assert by_topic(event[:3] for event in events_of(records)) == expected
     ends = [value for _key, value in expected[TOPIC] if value["status"] == "END"]

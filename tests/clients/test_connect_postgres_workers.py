@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from barnabas.app.testing import Kafka
 from support.connect.copying import Copying
 from support.connect.database_story import Story
 from support.connect.postgres import postgres
 
 
+@pytest.mark.slow
 def test_topics_and_the_copy_equal_the_tables(kafka: Kafka, tmp_path: Path) -> None:
     with postgres() as server:
         story = Story(server, 1, pause_s=0.002)
