@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.base import (
     Settings,
     SinkConnector,
@@ -15,7 +16,12 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.jdbc import source
-from barnabas.connect.connectors.jdbc.definition import SINK, SOURCE
+from barnabas.connect.connectors.jdbc.definition import (
+    SINK,
+    SINK_UNSUPPORTED,
+    SOURCE,
+    SOURCE_UNSUPPORTED,
+)
 from barnabas.connect.connectors.jdbc.dialects import dialect_of
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter, check
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
@@ -37,6 +43,7 @@ class JdbcSink(SinkConnector):
             return {}  # the definition's own
         try:
             check(parsed)
+            refuse(settings, SINK_UNSUPPORTED)
         except ConfigError as error:
             return {"pk.mode": [str(error)]}
         secret = getattr(parsed["connection.password"], "value", None)
@@ -51,6 +58,7 @@ class JdbcSink(SinkConnector):
     def start(self, context: object, settings: Settings) -> None:
         """Check the settings. Raises ConfigError."""
         check(SINK.parse(settings))
+        refuse(settings, SINK_UNSUPPORTED)
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
@@ -76,6 +84,7 @@ class JdbcSource(SourceConnector):
             return {}  # the definition's own
         try:
             source.check(parsed)
+            refuse(settings, SOURCE_UNSUPPORTED)
         except ConfigError as error:
             return {"mode": [str(error)]}
         try:
@@ -87,6 +96,7 @@ class JdbcSource(SourceConnector):
     def start(self, context: object, settings: Settings) -> None:
         """Check the settings. Raises ConfigError."""
         source.check(SOURCE.parse(settings))
+        refuse(settings, SOURCE_UNSUPPORTED)
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:

@@ -11,6 +11,7 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
+from barnabas.connect.config.unsupported import Unsupported
 from barnabas.connect.config.validators import at_least, one_of_any_case
 
 BOOLEAN, INT, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST
@@ -103,3 +104,16 @@ SINK: Final = Definition(
         Setting("retry.backoff.ms", INT, 3000, MEDIUM, "Accepted; see errors.retry.timeout."),
     )
 )
+
+_TABLE_TYPES: Final = Unsupported(r"table\.types", ("TABLE", "table"))
+SOURCE_UNSUPPORTED: Final = (
+    _TABLE_TYPES,
+    Unsupported(r"(schema|catalog)\.pattern", instead="table.whitelist takes schema.table"),
+    Unsupported(r"timestamp\.granularity", ("connect_logical",)),
+    Unsupported(r"transaction\.isolation\.mode", ("DEFAULT",)),
+)
+SINK_UNSUPPORTED: Final = (
+    _TABLE_TYPES,
+    Unsupported(r"timestamp\.fields\.list", instead="the transform TimestampConverter does it"),
+)
+"""Of Confluent's, what would have no effect."""

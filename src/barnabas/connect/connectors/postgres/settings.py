@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.types import Modes
-from barnabas.connect.connectors.postgres.unsupported import check_unsupported
+from barnabas.connect.connectors.postgres.unsupported import UNSUPPORTED
 from barnabas.connect.errors.kinds import ConfigError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
@@ -54,7 +55,7 @@ class PostgresSettings:
             name: value.lower() if name.endswith((".mode", ".sslmode")) else value
             for name, value in DEFINITION.parse(settings).items()
         }
-        check_unsupported(settings)
+        refuse(settings, UNSUPPORTED)
         made = PostgresSettings(parsed | more)
         made.check()
         return made

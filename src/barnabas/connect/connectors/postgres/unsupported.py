@@ -1,62 +1,34 @@
-"""Settings of Debezium's connector that would have no effect here, and are refused for it.
-
-Settings that nobody knows are ignored, as Connect does. Of these somebody expects something: masked
-columns, say.
-"""
+"""Settings of Debezium's connector that would have no effect here, and are refused for it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.config.unsupported import Unsupported
 
-_ALLOWED: Final[dict[str, tuple[str, ...]]] = {
-    "schema.name.adjustment.mode": ("none",),
-    "field.name.adjustment.mode": ("none",),
-    "topic.naming.strategy": ("io.debezium.schema.SchemaTopicNamingStrategy",),
-    "transaction.metadata.factory": (
-        "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
-        "io.debezium.connector.postgresql.PostgresTransactionMetadataFactory",
-    ),
-    "snapshot.query.mode": ("select_all",),
-    "schema.refresh.mode": ("columns_diff",),
-    "slot.failover": ("false",),
-    "read.only": ("false",),
-    "signal.enabled.channels": ("",),
-    "signal.data.collection": ("",),
-    "notification.enabled.channels": ("",),
-    "converters": ("",),
-    "post.processors": ("",),
-    "replica.identity.autoset.values": ("",),
-    "openlineage.integration.enabled": ("false",),
-}
-"""By name, the values that ask for nothing that is not done."""
-_PATTERNS: Final = re.compile(
-    r"column\.(mask\.(hash\.|with\.)|truncate\.to\.|propagate\.source\.type$).*"
-    r"|datatype\.propagate\.source\.type|incremental\.snapshot\..*|signal\.kafka\..*"
+_COLUMNS: Final = "Kafka's transforms MaskField and Cast, or a view, can do the like"
+_AGAIN: Final = (
+    "to read tables again, stop the connector, reset its offsets (DELETE"
+    " /connectors/{name}/offsets) and resume it"
 )
-
-
-def check_unsupported(settings: Mapping[str, str]) -> None:
-    """Raises ConfigError for a setting that would have no effect."""
-    for name, value in settings.items():
-        allowed = _ALLOWED.get(name)
-        if allowed is None and _PATTERNS.fullmatch(name):
-            allowed = ("",)
-        if allowed is not None and value.strip() not in allowed:
-            raise ConfigError(
-                f"{name} is not supported by this connector: remove it{_instead(name)}"
-            )
-
-
-def _instead(name: str) -> str:
-    if name.startswith("column."):
-        return "; Kafka's transforms MaskField and Cast, or a view, can do the like"
-    if name.startswith(("signal.", "incremental.")):
-        return (
-            "; to read tables again, stop the connector, reset its offsets (DELETE"
-            " /connectors/{name}/offsets) and resume it"
-        )
-    return ""
+UNSUPPORTED: Final = (
+    Unsupported(r"column\.mask\.(hash|with)\..*", instead=_COLUMNS),
+    Unsupported(r"column\.truncate\.to\..*", instead=_COLUMNS),
+    Unsupported(r"(column|datatype)\.propagate\.source\.type"),
+    Unsupported(r"incremental\.snapshot\..*", instead=_AGAIN),
+    Unsupported(
+        r"signal\.(data\.collection|enabled\.channels|file|poll\.interval\.ms|kafka\..*)",
+        instead=_AGAIN,
+    ),
+    Unsupported(r"notification\..*"),
+    Unsupported(r"(schema|field)\.name\.adjustment\.mode", ("none",)),
+    Unsupported(r"topic\.naming\.strategy", ("io.debezium.schema.SchemaTopicNamingStrategy",)),
+    Unsupported(
+        r"transaction\.metadata\.factory",
+        ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",),
+    ),
+    Unsupported(r"snapshot\.query\.mode", ("select_all",)),
+    Unsupported(r"schema\.refresh\.mode", ("columns_diff",)),
+    Unsupported(r"slot\.failover|read\.only|openlineage\.integration\.enabled", ("false",)),
+    Unsupported(r"converters|post\.processors|replica\.identity\.autoset\.values"),
+)
