@@ -144,6 +144,20 @@ def test_a_row_of_an_interrupted_snapshot_is_not_kept_when_it_is_deleted(
     assert table_of([*written, *read]) == expected
 
 
+def test_a_snapshot_of_each_start_is_followed_by_the_log_since_the_last(server: Postgres) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a'), (2, 'b')", database=DATABASE)
+    driver = snapshot_ended(capture(server, snapshot_mode="always"))
+    server.run("INSERT INTO t VALUES (3, 'c')", database=DATABASE)
+    driver.until(lambda records: 3 in ids(records))
+    driver.reader.stop()
+    server.run("DELETE FROM t WHERE id = 1", database=DATABASE)
+    again = capture(server, driver.offsets, snapshot_mode="always")
+    read = again.until(lambda records: records and records[-1].value is None)
+    again.reader.stop()
+    assert sorted(ids(read)) == [1, 2, 3]  # what was written after the first snapshot is not again
+    assert table_of([*driver.records, *read]) == {2: "b", 3: "c"}
+
+
 @pytest.mark.slow
 def test_a_lost_server_heals() -> None:
     with postgres() as own:

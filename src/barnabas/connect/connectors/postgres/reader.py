@@ -170,7 +170,7 @@ class PostgresReader(SourceReader):
         if slot is None:
             slot = make_slot(settings)
         elif not is_lost:
-            log_begin = slot.confirmed
+            log_begin = position_of(offset).done or slot.confirmed
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
             self._snapshot = Snapshot(settings, log_begin)
