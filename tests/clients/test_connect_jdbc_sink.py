@@ -16,6 +16,8 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.jdbc.connectors import JdbcSink
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.connectors.postgres.tables import TypeName
+from barnabas.connect.connectors.postgres.types import Modes, column_type
 from barnabas.connect.data.builder import (
     BOOLEAN,
     BYTES,
@@ -168,6 +170,19 @@ def test_null_is_the_default_of_a_field_or_null(target: Target, is_replaced: boo
     more = {"replace_null_with_default": str(is_replaced).lower()}
     write(target, record(1, 1, None, schema=schema), **UPSERT, **more)
     assert target[1]("SELECT id, n FROM t") == [(1, 7 if is_replaced else None)]
+
+
+@pytest.mark.parametrize("number", ["1.50", "-12345678901234567890.123456789", "0", "7E+3"])
+def test_numbers_of_any_scale_are_numbers(target: Target, number: str) -> None:
+    """Change capture writes such of a numeric without a scale."""
+    kind = column_type(TypeName("numeric"), Modes())
+    assert kind is not None
+    schema = struct_of({"id": INT32, "n": optional(kind.schema)})
+    values = [record(1, 1, kind.parse(number), schema=schema), record(2, 2, None, schema=schema)]
+    write(target, *values, **UPSERT)
+    (stored, nothing) = target[1]("SELECT n FROM t ORDER BY id")
+    assert Decimal(str(stored[0])) == pytest.approx(Decimal(number), rel=Decimal("1e-12"))
+    assert nothing == (None,)
 
 
 def test_tables_are_widened_and_records_of_several_schemas_follow_each_other(

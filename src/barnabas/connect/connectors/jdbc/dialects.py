@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
+from barnabas.connect.connectors.jdbc.envelopes import VARIABLE_DECIMAL
 from barnabas.connect.connectors.postgres.server import failure
 from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
@@ -176,6 +177,7 @@ class PostgresDialect(Dialect):
     mark = "%s"
     types: ClassVar = {
         DECIMAL: "DECIMAL",
+        VARIABLE_DECIMAL: "DECIMAL",
         DATE: "DATE",
         TIME: "TIME",
         TIMESTAMP: "TIMESTAMP",
@@ -286,7 +288,7 @@ class SqliteDialect(Dialect):
 
     mark = "?"
     types: ClassVar = {
-        **dict.fromkeys((DECIMAL, DATE, TIME, TIMESTAMP), "NUMERIC"),
+        **dict.fromkeys((DECIMAL, VARIABLE_DECIMAL, DATE, TIME, TIMESTAMP), "NUMERIC"),
         **dict.fromkeys((Type.BOOLEAN, Type.INT8, Type.INT16, Type.INT32, Type.INT64), "INTEGER"),
         Type.FLOAT32: "REAL",
         Type.FLOAT64: "REAL",

@@ -1,4 +1,4 @@
-"""Changes in Debezium's envelope, as the sink takes them: rows, deletes, truncations.
+"""What change capture writes, as the sink takes it: rows, deletes, truncations, its own decimals.
 
 So no transform is needed between change capture and the sink. `ExtractNewRecordState` drops
 truncations: who wants them must leave it out.
@@ -6,9 +6,10 @@ truncations: who wants them must leave it out.
 
 from __future__ import annotations
 
-from typing import Final
+from decimal import Context, Decimal
+from typing import Any, Final
 
-from barnabas.connect.data.schema import Type
+from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -19,6 +20,9 @@ from barnabas.connect.transforms.debezium.envelope import (
 )
 
 TRUNCATE: Final = "t"
+VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"
+"""A struct of scale and unscaled value: each value of a numeric without a scale has its own."""
+_WIDE: Final = Context(prec=20_000)
 
 
 def is_truncation(record: SinkRecord) -> bool:
@@ -41,3 +45,11 @@ def unwrapped(record: SinkRecord) -> SinkRecord:
     made = with_value(record, None if row is None else row.schema, row)
     assert isinstance(made, SinkRecord)
     return made
+
+
+def plain(schema: Schema, value: Any) -> Any:
+    """Return a decimal for Debezium's struct of one, and other values as they are."""
+    if schema.name != VARIABLE_DECIMAL:
+        return value
+    unscaled = int.from_bytes(value.get("value"), "big", signed=True)
+    return Decimal(unscaled).scaleb(-value.get("scale"), _WIDE)

@@ -16,7 +16,7 @@ from barnabas.connect.connectors.jdbc.dialects import (
     Dialect,
     dialect_of,
 )
-from barnabas.connect.connectors.jdbc.envelopes import is_truncation, unwrapped
+from barnabas.connect.connectors.jdbc.envelopes import is_truncation, plain, unwrapped
 from barnabas.connect.data.builder import INT32, INT64, STRING
 from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
@@ -217,7 +217,7 @@ class JdbcSinkWriter(SinkWriter):
     def _bound(self, spec: ColumnSpec, value: Any) -> Any:
         if value is None:
             return None
-        return self._dialect.bind(spec.schema, value)
+        return self._dialect.bind(spec.schema, plain(spec.schema, value))
 
     def _field(self, struct: Struct, name: str) -> Any:
         if self._replaces_null:
