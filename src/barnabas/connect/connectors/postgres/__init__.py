@@ -19,6 +19,7 @@ texts         arrays, hstore and money in PostgreSQL's text (pure)
 defaults      what a column's DEFAULT means (pure)
 envelopes     Debezium's records of changes (pure)
 transactions  an event's place in its transaction (pure)
+records       what records of snapshot and log have in common
 changes       from messages to records, on executors
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's

@@ -5,22 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Final
 
-from barnabas import __version__
 from barnabas.connect.connectors.postgres import pgoutput
 from barnabas.connect.connectors.postgres.envelopes import (
     HEARTBEAT_KEY,
     HEARTBEAT_VALUE,
     MESSAGE_KEY,
     MESSAGE_VALUE,
-    SOURCE,
     TableRecords,
     message_value,
 )
 from barnabas.connect.connectors.postgres.positions import Position
-from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.records import RecordMaker, records_of
 from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.connect.connectors.postgres.transactions import (
     KEY,
@@ -29,7 +26,6 @@ from barnabas.connect.connectors.postgres.transactions import (
     EventCounts,
     begun,
 )
-from barnabas.connect.data.builder import STRING
 from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import Header, JsonMap, SourceRecord
 
@@ -40,7 +36,6 @@ _TYPES: Final = {
     pgoutput.TRUNCATE: "TRUNCATE",
     pgoutput.MESSAGE: "MESSAGE",
 }
-_CONTEXT: Final = "__debezium.context."
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,76 +80,6 @@ class LogSplit:
     items: list[Item] = field(repr=False)
     counts: dict[str, int] | None = None
     xmin: int | None = None
-
-
-@lru_cache(maxsize=1024)
-def records_of(table: Table, settings: PostgresSettings) -> TableRecords:
-    """The maker of a table's records; tables that were altered have another."""
-    return TableRecords(
-        table,
-        settings.modes,
-        settings.placeholder,
-        fails_on_bad_values=settings.failure_handling == "fail",
-    )
-
-
-class RecordMaker:
-    """What records of all tables have in common."""
-
-    def __init__(self, settings: PostgresSettings, task: int) -> None:
-        self.settings = settings
-        self.partition: JsonMap = {"server": settings.topic_prefix}
-        self._context = [
-            Header(f"{_CONTEXT}connectorLogicalName", STRING, settings.topic_prefix),
-            Header(f"{_CONTEXT}taskId", STRING, str(task)),
-            Header(f"{_CONTEXT}connectorName", STRING, "postgresql"),
-        ]
-
-    def headers(self, *first: Header) -> list[Header]:
-        return [*first, *self._context] if self.settings.has_extended_headers else []
-
-    def source(
-        self,
-        table: Table | None,
-        time_us: int,
-        snapshot: str,
-        sequence: str,
-        xid: int | None,
-        lsn: int,
-        xmin: int | None = None,
-    ) -> Struct:
-        schema, name = ("", "") if table is None else (table.schema, table.name)
-        return Struct(
-            SOURCE,
-            [
-                *(__version__, "postgresql", self.settings.topic_prefix, time_us // 1000, snapshot),
-                *(self.settings.database, sequence, time_us, time_us * 1000, schema, name),
-                *(xid, lsn, xmin),
-            ],
-        )
-
-    def record(
-        self,
-        records: TableRecords,
-        op: str,
-        before: Struct | None,
-        after: Struct | None,
-        source: Struct,
-        offset: JsonMap,
-        *headers: Header,
-        block: Struct | None = None,
-    ) -> SourceRecord:
-        row = after if after is not None else before
-        return SourceRecord(
-            topic=records.table.topic,
-            key_schema=records.key_schema,
-            key=None if row is None else records.key(row),
-            value_schema=records.envelope_schema,
-            value=records.envelope(op, before, after, source, block),
-            headers=self.headers(*headers),
-            source_partition=self.partition,
-            source_offset=offset,
-        )
 
 
 class LogReader(RecordMaker):

@@ -18,12 +18,12 @@ from typing import Any, Final
 import psycopg
 
 from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.changes import RecordMaker, records_of
 from barnabas.connect.connectors.postgres.positions import (
     SNAPSHOT_RUNS,
     Position,
     lsn_of,
 )
+from barnabas.connect.connectors.postgres.records import RecordMaker, records_of
 from barnabas.connect.connectors.postgres.server import (
     command,
     connect,
