@@ -170,7 +170,8 @@ class PostgresReader(SourceReader):
         if slot is None:
             slot = make_slot(settings)
         elif not is_lost:
-            log_begin = position_of(offset).done or slot.confirmed
+            stored = position_of(offset)
+            log_begin = stored if stored.done else Position(slot.confirmed)
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
             self._snapshot = Snapshot(settings, log_begin)

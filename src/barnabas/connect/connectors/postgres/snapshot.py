@@ -47,7 +47,7 @@ class SnapshotPoint:
 
     id: str
     lsn: int
-    log_begin: int
+    log_begin: Position
     xid: int
     time_us: int
 
@@ -60,7 +60,7 @@ class SnapshotPoint:
             "lsn": self.lsn,
             "txId": self.xid,
             "ts_usec": self.time_us,
-            **Position(self.log_begin).json(),
+            **self.log_begin.json(),
         }
 
 
@@ -83,7 +83,7 @@ class SnapshotSplit:
 class Snapshot:
     """Holds a snapshot and plans its splits."""
 
-    def __init__(self, settings: PostgresSettings, log_begin: int | None = None) -> None:
+    def __init__(self, settings: PostgresSettings, log_begin: Position | None = None) -> None:
         """Take it. Raises RetriableError, ConnectError.
 
         `log_begin` is before it where an earlier snapshot may have written rows: only the log since
@@ -153,7 +153,7 @@ class Snapshot:
             b"SELECT pg_export_snapshot(), txid_snapshot_xmax(txid_current_snapshot())"
         ).fetchone()
         assert row is not None
-        begin = lsn if self._log_begin is None else min(lsn, self._log_begin)
+        begin = self._log_begin or Position(lsn)
         return SnapshotPoint(row[0], lsn, begin, row[1], time.time_ns() // 1000)
 
     def _plan(self) -> list[SnapshotSplit]:
