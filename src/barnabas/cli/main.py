@@ -111,12 +111,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; returns the exit code. Failures are one line on standard error."""
+    """Run one command line; returns the exit code. Failures are one line on standard error.
+
+    A group without a command shows its help there.
+    """
     try:
         result: Any = cli.main(arguments, prog_name="barnabas", standalone_mode=False)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and later
+            print(error.format_message(), file=sys.stderr)
+            return ExitCode.USAGE
         return _report(CliError(_usage_text(error), ExitCode.USAGE), arguments)
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED

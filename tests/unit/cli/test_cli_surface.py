@@ -108,6 +108,14 @@ def test_failures_are_one_line(arguments: list[str], code: int, words: str) -> N
     assert words in result.err
 
 
+@pytest.mark.parametrize("words", ["topic", "connect offsets"])
+def test_a_group_without_a_command_shows_its_help(words: str) -> None:
+    result = run_cli(*words.split())
+    assert result.code == ExitCode.USAGE
+    assert result.err.startswith(f"Usage: barnabas {words} ")
+    assert "\nCommands:\n" in result.err
+
+
 def test_failures_in_json() -> None:
     result = run_cli("topic", "list", "-b", "localhost:1", "--json")
     shown = json.loads(result.err)

@@ -35,7 +35,9 @@ def create_command(
     """Create a connector: WHAT is a file, or a name with settings after it."""
     wanted = Wanted(what, from_flags(settings)) if settings else read_file(what)
     info = create(connect, wanted, state)
-    Output(as_json).result(info, f"{wanted.name} is created, with {len(info['tasks'])} tasks")
+    tasks = len(info["tasks"])
+    text = f"{wanted.name} is created, with {tasks} task{'' if tasks == 1 else 's'}"
+    Output(as_json).result(info, text)
 
 
 def create(connect: Connect, wanted: Wanted, state: str | None = None) -> Any:
