@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from barnabas.connect.connectors.files.local_store import LocalStore
+from barnabas.connect.connectors.storage.formats import avro as avro_format
+from barnabas.connect.connectors.storage.formats.avro import AvroFormat
+from barnabas.connect.connectors.storage.formats.lines import JsonFormat
+from barnabas.connect.connectors.storage.formats.parquet import ParquetFormat
 from barnabas.connect.connectors.storage.source import FileSourceReader
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.connect.data import builder
+from barnabas.connect.data.schema import Struct
+from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.testing import ConnectKit
 from support.connect.s3 import S3Server, s3_server
 
@@ -177,6 +184,44 @@ def test_a_damaged_file_is_named_or_left_out(tmp_path, caplog):
             kit.wait_for_records(topic, 2)
             assert numbers(kit, topic) == [1, 2]
             assert ("the rest of a.json is left out" in caplog.text) is (topic == "log")
+
+
+FORMATS = [
+    *(AvroFormat(codec) for codec in avro_format.CODECS),
+    *(ParquetFormat(codec) for codec in ("none", "snappy", "gzip", "zstd")),
+    JsonFormat(),
+]
+
+
+@pytest.mark.parametrize("format_", FORMATS, ids=lambda one: f"{type(one).__name__}{vars(one)}")
+def test_whatever_is_damaged_in_a_file_its_reader_says_so(format_):
+    schema = builder.struct_of({"id": builder.INT64, "city": builder.OPTIONAL_STRING}, name="Row")
+    file = io.BytesIO()
+    writer = format_.open(file, schema)
+    for number in range(100):
+        writer.write(Struct.of(schema, {"id": number, "city": "Oslo" * (number % 5)}))
+    writer.finish()
+    whole, draw, refused = file.getvalue(), random.Random(7), 0
+    assert len(list(format_.read(io.BytesIO(whole)))) == 100
+    for number in range(60):
+        damaged = bytearray(whole)
+        if number % 4:
+            damaged[draw.randrange(len(whole))] ^= draw.randint(1, 255)
+        else:
+            del damaged[draw.randrange(len(whole)) :]
+        try:
+            list(format_.read(io.BytesIO(damaged)))
+        except DataError:
+            refused += 1
+    assert refused
+
+
+def test_a_disk_that_cannot_be_read_is_not_a_damaged_file():
+    with LocalStore("/proc/self").open("mem") as memory:
+        with pytest.raises(RetriableError, match="cannot read mem: Input/output error"):
+            memory.read(1)
+        with pytest.raises(RetriableError, match="cannot read mem: Input/output error"):
+            memory.read()
 
 
 @pytest.mark.parametrize("step", ["offsets", "read"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
 UNFINISHED = ".unfinished-"
 """Files that are being written begin so; a process that was killed may leave some."""
+_READ_BLOCK_BYTES = 1024 * 1024
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
 
 
@@ -37,7 +39,7 @@ class LocalStore(Store):
     def open(self, name: str) -> BinaryIO:
         """Open a file."""
         try:
-            return open(self._path(name), "rb")
+            return io.BufferedReader(_LocalFile(self._path(name), name), _READ_BLOCK_BYTES)
         except OSError as error:
             raise failed(f"cannot read {name}", error) from error
 
@@ -76,6 +78,26 @@ class LocalStore(Store):
         if not path.startswith(os.path.join(self._directory, "")):
             raise ConnectError(f"{name} is outside of the directory")
         return path
+
+
+class _LocalFile(io.FileIO):
+    """A file whose errors tell those of its disk from those of its content."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path)
+        self._name = name
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise failed(f"cannot read {self._name}", error) from error
+
+    def readall(self) -> bytes:
+        try:
+            return super().readall()
+        except OSError as error:
+            raise failed(f"cannot read {self._name}", error) from error
 
 
 class _LocalUpload(Upload):

@@ -51,7 +51,10 @@ class Store(ABC):
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
-        """Open a file to read, from its start; it can seek. Raises RetriableError, ConnectError."""
+        """Open a file to read, from its start; it can seek. Raises RetriableError, ConnectError.
+
+        So do its own methods: an OSError is none of theirs.
+        """
 
     @abstractmethod
     def list(self, prefix: str) -> Iterator[StoredFile]:

@@ -41,6 +41,12 @@ _CODECS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "bzip2": bz2.compress,
 }
 CODECS: Final = tuple(_CODECS)
+_DAMAGE: Final = (
+    *(ValueError, TypeError, EOFError, LookupError, ArithmeticError, RecursionError),
+    *(zlib.error, cramjam.DecompressionError),
+    *(fastavro.schema.SchemaParseException, fastavro.schema.UnknownType),
+    OSError,  # bzip2's; stores' own errors are not OSErrors
+)
 
 
 class AvroFormat(FileFormat):
@@ -74,7 +80,7 @@ class AvroFormat(FileFormat):
                 yield schema, make(value)
         except ConnectError:
             raise
-        except (ValueError, TypeError, EOFError, LookupError, ArithmeticError) as error:
+        except _DAMAGE as error:
             raise DataError(f"The file is not Avro, or is damaged: {error}") from error
 
 

@@ -66,7 +66,10 @@ class ParquetFormat(FileFormat):
             for batch in file.iter_batches(_CHUNK_ROWS):
                 for row in batch.to_pylist():
                     yield schema, make(row)
-        except pa.ArrowException as error:
+        except ConnectError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
+            # Of damage Arrow speaks as an OSError, too; stores' own errors are not OSErrors.
             raise DataError(f"The file is not Parquet, or is damaged: {error}") from error
 
 
