@@ -1,7 +1,6 @@
 """Apache Kafka's own dump tool reads what we write, and finds nothing wrong with it."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +15,12 @@ from barnabas.log.manager import LogManager
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.control import encode_end_txn
+from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 from support.logs import make_batch
 
-LIBS = sorted(Path(__file__).parents[3].glob(".cache/kafka-4.3*/libs"))
-JAVA = shutil.which("java")
 TOOL = "org.apache.kafka.tools.DumpLogSegments"
 
-pytestmark = pytest.mark.skipif(
-    not LIBS or JAVA is None, reason="needs java and Kafka's jars in .cache/kafka-4.3*/libs"
-)
+pytestmark = needs_apache_kafka
 
 
 @pytest.fixture(scope="module", params=["closed", "recovered"])

@@ -1,7 +1,6 @@
 """Apache Kafka 4.3.1 from Maven's jars, for tests that hold us against it."""
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -10,17 +9,12 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+from support.apache_kafka import LIBS
 from support.ports import free_port
 
-LIBS = Path(__file__).resolve().parents[3] / ".cache" / "kafka-4.3.1" / "libs"
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 ATTEMPTS_MAX = 90
 """Of one second each; Kafka's start takes two to five seconds on an idle machine."""
-
-needs_kafka = pytest.mark.skipif(
-    not LIBS.is_dir() or shutil.which("java") is None,
-    reason="needs java and Kafka 4.3.1 in .cache",
-)
 
 
 def node_properties(directory: Path) -> dict[str, str]:
@@ -85,7 +79,7 @@ class Kafka:
 
 def _java(main_class: str, *arguments: str) -> list[str]:
     options = ["-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return ["java", *options, "-cp", f"{LIBS}/*", main_class, *arguments]
+    return ["java", *options, "-cp", f"{LIBS[-1]}/*", main_class, *arguments]
 
 
 def _write(properties: dict[str, str], directory: Path) -> Path:

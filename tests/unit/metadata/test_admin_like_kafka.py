@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kafka_process import Kafka, format_with_kafka, needs_kafka, node_properties
+from kafka_process import Kafka, format_with_kafka, node_properties
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.ids import ZERO_UUID, Uuid
@@ -35,6 +35,7 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from support.apache_kafka import needs_apache_kafka
 from support.raw_client import RawClient
 
 UNLIKE_CONFIGS = {
@@ -50,7 +51,7 @@ ADDED_CONFIGS = ("barnabas.", "confluent.", "super.users", "allow.everyone.")
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-pytestmark = [needs_kafka, pytest.mark.timeout(300)]
+pytestmark = [needs_apache_kafka, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

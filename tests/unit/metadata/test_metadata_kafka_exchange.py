@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from kafka_process import CLUSTER_ID, Kafka, format_with_kafka, needs_kafka, node_properties
+from kafka_process import CLUSTER_ID, Kafka, format_with_kafka, node_properties
 from node_harness import NodeHarness
 
-pytestmark = [needs_kafka, pytest.mark.timeout(240)]
+from support.apache_kafka import needs_apache_kafka
+
+pytestmark = [needs_apache_kafka, pytest.mark.timeout(240)]
 
 
 async def test_kafka_starts_from_a_directory_that_we_formatted(tmp_path: Path) -> None:
