@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import bson
@@ -240,6 +241,24 @@ def test_changes_before_an_error_are_kept(mongo: FakeMongo) -> None:
     assert [record.key for record in batch(one)[0]] == ['{"_id": 1}']
     assert [record.key for record in batch(one)[0]] == ['{"_id": 2}']
     assert mongo.opened[1][1]["start_after"] == token(1)
+
+
+def test_changes_that_drip_do_not_wait_until_there_are_many(
+    mongo: FakeMongo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 0.0
+
+    class Dripping(FakeStream):
+        def try_next(self) -> Any:
+            nonlocal now_s
+            now_s += 0.03
+            return super().try_next()
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now_s))
+    mongo.streams = [Dripping([change(number) for number in range(1, 100)])]
+    one = reader(poll__await__time__ms="100")
+    assert len(batch(one)[0]) == 4
+    assert len(batch(one)[0]) == 4
 
 
 def test_a_copy_that_breaks_begins_again(mongo: FakeMongo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,8 +178,12 @@ class ChangeReader(SourceReader):
         batch: list[bytes] = []
         offsets: list[JsonMap] = []
         size = 0
+        # Changes that come one by one do not wait until there are many.
+        until = time.monotonic() + self._await_ms() / 1000
         try:
             while len(batch) < self._values["poll.max.batch.size"] and size < _BATCH_BYTES_MAX:
+                if batch and time.monotonic() > until:
+                    break
                 change = self._stream.try_next()
                 if change is None:
                     break
