@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+import bson
 import pytest
 from bson import Decimal128, Int64
 from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 
+from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.mongodb.connectors import MongoSink
 from barnabas.connect.connectors.mongodb.documents import from_connect
 from barnabas.connect.connectors.mongodb.settings import SINK
+from barnabas.connect.connectors.mongodb.sink import writer as writer_module
 from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
-from barnabas.connect.connectors.mongodb.sink.writer import Topic
+from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
 from barnabas.connect.data.builder import (
     DATE_SCHEMA,
     INT64,
@@ -25,7 +29,7 @@ from barnabas.connect.data.builder import (
     struct_of,
 )
 from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.record import SinkRecord
 
 Settings = dict[str, str]
@@ -246,3 +250,46 @@ def test_connect_s_data_as_documents() -> None:
     for bad in (5, "no", b"\xff\xfe", "[1]"):
         with pytest.raises(DataError):
             from_connect(bad)
+
+
+class Encoding:
+    """A client that encodes documents as the driver does, and keeps them."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, Any]] = []
+
+    def __getitem__(self, _: str) -> Encoding:
+        return self
+
+    def bulk_write(self, models: list[InsertOne[Any]], *, ordered: bool) -> None:
+        assert ordered
+        encoded = [bson.encode(one._doc) for one in models]
+        self.written += [bson.decode(one) for one in encoded]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("bad", [{"a\0b": 1}, {"text": "\ud800"}, {"number": Decimal("1" * 40)}])
+def test_what_cannot_be_encoded_is_one_records_fault(
+    bad: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Encoding()
+    monkeypatch.setattr(writer_module, "make_client", lambda _: client)
+    settings = {
+        "database": "shop",
+        "topics": "t",
+        "writemodel.strategy": "com.mongodb.kafka.connect.sink.writemodel.strategy."
+        "InsertOneDefaultStrategy",
+    }
+    values = [{"_id": 1}, {"_id": 2, **bad}, {"_id": 3}]
+    records = [replace(record(None), value=value) for value in values]
+    where = SinkRange("t", 0, 0, 3)
+    with pytest.raises(ConnectError, match="cannot write a record of t"):
+        MongoWriter(settings).write(iter(records), where)
+    client.written.clear()
+    reported: list[SinkRecord] = []
+    tolerant = MongoWriter({**settings, "errors.tolerance": "all"})
+    tolerant.report = lambda one, _: reported.append(one)
+    tolerant.write(iter(records), where)
+    assert [one["_id"] for one in client.written] == [1, 3]
+    assert reported == [records[1]]

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from typing import Any, Final
 
 import bson
@@ -257,7 +257,7 @@ def plain(value: Any, schema: Schema | None = None) -> Any:
                 raise DataError("a whole number has more than 64 bits")
             return value
         case Decimal():
-            return Decimal128(value)
+            return _decimal(value)
         case datetime():
             return value
         case date() if schema is None or schema.name == DATE:
@@ -267,6 +267,13 @@ def plain(value: Any, schema: Schema | None = None) -> Any:
         case bytearray() | memoryview():
             return bytes(value)
     return value
+
+
+def _decimal(value: Decimal) -> Decimal128:
+    try:
+        return Decimal128(value)
+    except DecimalException as error:
+        raise DataError("a decimal number has more than 34 digits, or is too large") from error
 
 
 def binary_uuid(data: bytes) -> Binary:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import bson
+from bson.errors import BSONError
 from pymongo import MongoClient
 from pymongo.errors import BulkWriteError, DocumentTooLarge, InvalidOperation
 
@@ -29,6 +29,8 @@ from barnabas.connect.record import SinkRecord
 
 _log = logging.getLogger(__name__)
 _BULK_MAX = 10_000
+_NOT_BSON = (DocumentTooLarge, InvalidOperation, OverflowError, BSONError, UnicodeError)
+"""Raised of a document before it is sent; nothing says which one it is."""
 Write = tuple[SinkRecord, str, str, Model]
 """Of a record: database, collection and what is done."""
 
@@ -124,7 +126,7 @@ class MongoWriter(SinkWriter):
             for record in records:
                 try:
                     write = topic.write(record)
-                except (DataError, bson.errors.BSONError) as error:
+                except (DataError, BSONError) as error:
                     self._refused(topic, record, error)
                     continue
                 if write is None:
@@ -148,7 +150,7 @@ class MongoWriter(SinkWriter):
                 except BulkWriteError as error:
                     bulk = self._after(topic, bulk, error, is_ordered=is_ordered)
                     continue
-                except (DocumentTooLarge, InvalidOperation, OverflowError) as error:
+                except _NOT_BSON as error:
                     if len(bulk) == 1:
                         self._refused(topic, bulk[0][0], DataError(str(error)))
                     else:  # which one it is, is found by halves
