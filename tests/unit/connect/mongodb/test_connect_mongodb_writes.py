@@ -205,6 +205,11 @@ def test_changes_of_mongodb() -> None:
     assert write(OWN, {"operationType": "delete", **key}) == DeleteOne({"_id": 1})
     with pytest.raises(DataError, match="Unsupported operationType"):
         write(OWN, {"operationType": "odd", **key})
+    for operation in ("drop", "dropDatabase", "rename", "invalidate"):
+        assert write(OWN, {"operationType": operation, "ns": {"db": "d", "coll": "c"}}) is None
+    cut = {"updatedFields": {}, "truncatedArrays": [{"field": "many", "newSize": 2}]}
+    with pytest.raises(DataError, match="truncatedArrays"):
+        write(OWN, {"operationType": "update", "updateDescription": cut, **key})
 
 
 def test_changes_of_mongodb_by_debezium() -> None:

@@ -40,6 +40,8 @@ def _change_stream(one: SinkDocument) -> Model | None:
     if change is None:
         return None
     operation = change.get("operationType")
+    if operation in ("drop", "dropDatabase", "rename", "invalidate"):
+        return None
     found_by = _document(change.get("documentKey"), "documentKey")
     match operation:
         case "insert" | "replace":
@@ -49,6 +51,7 @@ def _change_stream(one: SinkDocument) -> Model | None:
             return DeleteOne(found_by)
         case "update":
             described = _document(change.get("updateDescription"), "updateDescription")
+            _check_arrays(described)
             update: Document = {}
             fields = described.get("updatedFields")
             if fields:
@@ -56,8 +59,6 @@ def _change_stream(one: SinkDocument) -> Model | None:
             if described.get("removedFields"):
                 update["$unset"] = dict.fromkeys(described["removedFields"], "")
             return UpdateOne(found_by, update) if update else None
-        case "drop" | "dropDatabase" | "rename" | "invalidate":
-            return None
     raise DataError(f"Unsupported operationType {operation}")
 
 
@@ -118,6 +119,7 @@ def _mongo_update(found_by: Document, value: Document) -> Model | None:
     if value.get("after"):
         return ReplaceOne(found_by, _document(value["after"], "after"), upsert=True)
     described = value.get("updateDescription") or {}
+    _check_arrays(described)
     update: Document = {}
     if described.get("updatedFields"):
         update["$set"] = _document(described["updatedFields"], "updatedFields")
@@ -129,6 +131,12 @@ def _mongo_update(found_by: Document, value: Document) -> Model | None:
         if not any(name.startswith("$") for name in update):
             return ReplaceOne(found_by, update, upsert=True)
     return UpdateOne(found_by, update) if update else None
+
+
+def _check_arrays(described: Document) -> None:
+    """Arrays that were cut at their ends are named apart: without that the copy would differ."""
+    if described.get("truncatedArrays"):
+        raise DataError("truncatedArrays of an update are not supported")
 
 
 def _document(value: Any, name: str) -> Document:
