@@ -16,13 +16,17 @@ from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.converters.registry import avro_any
 from barnabas.connect.converters.registry.avro_plain import AvroNames
+from barnabas.connect.converters.registry.avro_reading import AvroReading
 from barnabas.connect.converters.registry.avro_schemas import AvroOptions, AvroSchemas
 from barnabas.connect.data.builder import (
     BOOLEAN,
+    BYTES,
+    FLOAT32,
     INT32,
     INT64,
     STRING,
     array_of,
+    decimal,
     map_of,
     optional,
     struct_of,
@@ -245,6 +249,33 @@ def test_null_is_nothing_unless_the_schema_has_a_default(url: str) -> None:
     assert avro.from_connect("null", optional(STRING), None) is None
     defaulted = optional(with_default(STRING, "x"))
     assert avro.to_connect("null", avro.from_connect("null", defaulted, None))[1] == "x"
+
+
+@pytest.mark.parametrize(
+    ("schema", "default"),
+    [
+        (map_of(INT32, STRING), {1: "x"}),
+        (map_of(STRING, decimal(2)), {"k": Decimal("1.50")}),
+        (array_of(optional(BYTES)), [b"\0\xff", None]),
+        (array_of(FLOAT32), [1.0]),
+    ],
+)
+def test_defaults_make_the_round_trip(url: str, schema: Schema, default: Any) -> None:
+    whole = struct_of({"v": with_default(schema, default)}, name="with.Default")
+    avro = converter(url)
+    topic = f"default-{abs(hash(schema))}"
+    data = avro.from_connect(topic, whole, Struct.of(whole))
+    found, value = avro.to_connect(topic, data)
+    assert found == whole
+    assert value.get("v") == default
+
+
+def test_defaults_that_do_not_fit_are_left_out(url: str) -> None:
+    field = {"name": "a", "type": {"type": "array", "items": "int"}, "default": [["x"]]}
+    record = {"type": "record", "name": "Odd", "fields": [field]}
+    names = AvroNames(Stored(1, "AVRO", json.dumps(record), ()))
+    schema, _ = AvroReading(names, AvroOptions()).of(names.root)
+    assert schema == struct_of({"a": array_of(INT32)}, name="Odd")
 
 
 def test_names_of_the_same_namespace_are_short() -> None:

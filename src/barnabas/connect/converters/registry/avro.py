@@ -79,7 +79,8 @@ class AvroConverter(RegistryConverter):
             convert = _Values(self._options).of(schema)
         text = json.dumps(made, ensure_ascii=False, separators=(",", ":"))
         stored = target or StoredSchema(-1, "AVRO", text, ())
-        parsed = fastavro.parse_schema(AvroNames(stored).plain())
+        needs_defaults = target is not None or schema is None
+        parsed = _parsed(AvroNames(stored).plain(has_defaults=needs_defaults))
 
         def write(value: Any) -> bytes:
             buffer = io.BytesIO()
@@ -94,12 +95,12 @@ class AvroConverter(RegistryConverter):
 
     def _reading(self, stored: StoredSchema) -> Reading:
         names = AvroNames(stored)
-        plain = names.plain()
+        plain = names.plain(has_defaults=False)
         schema: Schema | None = None
         convert: Convert = avro_any.from_any
         if plain != _ANY:
             schema, convert = AvroReading(names, self._options).of(names.root)
-        parsed = fastavro.parse_schema(plain)
+        parsed = _parsed(plain)
 
         def read(data: bytes) -> Any:
             value = fastavro.schemaless_reader(
@@ -110,7 +111,17 @@ class AvroConverter(RegistryConverter):
         return Reading(schema, read)
 
 
-_ANY: Final = AvroNames(StoredSchema(-1, "AVRO", json.dumps(avro_any.SCHEMA), ())).plain()
+def _parsed(plain: Any) -> Any:
+    """The schema as the codec takes it. Raises DataError."""
+    try:
+        return fastavro.parse_schema(plain)
+    except (fastavro.schema.SchemaParseException, ValueError) as error:
+        raise DataError(f"The codec does not take the Avro schema: {error}") from error
+
+
+_ANY: Final = AvroNames(StoredSchema(-1, "AVRO", json.dumps(avro_any.SCHEMA), ())).plain(
+    has_defaults=False
+)
 """The schema of data without one, as the codec has it."""
 
 

@@ -19,6 +19,7 @@ class AvroNames:
     """An Avro schema with all that it refers to: each named type by its full name."""
 
     def __init__(self, stored: StoredSchema) -> None:
+        self._has_defaults = True
         self.types: dict[str, dict[str, Any]] = {}
         try:
             for _, text in stored.references:
@@ -71,8 +72,9 @@ class AvroNames:
             return avro, self.types[avro]
         return None, avro
 
-    def plain(self) -> Any:
-        """The schema for the codec."""
+    def plain(self, *, has_defaults: bool = True) -> Any:
+        """The schema for the codec; only who writes by another's schema needs its defaults."""
+        self._has_defaults = has_defaults
         return self._plain(self.root, set())
 
     def _plain(self, avro: Any, defined: set[str]) -> Any:
@@ -101,6 +103,6 @@ class AvroNames:
 
     def _plain_field(self, field: dict[str, Any], defined: set[str]) -> dict[str, Any]:
         made = {"name": field["name"], "type": self._plain(field["type"], defined)}
-        if "default" in field:
+        if self._has_defaults and "default" in field:
             made["default"] = field["default"]
         return made

@@ -156,7 +156,7 @@ class AvroReading:
             parts = {field["name"]: field["type"] for field in entry["fields"]}
             (keys, of_key), (values, of_value) = self.of(parts["key"]), self.of(parts["value"])
             return map_of(keys, values), lambda value: {
-                of_key(item["key"]): of_value(item["value"]) for item in value
+                of_key(key): of_value(item) for key, item in map(_entry, value)
             }
         schema, convert = self.of(avro["items"])
         if convert is same:
@@ -253,6 +253,11 @@ class AvroReading:
         return replace(schema, **changes) if changes else schema
 
 
+def _entry(entry: Any) -> tuple[Any, Any]:
+    """Key and value; in a default they are a pair."""
+    return (entry["key"], entry["value"]) if type(entry) is dict else tuple(entry)
+
+
 def _untagged(value: Any) -> Any:
     """The codec tells the names of a union's named types beside their values."""
     return value[1] if type(value) is tuple else value
@@ -285,11 +290,30 @@ def _bytes(kind: str, avro: dict[str, Any], logical: str | None) -> Made:
 def _with_default(schema: Schema, convert: Convert, given: Any) -> Schema:
     """The schema with a default from JSON; one that does not fit is left out, as in Java."""
     try:
-        if schema.type is Type.BYTES and isinstance(given, str):
-            given = given.encode("latin-1")
-        if schema.type in (Type.FLOAT32, Type.FLOAT64) and type(given) is int:
-            given = float(given)
-        value = convert(given)
-        return with_default(schema, value)
+        return with_default(schema, convert(_as_coded(schema, given)))
     except (SchemaBuilderError, DataError, ValueError, TypeError, KeyError, AttributeError):
         return schema
+
+
+def _as_coded(schema: Schema, given: Any) -> Any:
+    """What the codec would give for the JSON of a default."""
+    if given is None:
+        return None
+    match schema.type:
+        case Type.BYTES if isinstance(given, str):
+            return given.encode("latin-1")
+        case Type.FLOAT32 | Type.FLOAT64 if type(given) is int:
+            return float(given)
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            return [_as_coded(schema.value_schema, item) for item in given]
+        case Type.MAP:
+            assert schema.key_schema is not None
+            assert schema.value_schema is not None
+            keys, items = schema.key_schema, schema.value_schema
+            if isinstance(given, dict):
+                return {key: _as_coded(items, item) for key, item in given.items()}
+            return [(_as_coded(keys, key), _as_coded(items, item)) for key, item in given]
+        case Type.STRUCT if isinstance(given, dict):
+            return {f.name: _as_coded(f.schema, given.get(f.name)) for f in schema.fields}
+    return given

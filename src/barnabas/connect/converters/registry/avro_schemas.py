@@ -166,10 +166,11 @@ class AvroSchemas:
         avro = {"name": name, "type": self.of(schema, namespace)}
         if doc is not None:
             avro["doc"] = doc
-        if schema.default is not None:
+        if schema.default is None:
+            return avro | {"default": None} if schema.optional else avro
+        # Entries of a map are no records in a default: Avro does not take them.
+        if not _has_entries(schema, self.options):
             avro["default"] = default_json(schema, schema.default)
-        elif schema.optional:
-            avro["default"] = None
         return avro
 
     def _map(self, schema: Schema, namespace: str | None) -> dict[str, Any]:
@@ -256,8 +257,18 @@ def encoded(schema: Schema, value: Any) -> Any:
     return value
 
 
+def _has_entries(schema: Schema, options: AvroOptions) -> bool:
+    """Whether a map in the schema becomes an array of entries."""
+    if schema.type is Type.MAP and not has_text_keys(schema, options):
+        return True
+    parts = (schema.value_schema, *(field.schema for field in schema.fields))
+    return any(_has_entries(part, options) for part in parts if part is not None)
+
+
 def default_json(schema: Schema, value: Any) -> Any:
-    """A default as JSON says it; bytes are characters of ISO 8859-1."""
+    """A default as JSON says it; bytes are characters of ISO 8859-1, entries of maps pairs."""
+    if value is None:
+        return None
     value = encoded(schema, value)
     if isinstance(value, (bytes, bytearray)):
         return value.decode("latin-1")
@@ -266,8 +277,12 @@ def default_json(schema: Schema, value: Any) -> Any:
             assert schema.value_schema is not None
             return [default_json(schema.value_schema, item) for item in value]
         case Type.MAP:
+            assert schema.key_schema is not None
             assert schema.value_schema is not None
-            return {key: default_json(schema.value_schema, item) for key, item in value.items()}
+            keys, items = schema.key_schema, schema.value_schema
+            if keys.type is Type.STRING:
+                return {key: default_json(items, item) for key, item in value.items()}
+            return [[default_json(keys, k), default_json(items, v)] for k, v in value.items()]
         case Type.STRUCT:
             return {
                 f.name: None if (v := value.get(f.name)) is None else default_json(f.schema, v)
