@@ -63,14 +63,13 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if f"{module}.".startswith(f"{missing}."):
-            raise ConfigError(f"Failed to find any class that matches {class_name}") from error
+            raise ConfigError(_not_found(class_name)) from error
         text = f"{class_name} needs the Python package {missing}, which is not installed"
         if plugin is not None:  # not by name: on the public index that is another project's
             text += ": pip install '.[connect]' in the checkout of Barnabas"
         raise MissingPackageError(text) from error
     except (ImportError, AttributeError) as error:
-        text = f"Failed to find any class that matches {class_name}"
-        raise ConfigError(_SCRIPTS.format(class_name) if is_script(class_name) else text) from error
+        raise ConfigError(_not_found(class_name)) from error
 
 
 def full_name(class_name: str) -> str:
@@ -81,14 +80,20 @@ def full_name(class_name: str) -> str:
     return plugin.class_name if plugin else class_name
 
 
+def _not_found(class_name: str) -> str:
+    if _is_script(class_name):
+        return _SCRIPTS.format(class_name)
+    return f"Failed to find any class that matches {class_name}"
+
+
 def absence(class_name: str) -> str:
     """Return why a class is not there, in ConfigDef's words where nothing more is known."""
-    if is_script(class_name):
+    if _is_script(class_name):
         return _SCRIPTS.format(class_name)
     return f"Class {class_name} could not be found."
 
 
-def is_script(class_name: str) -> bool:
+def _is_script(class_name: str) -> bool:
     """Whether a transform of Debezium's runs scripts."""
     place, _, name = class_name.rpartition(".")
     return place == "io.debezium.transforms" and name in ("Filter", "ContentBasedRouter")
