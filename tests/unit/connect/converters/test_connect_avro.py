@@ -22,6 +22,7 @@ from barnabas.connect.data.builder import (
     BOOLEAN,
     BYTES,
     FLOAT32,
+    INT8,
     INT32,
     INT64,
     STRING,
@@ -268,6 +269,15 @@ def test_defaults_make_the_round_trip(url: str, schema: Schema, default: Any) ->
     found, value = avro.to_connect(topic, data)
     assert found == whole
     assert value.get("v") == default
+
+
+def test_numbers_that_are_too_large_for_their_type_are_cut(url: str) -> None:
+    text = json.dumps({"type": "array", "items": {"type": "int", "connect.type": "int8"}})
+    with SchemaRegistryClient({"url": url}) as client:
+        number = client.register_schema("cut", StoredSchema(text, "AVRO"))
+    prefix = b"\0" + number.to_bytes(4, "big")
+    schema, value = converter(url).to_connect("t", prefix + b"\x04\xfe\x01\x80\x02\0")
+    assert (schema, value) == (array_of(INT8), [127, -128])
 
 
 def test_defaults_that_do_not_fit_are_left_out(url: str) -> None:

@@ -129,6 +129,14 @@ def test_a_number_with_two_names_has_the_first(url: str) -> None:
     assert [value.get("e") for value in found] == ["B", "UNKNOWN_ENUM_VALUE_E_5"]
 
 
+def test_numbers_that_are_too_large_for_their_type_are_cut(url: str) -> None:
+    made = converter(url)
+    schema = struct_of({"n": INT8})
+    data = made.from_connect("cut", schema, Struct.of(schema, {"n": 127}))
+    assert data.endswith(b"\x08\x7f")
+    assert made.to_connect("cut", data[:-1] + b"\x80\x01")[1].values == [-128]
+
+
 LISTS = struct_of({"a": array_of(optional(STRING))})
 NOT_IN_PROTOBUF = "Array cannot|Protobuf has no null"
 

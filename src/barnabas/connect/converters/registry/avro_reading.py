@@ -45,6 +45,7 @@ from barnabas.connect.data.schema import (
     Type,
 )
 from barnabas.connect.errors.kinds import DataError, SchemaBuilderError
+from barnabas.pipeline.sql.java_numbers import low_bits
 
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]
@@ -63,6 +64,8 @@ _LOGICAL: Final[dict[tuple[str, str | None], tuple[str, Convert]]] = {
     ("int", "time-millis"): (TIME, ms_to_time),
     ("long", "timestamp-millis"): (TIMESTAMP, ms_to_timestamp),
 }
+_BITS: Final = {"int8": 8, "int16": 16}
+"""Numbers that Avro has as int; what does not fit is cut, as in Java."""
 _PYTHON: Final[dict[str, tuple[type, ...]]] = {
     "long": (int,),
     "float": (float,),
@@ -143,8 +146,9 @@ class AvroReading:
         known = _LOGICAL.get((kind, logical))
         if known is not None:
             return Schema(_PRIMITIVES[kind], name=known[0], version=1), known[1]
-        if kind == "int" and avro.get("connect.type") in ("int8", "int16"):
-            return Schema(Type(avro["connect.type"])), same
+        bits = _BITS.get(avro.get("connect.type", ""))
+        if kind == "int" and bits is not None:
+            return Schema(Type(avro["connect.type"])), lambda value: low_bits(value, bits)
         return Schema(_PRIMITIVES[kind]), same
 
     def _array(self, avro: dict[str, Any]) -> Made:

@@ -192,11 +192,11 @@ class ProtobufReading:
     def _scalar(self, field: FieldDescriptor) -> Made:
         kind, name = _KINDS[field.type]
         own = self._loaded.parameters.get(field.full_name, {}).get("connect.type")
+        bits = 64 if name in ("uint64", "fixed64") else None
         if kind is Type.INT32 and own in ("int8", "int16"):
-            kind = Type(own)
+            kind, bits = Type(own), 8 if own == "int8" else 16
         parameters = {} if name is None else {KIND: name}
-        is_unsigned = name in ("uint64", "fixed64")
-        convert: Convert = (lambda value: low_bits(value, 64)) if is_unsigned else _same
+        convert: Convert = _same if bits is None else lambda value: low_bits(value, bits)
         return Schema(kind, parameters=parameters), convert
 
     def _enum(self, field: FieldDescriptor) -> Made:
