@@ -7,9 +7,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench.figures import (
+    CONNECT_FIGURES,
     LIMITS,
     PULL_FIGURES,
     QUERY_FIGURES,
@@ -24,6 +26,7 @@ from bench.settings import RESULTS
 
 BEGIN = "<!-- bench:begin -->"
 END = "<!-- bench:end -->"
+CONNECT_RUNNERS = ("kafka", "driver", "barnabas", "spark")
 
 
 def render_table(result: dict[str, Any]) -> str:
@@ -34,6 +37,7 @@ def render_table(result: dict[str, Any]) -> str:
         *_limits(result, comparisons),
         *_registries(result["rounds"]),
         *_queries(result["rounds"]),
+        *_connectors(result["rounds"]),
         _caption(result),
     ]
     return "\n".join(lines)
@@ -86,6 +90,29 @@ def _queries(rounds: Rounds) -> list[str]:
     if pulls := alone(rounds, PULL_FIGURES):
         lines += _alone(pulls)
     return ["SQL over streams, on a broker of ours:", "", *lines] if lines else []
+
+
+def _connectors(rounds: Rounds) -> list[str]:
+    """The table of connectors: whoever runs them, and the limit that the plain driver is."""
+    lines = []
+    for figure in CONNECT_FIGURES:
+        values = [
+            [each[runner][figure.name] for each in rounds if figure.name in each.get(runner, {})]
+            for runner in CONNECT_RUNNERS
+        ]
+        if any(values):
+            shown = [f"{median(one):,.{figure.digits}f}" if one else "" for one in values]
+            lines.append(f"| {figure.label}, {figure.unit} | {' | '.join(shown)} |")
+    if not lines:
+        return []
+    return [
+        "Connectors, on brokers of ours (the worker of Kafka with a heap of 512 MB):",
+        "",
+        "| | Kafka's | Plain driver | Barnabas | Barnabas on Spark |",
+        "|---|---:|---:|---:|---:|",
+        *lines,
+        "",
+    ]
 
 
 def _alone(found: list[tuple[Figure, float, float, float]]) -> list[str]:

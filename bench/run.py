@@ -15,6 +15,7 @@ from typing import Any
 from bench.barnabas_server import BarnabasServer
 from bench.chart import draw_chart
 from bench.cluster import Cluster
+from bench.connectors.run import CONNECTOR_NAMES, connector_round
 from bench.figures import Rounds, compare
 from bench.kafka_jars import kafka_classpath
 from bench.kafka_server import KafkaServer
@@ -44,9 +45,10 @@ NAMES = (
     *CLUSTER_NAMES,
     *REGISTRY_NAMES,
     *QUERY_NAMES,
+    *CONNECTOR_NAMES,
     "limit",
 )
-BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, "limit"))
+BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, *CONNECTOR_NAMES, "limit"))
 """What is not measured on the two brokers."""
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
@@ -78,6 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _registries(number, settings, karapace, only, figures, failures)
             if only.intersection(QUERY_NAMES):
                 _queries(number, settings, only, figures, failures)
+            if only.intersection(CONNECTOR_NAMES):
+                _connectors(number, settings, only, figures, failures)
             rounds.append(figures)
         limits: dict[str, float] = {}
         if "limit" in only:
@@ -175,6 +179,19 @@ def _queries(
         _note(figures.setdefault(name, {}), found)
 
     query_round(number, settings, only, lambda what: _noting(what, failures), note)
+
+
+def _connectors(
+    number: int,
+    settings: Settings,
+    only: set[str],
+    figures: dict[str, dict[str, float]],
+    failures: list[str],
+) -> None:
+    def note(name: str, found: dict[str, float]) -> None:
+        _note(figures.setdefault(name, {}), found)
+
+    connector_round(number, settings, only, lambda what: _noting(what, failures), note)
 
 
 def _measure(

@@ -62,6 +62,13 @@ class Settings:
     query_seconds: float = 60.0
     """Of the load at that rate; its first half does not count."""
     query_pulls: int = 2_000
+    connect_records: int = 500_000
+    """Lines that the file connectors move."""
+    connect_mirror_records: int = 300_000
+    connect_rows: int = 50_000
+    connect_calls: int = 10_000
+    connect_seconds: float = 10.0
+    """Of changes at a steady rate, whose way to the topic is timed."""
     handshake_seconds: float = 5.0
     timeout_seconds: float = 600.0
 
@@ -99,6 +106,11 @@ class Settings:
             query_records=50_000,
             query_seconds=10.0,
             query_pulls=200,
+            connect_records=50_000,
+            connect_mirror_records=30_000,
+            connect_rows=5_000,
+            connect_calls=500,
+            connect_seconds=2.0,
             handshake_seconds=1.0,
             timeout_seconds=120.0,
         )

@@ -1,14 +1,11 @@
 """What a record costs on its way through converters and transforms, in microseconds.
 
-    python bench/connect_flow.py [records]
-
 A struct of ten fields, one of them a Timestamp: each converter in both directions, each transform
 alone, and the way of a sink's record: JSON converter, InsertField, ReplaceField. The best of five.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -20,7 +17,9 @@ from barnabas.connect.data.schema import Struct
 from barnabas.connect.plugins import load
 from barnabas.connect.record import SinkRecord
 from barnabas.pipeline.sql.formats.format import StoredSchema
+from bench.settings import Settings
 
+Figures = dict[str, dict[str, float]]
 ROUNDS = 5
 TRANSFORMS = "org.apache.kafka.connect.transforms."
 SCHEMA = builder.struct_of(
@@ -62,6 +61,16 @@ STEPS: dict[str, dict[str, str]] = {
         "format": "yyyy-MM-dd HH:mm:ss",
     },
     "RegexRouter": {"regex": "(.*)", "replacement": "new-$1"},
+}
+
+
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+CONVERTERS: dict[str, tuple[str, dict[str, str]]] = {
+    "json": (_JSON, {}),
+    "json_plain": (_JSON, {"schemas.enable": "false"}),
+    "avro": ("io.confluent.connect.avro.AvroConverter", {}),
+    "json_schema": ("io.confluent.connect.json.JsonSchemaConverter", {}),
+    "protobuf": ("io.confluent.connect.protobuf.ProtobufConverter", {}),
 }
 
 
@@ -118,30 +127,25 @@ def sink_record(schema: Any, value: Any) -> SinkRecord:
     )
 
 
-def main(count: int) -> None:
-    """Print a line of figures for each."""
-    print(f"{'µs per record':44} {'write':>7} {'read':>7} {'bytes':>6}")
-    for name, settings in (
-        ("org.apache.kafka.connect.json.JsonConverter", {}),
-        ("org.apache.kafka.connect.json.JsonConverter", {"schemas.enable": "false"}),
-        ("io.confluent.connect.avro.AvroConverter", {}),
-        ("io.confluent.connect.json.JsonSchemaConverter", {}),
-        ("io.confluent.connect.protobuf.ProtobufConverter", {}),
-    ):
-        made = converter(name, settings)
+def flow_round(settings: Settings) -> Figures:
+    """Measure each converter in both directions, each transform, and the way of a sink's record."""
+    count = settings.connect_calls
+    found: dict[str, float] = {}
+    for label, (name, given) in CONVERTERS.items():
+        made = converter(name, given)
         data = made.from_connect("orders", SCHEMA, VALUE)
         write = best_us(lambda: made.from_connect("orders", SCHEMA, VALUE), count)  # noqa: B023
         read = best_us(lambda: made.to_connect("orders", data), count)  # noqa: B023
-        label = f"{name.rpartition('.')[2]} {settings or ''}"
-        print(f"{label:44} {write:7.2f} {read:7.2f} {len(data):6}")
+        found |= {f"connect_{label}_write_us": write, f"connect_{label}_read_us": read}
     steps = []
     record = sink_record(SCHEMA, VALUE)
-    for name, settings in STEPS.items():
+    for name, given in STEPS.items():
         transform = load(TRANSFORMS + name)()
-        transform.configure(settings)
+        transform.configure(given)
         steps.append(transform)
-        print(f"{name:44} {best_us(lambda: transform.apply(record), count):7.2f}")  # noqa: B023
-    made = converter("org.apache.kafka.connect.json.JsonConverter", {})
+        label = name.partition("$")[0]
+        found[f"connect_{label}_us"] = best_us(lambda: transform.apply(record), count)  # noqa: B023
+    made = converter(*CONVERTERS["json"])
     data = made.from_connect("orders", SCHEMA, VALUE)
 
     def flow() -> None:
@@ -149,8 +153,5 @@ def main(count: int) -> None:
         for step in steps[:2]:
             passed = step.apply(passed)
 
-    print(f"{'JSON converter, InsertField, ReplaceField':44} {best_us(flow, count):7.2f}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    found["connect_flow_us"] = best_us(flow, count)
+    return {"barnabas": found}

@@ -1,17 +1,14 @@
 """What S3's sink of connectors costs beside what is below it, on this machine's own S3 server.
 
-    python bench/connect_s3.py [records]
-
-For JSON, Avro and Parquet: records per second and MB/s of the sink's writer, from Connect's records
-to objects; beside it `put_object` of the same bytes by boto3, and the same rows written by json,
-fastavro and pyarrow into memory. The server is versitygw where the tests have built it, else moto.
+For JSON, Avro and Parquet: records per second of the sink's writer, from Connect's records to
+objects; beside it the same rows written by json, fastavro and pyarrow into memory, and `put_object`
+of the same bytes by boto3. The server is versitygw where the tests have built it, else moto.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +22,7 @@ import boto3
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+from botocore.exceptions import BotoCoreError
 
 from barnabas.app.ports import PortReservation
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, TaskContext
@@ -33,10 +31,13 @@ from barnabas.connect.connectors.storage.formats.avro_schema import avro_of
 from barnabas.connect.data import builder
 from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import SinkRecord
+from bench.settings import Settings
 
 HOST = "127.0.0.1"
 KEY = "bench-of-connectors"
 BUCKET = "bench"
+Figures = dict[str, dict[str, float]]
+START_SECONDS = 60.0
 ROUNDS = 3
 FILE_RECORDS = 50_000
 SCHEMA = builder.struct_of(
@@ -52,7 +53,7 @@ SCHEMA = builder.struct_of(
 
 def server(folder: Path, port: int) -> list[str]:
     """The command of an S3 server."""
-    built = sorted(Path(__file__).parents[1].glob(".cache/versitygw-*/versitygw"))
+    built = sorted(Path(__file__).parents[2].glob(".cache/versitygw-*/versitygw"))
     if not built:
         return [str(Path(sys.executable).with_name("moto_server")), "-H", HOST, "-p", str(port)]
     objects, sidecar = folder / "objects", folder / "sidecar"
@@ -114,11 +115,10 @@ def put(client: Any, bodies: dict[str, bytes]) -> None:
         client.put_object(Bucket=BUCKET, Key=key, Body=body)
 
 
-def main() -> None:
-    """Print a line per format."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
+def s3_round(settings: Settings) -> Figures:
+    """Measure each format."""
     (port,) = PortReservation(HOST).take(1)
-    given = records(count)
+    given = records(settings.connect_rows)
     names = [field.name for field in SCHEMA.fields]
     rows = [dict(zip(names, one.value.values, strict=True)) for one in given]
     with tempfile.TemporaryDirectory() as folder:
@@ -126,13 +126,13 @@ def main() -> None:
             server(Path(folder), port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            run(f"http://{HOST}:{port}", given, plain_writers(rows))
+            return run(f"http://{HOST}:{port}", given, plain_writers(rows))
         finally:
             process.kill()
             process.wait()
 
 
-def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) -> None:
+def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) -> Figures:
     """Measure each format."""
     client: Any = boto3.session.Session().client(
         "s3",
@@ -141,18 +141,11 @@ def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) 
         aws_access_key_id=KEY,
         aws_secret_access_key=KEY,
     )
-    while True:
-        try:
-            client.create_bucket(Bucket=BUCKET)
-            break
-        except OSError:
-            time.sleep(0.05)
-        except Exception as error:
-            if "Could not connect" not in str(error):
-                raise
-            time.sleep(0.05)
-    print(f"{os.cpu_count()} processors, {len(given)} records, files of {FILE_RECORDS}")
+    _make_bucket(client)
+    ours: dict[str, float] = {}
+    libraries: dict[str, float] = {}
     for format_, library in plain.items():
+        name = format_.partition(".")[0]
         settings = {
             "s3.bucket.name": BUCKET,
             "s3.region": "us-east-1",
@@ -164,21 +157,25 @@ def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) 
             "topics.dir": format_,
         }
         writer = S3Sink().writer(TaskContext("bench", 0, settings))
-        sink_s = best(partial(write, writer, given))
+        ours[f"connect_s3_{name}_s"] = len(given) / best(partial(write, writer, given))
+        writer.stop()
+        libraries[f"connect_s3_{name}_s"] = len(given) / best(library)
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=format_)
         keys = [item["Key"] for page in pages for item in page["Contents"]]
         bodies = {key: client.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
-        size_mb = sum(map(len, bodies.values())) / 1e6
         put_s = best(partial(put, client, bodies))
-        library_s = best(library)
-        print(
-            f"{format_:22} sink {len(given) / sink_s:9,.0f} records/s {size_mb / sink_s:6.1f} MB/s"
-            f" | library alone {len(given) / library_s:9,.0f} records/s"
-            f" | put_object alone {size_mb / put_s:6.1f} MB/s"
-        )
-        writer.stop()
+        libraries[f"connect_s3_{name}_put_s"] = len(given) / put_s
     client.close()
+    return {"barnabas": ours, "driver": libraries}
 
 
-if __name__ == "__main__":
-    main()
+def _make_bucket(client: Any) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            client.create_bucket(Bucket=BUCKET)
+            return
+        except BotoCoreError as error:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the S3 server does not answer: {error}") from error
+            time.sleep(0.05)

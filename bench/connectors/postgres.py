@@ -1,0 +1,191 @@
+"""Rows of PostgreSQL: change capture and JDBC beside plain psycopg.
+
+A PostgreSQL of its own. Snapshot, log, query and upserts are the connectors' readers and writers
+alone, as psycopg is; how long a row takes to its topic, and how fast a snapshot gets there, is of a
+whole worker.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas.connect.connectors.base import SinkRange
+from barnabas.connect.connectors.jdbc.connectors import JdbcSource
+from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
+from barnabas.connect.connectors.postgres.connector import PostgresConnector
+from barnabas.connect.record import SinkRecord, SourceRecord
+from bench.connectors.latency import latencies
+from bench.connectors.workers import TopicEnd, connector, rate
+from bench.settings import Settings
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+_server = import_module("support.connect.postgres")  # what tests use to start one
+_settings = import_module("support.connect.capture").settings
+SourceDriver = import_module("support.connect.reading").SourceDriver
+
+Figures = dict[str, dict[str, float]]
+TABLE = "(id bigint PRIMARY KEY, name text, amount numeric(10, 2), at timestamptz, flag boolean)"
+COLUMNS = "i, 'name ' || i, i / 7.0, '2024-01-01'::timestamptz + i * interval '1 s', i % 2 = 0"
+UPSERT = (
+    "INSERT INTO v VALUES (%s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET"
+    " name = EXCLUDED.name, amount = EXCLUDED.amount"
+)
+_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def postgres_round(port: int, directory: Path, settings: Settings) -> Figures:
+    """Measure readers and writers, psycopg, and a worker on both engines."""
+    rows = settings.connect_rows
+    fill = f"INSERT INTO t SELECT {COLUMNS} FROM generate_series(1, {rows}) i"
+    with _server.postgres(synchronous_commit="off") as server:
+        server.run(f"CREATE TABLE t {TABLE}", fill)
+        figures = _alone(server, rows, fill)
+        for runner in ("barnabas", "spark"):
+            found = _worker(server, runner, port, directory, settings)
+            figures.setdefault(runner, {}).update(found)
+    return figures
+
+
+def _alone(server: Any, rows: int, fill: str) -> Figures:
+    ours: dict[str, float] = {}
+    plain: dict[str, float] = {}
+
+    def timed(figures: dict[str, float], name: str, run: Callable[[], object]) -> None:
+        began = time.perf_counter()
+        run()
+        figures[f"connect_{name}_s"] = rows / (time.perf_counter() - began)
+
+    with server.connect() as connection:
+        timed(plain, "postgres_snapshot", lambda: _copied(connection))
+    capture = SourceDriver(PostgresConnector(), _settings(server, max_batch_size="8192"))
+    timed(ours, "postgres_snapshot", lambda: capture.until(lambda r: len(r) >= rows))
+    server.run("TRUNCATE t", fill)
+    timed(ours, "postgres_log", lambda: capture.until(lambda r: len(r) >= 2 * rows))
+    capture.stop()
+    query = JdbcSource()
+    given = {
+        **_access(server),
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "table.whitelist": "t",
+        "topic.prefix": "q-",
+        "poll.interval.ms": "0",
+        "batch.max.rows": "10000",
+    }
+    query.start(_Context(), given)
+    (task,) = query.task_settings(1)
+    reader = SourceDriver(query, {**given, **task})
+    timed(ours, "jdbc_source", lambda: reader.until(lambda r: len(r) >= rows))
+    reader.stop()
+    query.stop()
+    with server.connect() as connection:
+        timed(plain, "jdbc_source", lambda: connection.execute("SELECT * FROM t").fetchall())
+    made = [_sunk(record) for record in capture.records[:rows]]
+    writer = JdbcSinkWriter(
+        {
+            **_access(server),
+            "auto.create": "true",
+            "insert.mode": "upsert",
+            "pk.mode": "record_key",
+        }
+    )
+    where = SinkRange("u", 0, 0, rows)
+    timed(ours, "jdbc_new", lambda: writer.write(iter(made), where))
+    timed(ours, "jdbc_upsert", lambda: writer.write(iter(made), where))
+    writer.stop()
+    with server.connect() as connection:
+        connection.execute(f"CREATE TABLE v {TABLE}".encode())
+        values = [tuple(record.value.values) for record in made]
+        timed(plain, "jdbc_new", lambda: _server.insert_many(connection, "v", values))
+        cursor = connection.cursor()
+        timed(plain, "jdbc_upsert", lambda: cursor.executemany(UPSERT.encode(), values))
+    return {"barnabas": ours, "driver": plain}
+
+
+class _Context:
+    """What a connector is started with, where nobody runs it."""
+
+    name = "bench"
+    offsets: Any = None
+
+    def request_task_reconfiguration(self) -> None: ...
+
+    def fail(self, error: BaseException) -> None:
+        raise error
+
+
+def _access(server: Any) -> dict[str, str]:
+    return {
+        "connection.url": server.jdbc_url,
+        "connection.user": _server.USER,
+        "connection.password": server.password,
+    }
+
+
+def _worker(
+    server: Any, runner: str, port: int, directory: Path, settings: Settings
+) -> dict[str, float]:
+    servers, slot = f"127.0.0.1:{port}", f"slot_{runner}"
+    given = {
+        **_settings(server, slot_name=slot, topic_prefix=runner, table_include_list="public.t"),
+        "name": f"capture-{runner}",
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "publication.name": runner,
+        "poll.interval.ms": "10",
+        "value.converter": _JSON,
+        "value.converter.schemas.enable": "false",
+        "key.converter": _JSON,
+    }
+    topic = f"{runner}.public.t"
+    end = TopicEnd(servers, topic)
+    with (
+        connector(runner, directory, servers, given) as running,
+        server.connect() as connection,
+    ):
+        topic_s = rate(running, end, settings.connect_rows, settings.timeout_seconds)
+        insert = "INSERT INTO t (id, name, flag) VALUES (%s, '', true)"
+        middle, high = latencies(
+            running,
+            servers,
+            topic,
+            lambda now_us: connection.execute(insert, [now_us]),
+            lambda value: json.loads(value)["after"]["id"] / 1e6,
+            settings.connect_seconds,
+        )
+        memory_mb = running.memory_mb
+    end.close()
+    server.run(f"SELECT pg_drop_replication_slot('{slot}')", "DELETE FROM t WHERE name = ''")
+    return {
+        "connect_postgres_topic_s": topic_s,
+        "connect_postgres_p50_ms": middle,
+        "connect_postgres_p99_ms": high,
+        "connect_postgres_mb": memory_mb,
+    }
+
+
+def _copied(connection: Any) -> None:
+    with connection.cursor().copy("COPY t TO STDOUT") as copy:
+        for _row in copy.rows():
+            pass
+
+
+def _sunk(record: SourceRecord) -> SinkRecord:
+    row = record.value.values[1]
+    return SinkRecord(
+        topic="u",
+        partition=0,
+        key_schema=record.key_schema,
+        key=record.key,
+        value_schema=row.schema,
+        value=row,
+        offset=0,
+        original_topic="u",
+        original_partition=0,
+        original_offset=0,
+    )
