@@ -126,7 +126,7 @@ class SparkKills(Kills):
     """The one worker and its JVM are killed."""
 
     def run(self) -> None:
-        for act in (self.jvm, self.worker, self.jvm, self.database, self.worker, self.jvm):
+        for act in (self.jvm, self.worker, self.database, self.jvm):
             self.start_worker()
             self.await_more()
             act()
@@ -150,6 +150,7 @@ def children(pid: int) -> list[int]:
 
 
 @needs_spark
+@pytest.mark.timeout(1800)  # JVMs start one after the other
 def test_spark_is_killed(tmp_path: Path) -> None:
     with (
         barnabas.Cluster() as cluster,
