@@ -18,6 +18,7 @@ from support.connect.debezium import debezium
 from support.connect.events import events_of
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 DATABASE = "transactions"
@@ -177,8 +178,8 @@ def test_debezium_tells_the_same(server: Postgres, tmp_path: Path) -> None:
                 )
 
         read(lambda: told)  # of the snapshot
-        server.run("SELECT 1", database=DATABASE)
-        wait_for_slot(server, "theirs")
+        active = "SELECT active FROM pg_replication_slots WHERE slot_name = 'theirs'"
+        wait_until(lambda: server.run(active) == [(True,)], "Debezium reads the log")
         server.run(*CHANGES, database=DATABASE)
         expected = ours.told(ENDS)
         count = sum(map(len, expected.values()))
@@ -186,13 +187,3 @@ def test_debezium_tells_the_same(server: Postgres, tmp_path: Path) -> None:
         consumer.close()
     ours.driver.stop()
     assert by_topic(told) == expected
-
-
-def wait_for_slot(server: Postgres, name: str) -> None:
-    """Wait until the slot's log is read."""
-    deadline = time.monotonic() + PATIENCE_S
-    while server.run(f"SELECT active FROM pg_replication_slots WHERE slot_name = '{name}'") != [
-        (True,)
-    ]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # nothing tells of it
