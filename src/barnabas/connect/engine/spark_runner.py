@@ -18,6 +18,7 @@ from barnabas.connect.engine.spark_exactly_once import (
 from barnabas.connect.engine.spark_jobs import Failed, RangeJob, SplitJob, in_arrow
 from barnabas.connect.engine.transport import Offsets
 from barnabas.connect.errors.kinds import RetriableError
+from barnabas.connect.errors.spark import spark_errors, spark_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,9 +120,6 @@ class SparkRunner:
 
     def _run(self, job: Callable[[int], Any], count: int) -> list[Any]:
         """Return the results, in order. Raises RetriableError where Spark could not do the job."""
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-        from pyspark.errors import PySparkException
-
         if not count:
             return []
         session = self._session()
@@ -133,9 +131,8 @@ class SparkRunner:
             description = f"connector {self._spec.connector}, task {self._spec.task}"
             context.setJobDescription(description)
             return context.parallelize(range(count), count).map(job).collect()
-        except (PySparkException, Py4JError, OSError, EOFError) as error:  # or Spark itself is lost
-            text = str(error).strip().splitlines()
-            raise RetriableError(f"a Spark job failed: {text[0] if text else error!r}") from error
+        except (*spark_errors(), OSError, EOFError) as error:  # or Spark itself is lost
+            raise RetriableError(spark_failure("a Spark job failed", error)) from error
 
 
 def _run_arrow(session: SparkSession, job: Callable[[int], Any], count: int) -> list[Any]:

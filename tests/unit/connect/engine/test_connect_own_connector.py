@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,6 +29,7 @@ from barnabas.connect.connectors.spark.rows import (
     struct_type,
 )
 from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.connect.errors.spark import spark_failure
 from barnabas.connect.testing import ConnectKit
 
 PAGE = Path(__file__).parents[4] / "docs/connect/own-connector.md"
@@ -175,3 +177,30 @@ def test_rows_and_structs_go_both_ways() -> None:
         struct_of_row(schema, (1,))
     with pytest.raises(ConfigError):
         struct_type("a array<int>")
+
+
+def test_times_without_a_zone_are_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        schema = connect_schema(spark.StructType([spark.StructField("t", spark.TimestampType())]))
+        noon = datetime(2026, 1, 1, 12)  # noqa: DTZ001  # as Spark gives it
+        here = struct_of_row(schema, (noon,)).values
+        nowhere = struct_of_row(schema, (noon,), UTC).values
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert list(here) == [datetime(2026, 1, 1, 3, tzinfo=UTC)]
+    assert list(nowhere) == [datetime(2026, 1, 1, 12, tzinfo=UTC)]
+
+
+def test_errors_of_java_are_told_in_one_line() -> None:
+    class JavaError(Exception):
+        class java_exception:  # noqa: N801  # Py4J's
+            @staticmethod
+            def toString() -> str:  # noqa: N802  # Java's
+                return "java.io.IOException: no room\n\tat here"
+
+    error = JavaError("An error occurred while calling o1.save.\n: java.io.IOException")
+    assert spark_failure("cannot write", error) == "cannot write: java.io.IOException: no room"
+    assert spark_failure("cannot write", Exception("a\nb")) == "cannot write: a"

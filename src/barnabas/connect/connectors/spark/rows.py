@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
 from pyspark.sql import Row
@@ -103,34 +103,42 @@ def connect_schema(kind: spark.DataType, *, is_optional: bool = False) -> Schema
     return Schema(plain, is_optional)
 
 
-def struct_of_row(schema: Schema, row: Any) -> Struct:
-    """Return a row as a struct. Raises DataError."""
+def struct_of_row(schema: Schema, row: Any, zone: tzinfo | None = None) -> Struct:
+    """Return a row as a struct; `zone` is that of naive times, None this machine's.
+
+    Raises DataError.
+    """
     if isinstance(row, Mapping):
         row = [row.get(field.name) for field in schema.fields]
     if not isinstance(row, Sequence) or len(row) != len(schema.fields):
         raise DataError(f"a row has not the {len(schema.fields)} columns of its schema: {row!r}")
     return Struct(
         schema,
-        [_to_connect(field.schema, one) for field, one in zip(schema.fields, row, strict=True)],
+        [
+            _to_connect(field.schema, one, zone)
+            for field, one in zip(schema.fields, row, strict=True)
+        ],
     )
 
 
-def _to_connect(schema: Schema, value: Any) -> Any:
+def _to_connect(schema: Schema, value: Any, zone: tzinfo | None) -> Any:
     if value is None:
         return None
     match schema.type:
         case Type.STRUCT:
-            return struct_of_row(schema, value)
+            return struct_of_row(schema, value, zone)
         case Type.ARRAY:
             assert schema.value_schema is not None
-            return [_to_connect(schema.value_schema, one) for one in value]
+            return [_to_connect(schema.value_schema, one, zone) for one in value]
         case Type.MAP:
             assert schema.value_schema is not None
-            return {key: _to_connect(schema.value_schema, one) for key, one in value.items()}
+            return {key: _to_connect(schema.value_schema, one, zone) for key, one in value.items()}
         case Type.BYTES if isinstance(value, bytearray | memoryview):
             return bytes(value)
         case Type.INT64 if isinstance(value, datetime):
-            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            if value.tzinfo is None and zone is not None:
+                value = value.replace(tzinfo=zone)
+            return value.astimezone(UTC)
     return value
 
 

@@ -26,9 +26,11 @@ from barnabas.connect.connectors.base import (
     SinkWriter,
     TaskContext,
 )
+from barnabas.connect.connectors.spark.formats import options_of
 from barnabas.connect.connectors.spark.rows import row_of, struct_type
-from barnabas.connect.connectors.spark.source import OPTION, data_source
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.connectors.spark.source import data_source, is_class
+from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
 from barnabas.connect.record import SinkRecord
 
 
@@ -66,7 +68,7 @@ class SparkSink(SinkConnector):
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer."""
         values = self.definition.parse(context.settings)
-        if ":" in values["format"]:
+        if is_class(context.settings):
             source = data_source(context.settings)
             kind = struct_type(values["schema"] or source.schema())
             return ClassWriter(source.writer(kind, False), kind.names)
@@ -119,10 +121,12 @@ class FormatWriter(SinkWriter):
         rows = [row for message in messages for row in message]
         if not rows:
             return
-        options = {
-            name.removeprefix(OPTION): value
-            for name, value in self._settings.items()
-            if name.startswith(OPTION)
-        }
-        frame = self._spark.createDataFrame(rows, self._schema)
-        frame.write.format(self._settings["format"]).options(**options).mode("append").save()
+        name = self._settings["format"]
+        try:
+            frame = self._spark.createDataFrame(rows, self._schema)
+            writer = frame.write.format(name).options(**options_of(self._settings))
+            writer.mode("append").save()
+        except spark_errors() as error:
+            text = spark_failure(f"cannot write the format {name}", error)
+            kind = ConnectError if is_lasting(error) else RetriableError
+            raise kind(text) from error

@@ -1,13 +1,16 @@
-"""`barnabas.connect.SparkSource`: the rows of a data source on PySpark's Python Data Source API.
+"""`barnabas.connect.SparkSource`: the rows of a data source, or of any format of Spark.
 
-`format` names the class (`package.module:Class`), `option.*` are its options. The reader is what
-`streamReader` returns, or `simpleStreamReader`, or `reader`, which is read once. Where reading goes
-on is the reader's own offset, under the partition `{"format": …}`.
+`format` names a class on PySpark's Python Data Source API (`package.module:Class`), or one of
+Spark's own formats (`jdbc`, `parquet`, `rate`; engine on Spark only), `option.*` are its options.
+The reader of a class is what `streamReader` returns, or `simpleStreamReader`, or `reader`, which is
+read once; so is a format of Spark, unless `stream` is set. Where reading goes on is the reader's
+own offset, under the partition `{"format": …}`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, tzinfo
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -26,6 +29,14 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
+from barnabas.connect.connectors.spark.formats import (
+    FormatStream,
+    FormatTable,
+    checkpoint_missing,
+    load_frame,
+    options_of,
+    stream_starter,
+)
 from barnabas.connect.connectors.spark.rows import (
     connect_schema,
     struct_of_row,
@@ -36,12 +47,12 @@ from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.plugins import load
 from barnabas.connect.record import SourceRecord
 
-OPTION: Final = "option."
 FORMAT: Final = Setting(
     "format",
     ConfigType.STRING,
     importance=Importance.HIGH,
-    doc="The data source: package.module:Class, a subclass of pyspark.sql.datasource.DataSource",
+    doc="The data source: package.module:Class, a subclass of pyspark.sql.datasource.DataSource, "
+    "or the name of a format of Spark",
 )
 
 
@@ -53,10 +64,8 @@ def data_source(settings: Settings) -> DataSource:
     kind = load(name)
     if not (isinstance(kind, type) and issubclass(kind, DataSource)):
         raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
-    options = {
-        key.removeprefix(OPTION): value for key, value in settings.items() if key.startswith(OPTION)
-    }
-    return kind(CaseInsensitiveDict(options))  # type: ignore[arg-type]  # as Spark makes it
+    given: Any = CaseInsensitiveDict(options_of(settings))
+    return kind(given)  # as Spark makes it
 
 
 class SparkSource(SourceConnector):
@@ -71,14 +80,36 @@ class SparkSource(SourceConnector):
             Setting(
                 "key.column", ConfigType.STRING, None, doc="The column that is the record's key"
             ),
+            Setting(
+                "schema",
+                ConfigType.STRING,
+                None,
+                doc="Columns and their types, as in `id int, name string`, where a format of Spark "
+                "does not find them itself",
+            ),
+            Setting(
+                "stream",
+                ConfigType.BOOLEAN,
+                False,
+                doc="Whether a format of Spark is read for ever, as a stream, not once",
+            ),
+            Setting(
+                "checkpoint.location",
+                ConfigType.STRING,
+                None,
+                doc="With stream=true: the directory where Spark keeps how far it has read",
+            ),
         )
     )
     _settings: Settings = MappingProxyType({})
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
-        self.definition.parse(settings)
-        data_source(settings)
+        values = self.definition.parse(settings)
+        if is_class(settings):
+            data_source(settings)
+        elif values["stream"] and not values["checkpoint.location"]:
+            raise checkpoint_missing()
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
@@ -88,19 +119,52 @@ class SparkSource(SourceConnector):
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader."""
         values = self.definition.parse(context.settings)
-        source = data_source(context.settings)
-        kind = struct_type(source.schema())
+        partition = {"format": values["format"]}
+        stored = None if context.offsets is None else context.offsets.offset(partition)
+        start = None if stored is None else dict(stored)
+        if is_class(context.settings):
+            source = data_source(context.settings)
+            kind = struct_type(source.schema())
+            own = _reader(source, kind)
+        else:
+            own, kind = _format_reader(context, values, start)
+            start = None
         schema = connect_schema(kind)
         names = [field.name for field in schema.fields]
         key = values["key.column"]
         if key is not None and key not in names:
             raise ConfigError(f"key.column: there is no column {key}; there are {', '.join(names)}")
-        partition = {"format": values["format"]}
-        stored = None if context.offsets is None else context.offsets.offset(partition)
         key_at = None if key is None else names.index(key)
-        own = _reader(source, kind)
-        start = None if stored is None else dict(stored)
-        return RowReader(own, schema, values["topic"], key_at, partition, start)
+        # Spark's timestamps without a zone are this machine's, but for the type that has none.
+        zone = UTC if "timestamp_ntz" in kind.simpleString() else None
+        return RowReader(own, schema, values["topic"], key_at, partition, start, zone)
+
+    def exactly_once_support(self, settings: Settings) -> bool | None:
+        """A format of Spark that was read in part is read from its beginning again."""
+        return is_class(settings)
+
+
+def is_class(settings: Settings) -> bool:
+    """Whether `format` is a class on the Python Data Source API."""
+    return ":" in settings.get("format", "")
+
+
+def _format_reader(
+    context: TaskContext, values: Mapping[str, Any], stored: dict[str, Any] | None
+) -> tuple[Any, Any]:
+    """Return the reader of a format of Spark, and the schema. Raises ConfigError, ConnectError."""
+    spark, name = context.spark, values["format"]
+    if spark is None:
+        raise ConfigError(f"format {name} needs the engine on Spark")
+    schema = None if values["schema"] is None else struct_type(values["schema"])
+    if not values["stream"]:
+        frame = load_frame(spark.read, context.settings, schema)
+        return FormatTable(frame, stored), frame.schema
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise ConfigError(f"format {name} cannot be read as a stream through Spark Connect")
+    frame = load_frame(spark.readStream, context.settings, schema)
+    start = stream_starter(frame, f"connect-{context.connector}", values["checkpoint.location"])
+    return FormatStream(start, stored), frame.schema
 
 
 def _reader(source: DataSource, schema: Any) -> Any:
@@ -183,6 +247,7 @@ class RowReader(SourceReader):
         key_at: int | None,
         partition: dict[str, Any],
         start: dict[str, Any] | None,
+        zone: tzinfo | None,
     ) -> None:
         self._reader = reader
         self._schema = schema
@@ -190,6 +255,7 @@ class RowReader(SourceReader):
         self._key_at = key_at
         self._partition = partition
         self._start = start
+        self._zone = zone
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
         """Return what is stored, else where the reader begins."""
@@ -214,7 +280,7 @@ class RowReader(SourceReader):
         if self._key_at is not None:
             key_schema = self._schema.fields[self._key_at].schema
         for row in _rows(self._reader.read(own)):
-            value: Struct = struct_of_row(self._schema, row)
+            value: Struct = struct_of_row(self._schema, row, self._zone)
             yield SourceRecord(
                 source_partition=self._partition,
                 source_offset=end,
@@ -230,8 +296,8 @@ class RowReader(SourceReader):
         return [(self._partition, end)]
 
     def sent(self, end: dict[str, Any]) -> bool:
-        """Spark too asks a reader for the next micro-batch before it commits one."""
-        return True
+        """Spark too asks a class for the next micro-batch before it commits one."""
+        return getattr(self._reader, "goes_on", True)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Tell the reader."""
