@@ -247,6 +247,7 @@ def test_source_fails(kit: ConnectKit, answer: Answer, text: str) -> None:
     with WebService(lambda _: answer) as service:
         error = kit.wait_for_failure(kit.start("web", source(f"{service.url}/a?key=secret")))
     assert text in str(error)
+    assert "secret" not in str(error)
 
 
 def test_offsets_that_users_give() -> None:

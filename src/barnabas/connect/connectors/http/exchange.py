@@ -99,11 +99,11 @@ class Exchange:
         try:
             answer = self._client.request(method, url, **more)
         except httpx.TransportError as error:
-            return None, f"no answer from {_shown(url)}: {type(error).__name__} {error}".rstrip()
+            return None, f"no answer from {shown(url)}: {type(error).__name__} {error}".rstrip()
         except httpx.HTTPError as error:
-            raise RefusedError(f"cannot ask {_shown(url)}: {error}") from error
+            raise RefusedError(f"cannot ask {shown(url)}: {error}") from error
         body = answer.text[:_SHOWN_MAX] if not answer.is_success else ""
-        return answer, f"{_shown(url)} answered {answer.status_code}: {body}".rstrip(": ")
+        return answer, f"{shown(url)} answered {answer.status_code}: {body}".rstrip(": ")
 
     def _pause_s(self, tries: int, answer: httpx.Response | None) -> float:
         longest = float(self._values["retry.backoff.max.ms"]) / 1000
@@ -133,7 +133,7 @@ class Exchange:
             if answer is not None and answer.is_success:
                 break
             if answer is not None and answer.status_code not in _AGAIN:
-                raise RefusedError(f"no token: {_shown(url)} answered {answer.status_code}")
+                raise RefusedError(f"no token: {shown(url)} answered {answer.status_code}")
             if tries >= int(values["max.retries"]):
                 raise GaveUpError(f"no token: {text.partition(': ')[0]}")
             tries += 1
@@ -143,7 +143,7 @@ class Exchange:
             self._token = str(found[name])
             life_s = float(found.get("expires_in", _TOKEN_SECONDS))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RefusedError(f"no token: {_shown(url)} answered without {name}") from error
+            raise RefusedError(f"no token: {shown(url)} answered without {name}") from error
         self._token_until_s = time.monotonic() + max(life_s - _EARLY_SECONDS, life_s / 2)
         return self._token
 
@@ -180,7 +180,7 @@ def _secret(values: Mapping[str, Any], name: str) -> str:
     return str(values[name].value)
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """Return an address without login and parameters."""
     parts = httpx.URL(url)
     return str(parts.copy_with(username=None, password=None, query=None, fragment=None))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SourceReader
-from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError
+from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, shown
 from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
@@ -148,7 +148,8 @@ class PageReader(SourceReader):
         try:
             return json.loads(answer.content)
         except ValueError as error:
-            raise ConnectError(f"{values['http.url']} did not answer with JSON: {error}") from error
+            where = shown(str(values["http.url"]))
+            raise ConnectError(f"{where} did not answer with JSON: {error}") from error
 
     def _records(self, answer: Any) -> list[Any]:
         at = str(self._values["response.records.pointer"])
