@@ -149,5 +149,7 @@ def read_range(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iter
 
 def close_readers(task: str) -> None:
     """Close what this process holds open for a task."""
-    for key in [key for key in _READERS if key[1] == task]:
-        _READERS.pop(key).close()
+    for key in list(_READERS):  # at once: threads of other tasks add and remove theirs
+        reader = _READERS.pop(key, None) if key[1] == task else None
+        if reader is not None:
+            reader.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -29,8 +30,9 @@ from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load
 from barnabas.connect.raw import RawRecord
 
-_OUTPUTS: Final[dict[tuple[int, str, str], KafkaOutput]] = {}
-"""Of this process, by task and kind."""
+OUTPUTS_MAX: Final = 16
+_OUTPUTS: Final[OrderedDict[tuple[int, str, str], KafkaOutput]] = OrderedDict()
+"""Of this process, by task and kind; the one used last is last."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -131,6 +133,7 @@ class KafkaTransport:
             creation = self._creation() if kind == "records" else topics.TopicCreation((), _none)
             has_receipts = self.has_receipts and kind == "records"
             _OUTPUTS[key] = KafkaOutput(own, creation, has_receipts=has_receipts)
+        _OUTPUTS.move_to_end(key)
         return _OUTPUTS[key]
 
     def _creation(self) -> topics.TopicCreation:
@@ -138,6 +141,15 @@ class KafkaTransport:
 
     def _consumer(self) -> dict[str, Any]:
         return consumer_settings(self.connector_name, self.settings, self.worker)
+
+
+def trim_outputs() -> None:
+    """Close outputs that were not used for long, in a process that runs one job at a time.
+
+    On an executor nobody tells that a task has ended. What waits in an output was flushed by then.
+    """
+    while len(_OUTPUTS) > OUTPUTS_MAX:
+        _OUTPUTS.popitem(last=False)[1].close()
 
 
 def _none() -> AdminClient:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
 from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
 from barnabas.connect.engine.jobs import SplitDone, run_range, run_split, settle
-from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.kafka_transport import KafkaTransport, trim_outputs
 from barnabas.connect.engine.spark_exactly_once import (
     TransactionPlace,
     split_transaction,
@@ -82,6 +82,7 @@ class SplitJob:
         if self.place is not None:
             return self._run_transaction(number, flow, self.place)
         output = self.transport.output()
+        trim_outputs()
         done = run_split(self.reader, self.splits[number], flow, output)
         failed = settle(output, flow, Event())
         done.written -= failed
@@ -112,7 +113,9 @@ class RangeJob:
         """Run one."""
         try:
             flow = _kept(self.transport.run, self._flow)
-            return run_range(self.writer, self.ranges[number], self.transport, flow, Event())
+            done = run_range(self.writer, self.ranges[number], self.transport, flow, Event())
+            trim_outputs()
+            return done
         except Exception as error:  # noqa: BLE001  # it is raised again on the driver
             return Failed.of(error)
 
