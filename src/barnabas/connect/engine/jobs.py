@@ -143,7 +143,12 @@ def run_range(
         writer.report = None
         given.close()
     if flow.tolerance.policy.dead_letter_topic and flow.counts.dead_letters:
-        flow.counts.dead_letter_failures += len(transport.dead_letters().flush(stopping))
+        failed = transport.dead_letters().flush(stopping)
+        flow.counts.dead_letter_failures += len(failed)
+        for raw, error in failed:
+            _log.error(
+                "Could not produce message to dead letter queue. topic=%s: %s", raw.topic, error
+            )
     done.seconds = time.monotonic() - began
     done.counts.add(flow.counts)
     return done

@@ -123,6 +123,7 @@ class SparkRunner:
         if not count:
             return []
         session = self._session()
+        trouble: tuple[type[Exception], ...] = (*spark_errors(), OSError, EOFError)
         try:
             if is_connect(session):
                 return _run_arrow(session, job, count)
@@ -131,7 +132,7 @@ class SparkRunner:
             description = f"connector {self._spec.connector}, task {self._spec.task}"
             context.setJobDescription(description)
             return context.parallelize(range(count), count).map(job).collect()
-        except (*spark_errors(), OSError, EOFError) as error:  # or Spark itself is lost
+        except trouble as error:  # or Spark itself is lost
             raise RetriableError(spark_failure("a Spark job failed", error)) from error
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from barnabas.connect.connectors.file.reader import FileReader
 from barnabas.connect.engine import sink_task, task
-from barnabas.connect.engine.memory import MemoryGroup
+from barnabas.connect.engine.memory import MemoryGroup, MemoryOutput
 from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.connect.raw import RawRecord
 from barnabas.connect.testing import ConnectKit, TaskLog
 
 PLUGINS = "connect_engine_plugins:"
@@ -206,6 +207,20 @@ def test_tolerated_errors_become_dead_letters(
     assert figures["total-records-skipped"] == 3
     assert figures["deadletterqueue-produce-requests"] == 3
     assert figures["total-errors-logged"] == 3
+
+
+def test_dead_letter_that_cannot_be_written_is_told(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    letter = RawRecord(topic="dead", value=b"boom")
+    monkeypatch.setattr(MemoryOutput, "flush", lambda *_: [(letter, OSError("too large"))])
+    kit.produce("in", b"boom")
+    dead = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    running = kit.start("c", {**COLLECT, **UPPER, **dead})
+    kit.wait_until(lambda: kit.committed("c") == {("in", 0): 1})
+    running.stop()
+    assert "dead letter queue. topic=dead: too large" in caplog.text
+    assert running.tasks[0].metrics()["deadletterqueue-produce-failures"] == 1
 
 
 def test_retriable_errors_are_tried_again(kit: ConnectKit) -> None:
