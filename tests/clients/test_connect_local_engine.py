@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from confluent_kafka import (
     Consumer,
+    ConsumerGroupState,
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
@@ -44,6 +45,7 @@ def worker(kafka: Kafka) -> dict[str, str]:
         "value.converter": STRING,
         "producer.linger.ms": "1",
         "consumer.session.timeout.ms": "10000",
+        "consumer.heartbeat.interval.ms": "200",
     }
 
 
@@ -157,7 +159,6 @@ def test_transactions_end_where_they_are_wanted(
     assert ({"steps": 0}, {"n": 3}) in offsets.all()
 
 
-@pytest.mark.slow
 def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     kafka: Kafka, engine: LocalEngine, tmp_path: Path
 ) -> None:
@@ -201,6 +202,35 @@ def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     third.wait_until(lambda: sum(committed(kafka, name, topic, 3)) == 302)
     third.stop()
     assert len(file.read_text().split()) == 301
+
+
+def members(kafka: Kafka, connector: str) -> int:
+    """Return how many there are; -1 while the group deals its partitions out."""
+    (asked,) = kafka.admin.describe_consumer_groups([f"connect-{connector}"]).values()
+    found = asked.result(30)
+    is_settled = found.state in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
+    return len(found.members) if is_settled else -1
+
+
+@pytest.mark.slow
+def test_task_without_partitions_leaves_its_group(
+    kafka: Kafka, engine: LocalEngine, tmp_path: Path
+) -> None:
+    topic, name = kafka.topic("in"), kafka.name("sink")
+    settings = {"connector.class": "FileStreamSink", "file": str(tmp_path / "o"), "topics": topic}
+    given = {**worker(kafka), "consumer.session.timeout.ms": "60000"}
+    offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
+    tasks = [TaskRun(engine, name, settings, given, offsets, task=task) for task in range(2)]
+
+    def owned() -> list[float]:
+        return sorted(one.task.metrics().get("partition-count", 0.0) for one in tasks)
+
+    wait_for_tasks(tasks, lambda: members(kafka, name) == 2 and owned() == [0, 1], owned)
+    idle = next(one for one in tasks if not one.task.metrics().get("partition-count"))
+    idle.stop()
+    tasks.remove(idle)
+    tasks[0].wait_until(lambda: members(kafka, name) == 1, 40)
+    tasks[0].stop()
 
 
 class TroubledConsumer(Consumer):

@@ -148,6 +148,10 @@ class KafkaGroup:
 
     def close(self) -> None:
         """Leave the group; what goes wrong with partitions that are given up for that is logged."""
+        if not self._positions and not self._new:
+            # librdkafka (2.16) does not tell the group that a member without partitions closes, if
+            # it is a cooperative one: all others would wait until its session is over.
+            self._consumer.unsubscribe()
         self._consumer.close()
         for error in self._errors:
             _log.warning("leaving the group: %s", error, exc_info=error)

@@ -108,6 +108,9 @@ class ScriptedConsumer:
             done.append(Answer(place, one.offset, code))
         return done
 
+    def unsubscribe(self) -> None:
+        self._called("unsubscribe")
+
     def close(self) -> None:
         if self.callbacks:
             for react in self.next:
