@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
+from barnabas.connect.connectors.mirror import dedicated
+from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
 from barnabas.connect.connectors.mirror.maker import read_flows
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.requests import (
+    BadRequestError,
+    ElsewhereError,
+    RebalanceNeededError,
+)
+from barnabas.connect.worker.memory_store import MemoryStore
+from barnabas.connect.worker.offset_file import OffsetFile
 
 GIVEN = {
     "clusters": "west, east",
@@ -64,3 +75,61 @@ def test_what_must_be_there(left_out: str, text: str) -> None:
     given = {name: value for name, value in GIVEN.items() if name != left_out}
     with pytest.raises(ConfigError, match=text):
         read_flows(given)
+
+
+class Leader:
+    """A herder that leads; it refuses what it is told to, each error once."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore(OffsetFile(""))
+        self.refusals: dict[str, list[ConnectError]] = {}
+        self.put_names: list[str] = []
+
+    def start(self) -> None: ...
+
+    def wait_until_ready(self, _: float) -> bool:
+        return True
+
+    def put(
+        self, name: str, config: dict[str, str], target: str | None, *, may_replace: bool
+    ) -> None:
+        self.put_names.append(name)
+        if self.refusals.get(name):
+            raise self.refusals[name].pop(0)
+        self.store.put_connector(name, config, target)
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def leader(monkeypatch: pytest.MonkeyPatch) -> Leader:
+    made = Leader()
+    monkeypatch.setattr(dedicated, "make_herder", lambda *_, **__: made)
+    monkeypatch.setattr(dedicated, "DistributedHerder", Leader)
+    monkeypatch.setattr(dedicated, "_RETRY_SECONDS", 0.0)
+    return made
+
+
+def test_what_is_configured_already_runs_on(leader: Leader) -> None:
+    DedicatedMirror(GIVEN).start()
+    assert len(leader.put_names) == 3
+    DedicatedMirror(GIVEN).start()
+    assert len(leader.put_names) == 3
+    DedicatedMirror({**GIVEN, "west->east.topics": "others"}).start()
+    assert leader.put_names[3:] == leader.put_names[:3]
+
+
+def test_a_group_that_changes_is_asked_again_and_an_error_is_told(
+    leader: Leader, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader.refusals = {
+        "MirrorSourceConnector": [RebalanceNeededError(), RebalanceNeededError()],
+        "MirrorCheckpointConnector": [BadRequestError("offset syncs are off")],
+        "MirrorHeartbeatConnector": [ElsewhereError("not the leader", None)],
+    }
+    DedicatedMirror(GIVEN).start()
+    assert list(leader.store.snapshot().connectors) == ["MirrorSourceConnector"]
+    errors = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    assert errors == [
+        "west->east: MirrorCheckpointConnector cannot be configured: offset syncs are off"
+    ]

@@ -7,18 +7,22 @@ told of tasks by the others, so one process serves a flow. Source: MirrorMaker (
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import Final
 
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.connectors.mirror.maker import FlowPlan, read_flows
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder
 from barnabas.connect.worker.secrets import Secrets
 
 START_SECONDS: Final = 120.0
+_CHANGING: Final = 409
+_RETRY_SECONDS: Final = 0.2
 _log = logging.getLogger(__name__)
 
 
@@ -48,11 +52,27 @@ class DedicatedMirror:
         if not herder.wait_until_ready(START_SECONDS):
             raise ConnectError(f"the worker of {name} has not joined its group")
         for connector, config in flow.connectors.items():
+            self._configure(herder, name, connector, config)
+
+    def _configure(
+        self, herder: Herder, flow: str, connector: str, config: Mapping[str, str]
+    ) -> None:
+        if herder.store.snapshot().connectors.get(connector) == config:
+            return  # it runs on, with its tasks
+        deadline = time.monotonic() + START_SECONDS
+        while True:
             try:
                 herder.put(connector, dict(config), None, may_replace=True)
-            except ConnectError as error:
+            except ElsewhereError as error:
                 # Another process leads, and has the same file.
-                _log.info("%s: %s is left to the leader (%s)", name, connector, error)
+                _log.info("%s: %s is left to the leader (%s)", flow, connector, error)
+            except RequestError as error:
+                if error.status == _CHANGING and time.monotonic() < deadline:
+                    time.sleep(_RETRY_SECONDS)  # the group deals anew just now
+                    continue
+                # As with Kafka's, the others of the file run nevertheless.
+                _log.error("%s: %s cannot be configured: %s", flow, connector, error)
+            return
 
     def states(self) -> dict[str, dict[str, object]]:
         """Return the states of the connectors by flow and name."""
