@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Future
 from threading import Event
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.mirror import (
@@ -64,6 +66,31 @@ def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(cluster, "_MARGIN_SECONDS", 0.0)
     with pytest.raises(RetriableError, match="west does not answer"):
         cluster.Cluster("west", {}, 0.01).offsets([("t", 0)], is_latest=True)
+
+
+def test_leaders_that_moved_are_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    fenced = KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))
+    answers: list[Exception | int] = [fenced, 7]
+
+    class Stale:
+        """Gives one answer for as long as it lives, as one that knows an old leader does."""
+
+        def __init__(self, _: object) -> None:
+            self._answer = answers.pop(0)
+
+        def list_offsets(self, asked: Any, **_: object) -> dict[Any, Future[Any]]:
+            future: Future[Any] = Future()
+            if isinstance(self._answer, Exception):
+                future.set_exception(self._answer)
+            else:
+                future.set_result(SimpleNamespace(offset=self._answer))
+            return dict.fromkeys(asked, future)
+
+    monkeypatch.setattr(cluster, "AdminClient", Stale)
+    source = cluster.Cluster("west", {}, 5.0)
+    with pytest.raises(RetriableError):
+        source.offsets([("t", 0)], is_latest=True)
+    assert source.offsets([("t", 0)], is_latest=True) == {("t", 0): 7}
 
 
 class Log:

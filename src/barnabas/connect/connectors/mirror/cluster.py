@@ -31,7 +31,7 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ class Cluster:
     def __init__(self, alias: str, settings: Mapping[str, Any], timeout_s: float) -> None:
         self.alias = alias
         self.timeout_s = timeout_s
-        self._admin = AdminClient(dict(settings))
+        self._settings = dict(settings)
+        self._admin = AdminClient(self._settings)
 
     def partitions(self) -> dict[str, int]:
         """Return all topics with how many partitions they have. Raises ConnectError."""
@@ -180,6 +181,10 @@ class Cluster:
                     KafkaError._UNKNOWN_PARTITION,
                 ):
                     continue
+                if is_passing(error.args[0]):
+                    # librdkafka asks with the leader epoch that it knows, for minutes after a
+                    # leader has moved: a new client asks who leads.
+                    self._admin = AdminClient(self._settings)
                 raise self._failed("list offsets", error) from error
         return found
 
