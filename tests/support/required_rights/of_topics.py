@@ -80,6 +80,7 @@ def _produce_in_transaction(world: World) -> Message:
 def _produce_request(world: World, records: bytes, transactional_id: str | None) -> Message:
     data = produce.TopicProduceData(
         name=world.topic,
+        topic_id=world.topic_id,
         partition_data=[produce.PartitionProduceData(index=0, records=records)],
     )
     return produce.ProduceRequest(
@@ -96,6 +97,13 @@ def _fetch_as_follower(world: World) -> Message:
     world.make_topic()
     request = _fetch_request(world)
     request.replica_state = fetch.ReplicaState(replica_id=99, replica_epoch=1)
+    return request
+
+
+def _fetch_as_old_follower(world: World) -> Message:
+    world.make_topic()
+    request = _fetch_request(world)
+    request.replica_id = 99
     return request
 
 
@@ -327,7 +335,8 @@ _CREATE = cluster(Operation.CREATE).or_(topic(Operation.CREATE))
 _TOPIC_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 CASES = (
-    Case(apis.PRODUCE, "", [topic(Operation.WRITE)], _produce, 12),
+    Case(apis.PRODUCE, "", [topic(Operation.WRITE)], _produce),
+    Case(apis.PRODUCE, "by name", [topic(Operation.WRITE)], _produce, 12),
     Case(
         apis.PRODUCE,
         "in a transaction",
@@ -342,6 +351,14 @@ CASES = (
         "as a follower",
         [cluster(Operation.CLUSTER_ACTION).answered(_TOPIC_REFUSED)],
         _fetch_as_follower,
+        succeeds_with=frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER}),
+    ),
+    Case(
+        apis.FETCH,
+        "as a follower by name",
+        [cluster(Operation.CLUSTER_ACTION).answered(_TOPIC_REFUSED)],
+        _fetch_as_old_follower,
+        12,
         succeeds_with=frozenset({ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER}),
     ),
     Case(apis.LIST_OFFSETS, "", [topic(Operation.DESCRIBE)], _list_offsets),
