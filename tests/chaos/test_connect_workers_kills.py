@@ -19,9 +19,11 @@ from confluent_kafka import Consumer
 
 from barnabas.app.testing import Kafka
 from support.connect.worker import OurWorker
+from support.node_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SESSION_S = 6
 CHAOS_S = 90.0
 SETTLE_S = 180.0
 TWICE_S_MAX = 12.0
@@ -108,7 +110,7 @@ class Chaos:
         self.kafka, self.folder = kafka, folder
         self.prefix = kafka.name("c")
         settings = {
-            "session.timeout.ms": "6000",
+            "session.timeout.ms": str(SESSION_S * 1000),
             "heartbeat.interval.ms": "500",
             "scheduled.rebalance.max.delay.ms": "2000",
             "offset.storage.replication.factor": "-1",
@@ -127,21 +129,25 @@ class Chaos:
         self.told: list[str] = []
 
     def ask(self, method: str, path: str, body: object = None) -> bool:
-        """Ask any worker until one does it; whether one did in time."""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        """Ask any worker until one answers; whether it did it."""
+        done: list[bool] = []
+
+        def is_answered() -> bool:
             worker = self.random.choice([one for one in self.workers if one.process is not None])
             try:
                 status, answer = worker.ask(method, path, body)
             except httpx.HTTPError:
                 status, answer = 0, "no answer"
             if status in (200, 201, 202, 204):
-                return True
-            if status == 404:
-                return method == "DELETE"
-            self.told.append(f"{method} {path} at {worker.url}: {status} {answer}")
-            time.sleep(0.3)
-        return False
+                done.append(True)
+            elif status == 404:
+                done.append(method == "DELETE")
+            else:
+                self.told.append(f"{method} {path} at {worker.url}: {status} {answer}")
+            return bool(done)
+
+        wait_until(is_answered, f"{method} {path}", shown=lambda: self.told[-5:])
+        return done[0]
 
     def create(self) -> None:
         name = f"{self.prefix}-{self.number}"
@@ -159,8 +165,12 @@ class Chaos:
     def pause(self) -> None:
         name = self.random.choice(sorted(self.lines))
         self.ask("PUT", f"/connectors/{name}/pause")
-        time.sleep(0.5)
+        self.let_them_work()
         assert self.ask("PUT", f"/connectors/{name}/resume"), self.told[-5:]
+
+    def let_them_work(self) -> None:
+        """Do nothing for a while: the times between what is done differ too."""
+        time.sleep(self.random.random())
 
     def append(self) -> None:
         for lines in self.lines.values():
@@ -187,17 +197,15 @@ class Chaos:
             assert worker.process is not None
             worker.process.send_signal(signal.SIGSTOP)
             try:
-                time.sleep(8)
+                # Only time shows that it was longer than a session, whoever took over.
+                time.sleep(SESSION_S + 2)
                 self.append()
             finally:
                 worker.process.send_signal(signal.SIGCONT)
             self.kills += 1
 
     def wait(self, until: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + SETTLE_S
-        while not until():
-            assert time.monotonic() < deadline, (what, self.told[-5:], self.statuses())
-            time.sleep(0.5)
+        wait_until(until, what, SETTLE_S, lambda: (self.told[-5:], self.statuses()))
 
     def statuses(self) -> object:
         return self.workers[0].ask("GET", "/connectors?expand=status")[1]
@@ -250,7 +258,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(chaos: Chaos) -> None:
         deadline = time.monotonic() + CHAOS_S
         while time.monotonic() < deadline:
             chaos.random.choice(actions)()
-            time.sleep(chaos.random.random())
+            chaos.let_them_work()
         for _ in chaos.workers:
             chaos.start_one()
         chaos.append()

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from support.connect.tasks import STRING, TopicOffsets, read_topic
+from support.node_process import wait_until
 
 LINES = 60
 ROOT = Path(__file__).parents[1]
@@ -71,11 +71,14 @@ class Doomed:
         """Start it, and stop it when something is so."""
         process = self.start()
         try:
-            deadline = time.monotonic() + WAIT_SECONDS
-            while not is_so():
+
+            def happens() -> bool:
+                if is_so():
+                    return True
                 assert process.poll() is None, self.log()
-                assert time.monotonic() < deadline, self.log()
-                time.sleep(0.05)
+                return False
+
+            wait_until(happens, "what the process is to do", WAIT_SECONDS, self.log)
             assert process.stdin is not None
             process.stdin.close()
             assert process.wait(WAIT_SECONDS) == 0, self.log()

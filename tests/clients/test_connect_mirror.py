@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +27,7 @@ from barnabas.connect.errors.kinds import ConnectError
 from support.connect.mirror import OFFSETS, QUICK, MirrorRun
 from support.connect.mirror_side import Side
 from support.connect.tasks import WAIT_SECONDS, read_messages
+from support.node_process import wait_until
 
 ACLS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -303,10 +303,12 @@ def test_a_mirror_makers_file(west: Side, east: Side) -> None:
     mirror = DedicatedMirror(given)
     try:
         mirror.start()
-        deadline = time.monotonic() + WAIT_SECONDS
-        while len(east.records("west.filed")) < 100:
-            assert time.monotonic() < deadline, mirror.states()
-            time.sleep(0.1)
+        wait_until(
+            lambda: len(east.records("west.filed")) >= 100,
+            "100 records in the mirror",
+            WAIT_SECONDS,
+            mirror.states,
+        )
         assert sorted(east.records("west.filed"), key=repr) == sorted(
             west.records("filed"), key=repr
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,8 +182,8 @@ there.offset.flush.interval.ms=1000
     finally:
         maker.terminate()
         run.stop()
-        deadline = time.monotonic() + 30
-        while maker.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.1)
-        maker.kill()
-        maker.wait()
+        try:
+            maker.wait(30)
+        except subprocess.TimeoutExpired:
+            maker.kill()
+            maker.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -103,21 +102,24 @@ def test_a_machine_that_dies_costs_nothing(
     copying = Copying(kafka, tmp_path, standalone.url, is_exactly_once=True)
     process = copying.doomed.start()
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        killed = False
-        while not copying.is_done():
+
+        def is_on_its_way() -> bool:
             assert process.poll() is None, copying.doomed.log()
-            assert time.monotonic() < deadline, copying.doomed.log()
-            if not killed and len(copying.values()) > LINES // 4:
-                standalone.workers[0].kill()
-                killed = True
-            time.sleep(0.1)
+            return len(copying.values()) > LINES // 4
+
+        def is_done() -> bool:
+            assert process.poll() is None, copying.doomed.log()
+            return copying.is_done()
+
+        wait_until(is_on_its_way, "the first lines", PATIENCE_SECONDS, copying.doomed.log)
+        assert not copying.is_done()
+        standalone.workers[0].kill()
+        wait_until(is_done, "the end of the copy", PATIENCE_SECONDS, copying.doomed.log)
     finally:
         process.kill()
         process.wait()
         assert process.stdin is not None
         process.stdin.close()
-    assert killed
     assert copying.values() == EXPECTED
 
 

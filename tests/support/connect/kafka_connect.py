@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import httpx
 
 from support.apache_kafka import JAVA, LIBS, TELEMETRY, needs_kafka_with
 from support.connect.worker import PATIENCE_S, WorkerProcess
+from support.node_process import wait_until
 from support.ports import free_port
 
 needs_kafka_connect = needs_kafka_with("connect-file")
-_PAUSE_S = 0.2
 
 
 class KafkaWorker(WorkerProcess):
@@ -32,14 +30,13 @@ class KafkaWorker(WorkerProcess):
         ]
 
     def wait(self) -> str:
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
+        def answers() -> bool:
             assert self.process is not None
             assert self.process.poll() is None, f"Kafka's worker ended: {self.log()[-2000:]}"
             try:
-                if self.client.get(f"{self.url}/connectors").status_code == 200:
-                    return self.url
+                return self.client.get(f"{self.url}/connectors").status_code == 200
             except httpx.HTTPError:
-                pass  # it is not there yet
-            time.sleep(_PAUSE_S)
-        raise AssertionError(f"Kafka's worker did not answer: {self.log()[-2000:]}")
+                return False  # it is not there yet
+
+        wait_until(answers, "an answer of Kafka's worker", PATIENCE_S, lambda: self.log()[-2000:])
+        return self.url

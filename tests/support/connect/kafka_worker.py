@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.apache_kafka import JAVA, LIBS, TELEMETRY
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 from support.ports import free_port
 
@@ -54,11 +54,17 @@ class KafkaWorker:
 
     def wait(self, until: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Wait for something, as long as the worker lives."""
-        deadline = time.monotonic() + patience_s
-        while not until():
-            assert self._process.poll() is None, self.output.read_text()[-3000:]
-            assert time.monotonic() < deadline, self.output.read_text()[-3000:]
-            time.sleep(0.1)
+
+        def told() -> str:
+            return self.output.read_text()[-3000:]
+
+        def happens() -> bool:
+            if until():
+                return True
+            assert self._process.poll() is None, told()
+            return False
+
+        wait_until(happens, "what the worker is to do", patience_s, told)
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON; 0 where it does not answer."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.connect.engine.base import Engine
 from support.connect.connectors import ConnectorRun
 from support.connect.tasks import WAIT_SECONDS, TopicOffsets
+from support.node_process import wait_until
 
 PACKAGE = "org.apache.kafka.connect.mirror."
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -75,12 +75,15 @@ class MirrorRun:
 
     def wait_until(self, is_so: Callable[[], Any], seconds: float = WAIT_SECONDS) -> None:
         """Wait for a condition, following what the connectors ask for."""
-        deadline = time.monotonic() + seconds
-        while not is_so():
+
+        def happens() -> bool:
+            if is_so():
+                return True
             for run in self.runs:
                 run.follow()
-            assert time.monotonic() < deadline, f"not within {seconds} s"
-            time.sleep(0.05)
+            return False
+
+        wait_until(happens, "what the connectors are to do", seconds)
 
     def stop(self) -> None:
         """Stop all."""

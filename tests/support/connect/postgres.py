@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 from support.ports import HOST, free_port
 
@@ -42,7 +42,6 @@ SETTINGS = {
     "timezone": "UTC",
     "log_min_messages": "warning",
 }
-POLL_S = 0.02
 PASSWORD = secrets.token_hex(8)
 """Of all servers of this process."""
 PR_SET_PDEATHSIG = 1
@@ -146,15 +145,15 @@ class Postgres:
                 start_new_session=True,  # a test's Ctrl-C is not its
                 preexec_fn=_die_with_parent,
             )
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                self.connect().close()
-                return
-            except psycopg.OperationalError as error:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise AssertionError(f"PostgreSQL did not start: {self.log()}") from error
-                time.sleep(POLL_S)  # nothing tells of it
+        wait_until(self._answers, "the start of PostgreSQL", shown=self.log)
+
+    def _answers(self) -> bool:
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            assert self._process.poll() is None, self.log()
+            return False
+        return True
 
     def stop(self) -> None:
         """Shut it down; sessions are ended."""

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from support.connect.worker import PATIENCE_S, WorkerProcess
+from support.node_process import wait_until
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -33,13 +33,14 @@ def answer(worker: WorkerProcess, step: Step) -> Any:
     """What a worker answers, in words that are the same for all."""
     path = _own(worker, step.path)
     body = None if step.body is None else json.loads(_own(worker, json.dumps(step.body)))
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    shared: list[Any] = []
+
+    def is_answered() -> bool:
         found = worker.ask(step.method, path, body)
-        shared = json.loads(_shared(worker, json.dumps(found)))
-        if step.until is None or step.until(shared[1]) or time.monotonic() > deadline:
-            break
-        time.sleep(0.1)
+        shared[:] = json.loads(_shared(worker, json.dumps(found)))
+        return step.until is None or step.until(shared[1])
+
+    wait_until(is_answered, f"the answer to {step.method} {path}", PATIENCE_S, lambda: shared)
     status, value = shared
     if step.only is not None:
         value = step.only(value)

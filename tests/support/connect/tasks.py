@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
 from barnabas.connect.engine.offset_records import offset_key, offset_value
 from barnabas.connect.record import JsonMap
 from barnabas.connect.testing import TaskLog
+from support.node_process import wait_until
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WAIT_SECONDS = 60.0
@@ -119,12 +119,17 @@ def wait_for_tasks(
     seconds: float = WAIT_SECONDS,
 ) -> None:
     """Wait for a condition. Raises what has ended one of the tasks; `tell` is asked in the end."""
-    deadline = time.monotonic() + seconds
-    while not is_so():
+
+    def happens() -> bool:
+        if is_so():
+            return True
         for run in runs:
             if run.log.error is not None:
                 raise run.log.error
-        if time.monotonic() >= deadline:
-            tasks = [f"{run.log.states} {run.task.metrics()}" for run in runs]
-            raise AssertionError("\n".join([f"not within {seconds} s {tell()}", *tasks]))
-        time.sleep(0.02)
+        return False
+
+    def shown() -> str:
+        tasks = [f"{run.log.states} {run.task.metrics()}" for run in runs]
+        return "\n".join([str(tell()), *tasks])
+
+    wait_until(happens, "what the tasks are to do", seconds, shown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,6 +21,7 @@ from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.distributed.start import distributed_herder
 from barnabas.connect.worker.secrets import Secrets
 from support.connect.herder_world import SOURCE, FakeEngine
+from support.node_process import wait_until
 
 T = TypeVar("T")
 PATIENCE_S = 40.0
@@ -115,22 +115,26 @@ class World:
 
     def ask(self, first: DistributedHerder, request: Callable[[DistributedHerder], T]) -> T:
         """Ask a worker, and who it names; again while the group deals anew."""
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
+        answers: list[T] = []
+
+        def is_answered() -> bool:
             herder = first
-            try:
-                for _ in range(3):
-                    try:
-                        return request(herder)
-                    except ElsewhereError as elsewhere:
-                        if elsewhere.url is None:
-                            raise RequestError("no leader", 409) from elsewhere
-                        herder = self.herders[elsewhere.url]
-                raise RequestError("nobody does it", 409)
-            except RequestError as error:
-                if error.status != 409 or time.monotonic() > deadline:
-                    raise
-            time.sleep(0.05)
+            for _ in range(3):
+                try:
+                    answers.append(request(herder))
+                    return True
+                except ElsewhereError as elsewhere:
+                    if elsewhere.url is None:
+                        return False  # there is no leader
+                    herder = self.herders[elsewhere.url]
+                except RequestError as error:
+                    if error.status != 409:
+                        raise
+                    return False
+            return False
+
+        wait_until(is_answered, "an answer", shown=self.told)
+        return answers[0]
 
     def create(
         self, herder: DistributedHerder, name: str, class_name: str = SOURCE, **settings: str
@@ -146,10 +150,7 @@ class World:
 
     def wait(self, until: Callable[[], bool]) -> None:
         """Wait for something that workers' own threads do."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not until():
-            assert time.monotonic() < deadline, self.told()
-            time.sleep(0.02)
+        wait_until(until, "what the workers are to do", shown=self.told)
 
     def runs(self) -> dict[TaskId, list[str]]:
         """Where each task runs now, by its engine."""
