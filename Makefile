@@ -4,9 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
 KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
+# What `make check` makes beside the rest.
+BESIDE :=
 # How many tests `make test` runs at a time.
 JOBS ?= 4
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
@@ -16,7 +19,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check types test-types imports audit format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check types test-types compiled imports audit format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -60,17 +63,22 @@ demo: setup
 		$(if $(filter-out 0,$(EXACTLY_ONCE)),--exactly-once) \
 		$(if $(filter-out 0,$(SECURE)),--secure) $(ARGS)
 
-# The slow checks beside each other.
+# The slow checks beside each other, and beside what `make test` fetches and compiles.
 check: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target types test-types imports audit
+	@$(MAKE) --no-print-directory --jobs 4 --output-sync=target $(BESIDE) types test-types imports audit
 
 types:
 	$(BIN)/mypy
 
 test-types:
 	$(BIN)/mypy --config-file tests/mypy.ini
+
+# Collects the tests once where nothing is compiled yet: else each process of `make test` would
+# compile all of it for itself.
+compiled:
+	@test -e $(COMPILED) || { $(BIN)/pytest --collect-only -qq >/dev/null 2>&1; touch $(COMPILED); }
 
 # Never fails without a network.
 audit: setup
@@ -80,7 +88,8 @@ imports:
 	$(BIN)/lint-imports
 
 # Most tests wait for processes: four at a time use two cores well. tests/conftest.py groups them.
-test: check | $(KAFKA_LIBS)
+test: BESIDE := $(KAFKA_LIBS) compiled
+test: check
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
 test-cluster: setup | $(KAFKA_LIBS)
