@@ -1,6 +1,6 @@
 """Bounds the lines that peers can have a node write: failed handshakes and logins, broken frames.
 
-Whoever connects can cause them as fast as connections are made, and so fill the disk. Of each kind
+Whoever connects can cause them as fast as requests are sent, and so fill the disk. Of each kind
 of line (each text, whatever it names) so many are written a minute; the others are counted, and the
 next line that is written says how many they were.
 """

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.peer_lines import LINES_MAX
 from barnabas.broker.apis.topics import auto_create, metadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
@@ -101,9 +102,7 @@ async def test_many_missing_topics_are_not_looked_for_in_each_other(
     assert Name.compared < 10 * len(names)
 
 
-async def test_of_many_topics_that_cannot_be_created_few_are_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def services_that_create_nothing() -> Any:
     async def handle(request: CreateTopicsRequest, **_: object) -> CreateTopicsResponse:
         return CreateTopicsResponse(
             topics=[
@@ -117,10 +116,26 @@ async def test_of_many_topics_that_cannot_be_created_few_are_logged(
 
     config = SimpleNamespace(get_int=lambda _: 1)
     node = SimpleNamespace(handle=handle, wait_for=known)
-    services: Any = SimpleNamespace(metadata=node, config=config)
+    return SimpleNamespace(metadata=node, config=config)
+
+
+async def test_of_many_topics_that_cannot_be_created_few_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     asker: Any = None
+    services = services_that_create_nothing()
     outcome = await auto_create.create_topics(services, [f"t{n}" for n in range(300)], asker)
     assert len(outcome) == 300
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == auto_create.FAILURES_NAMED_MAX + 1
     assert told[-1].startswith("290 more")
+
+
+async def test_of_many_requests_that_create_nothing_few_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asker: Any = None
+    services = services_that_create_nothing()
+    for number in range(3 * LINES_MAX):
+        await auto_create.create_topics(services, [f"t{number}"], asker)
+    assert len(caplog.records) == LINES_MAX

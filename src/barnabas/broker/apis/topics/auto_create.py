@@ -5,7 +5,6 @@ client needs them, with the partitions, replicas and configuration that Kafka gi
 """
 
 import asyncio
-import logging
 from collections.abc import Iterable, Mapping
 
 from barnabas.base.internal_topics import (
@@ -14,6 +13,7 @@ from barnabas.base.internal_topics import (
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
+from barnabas.base.peer_lines import peer_logger
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.asker import Asker
 from barnabas.protocol.errors import ErrorCode
@@ -28,7 +28,7 @@ VISIBILITY_TIMEOUT_MS = 1_000
 FAILURES_NAMED_MAX = 10
 """Topics of one request: who asks for thousands fills no log."""
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 
 async def create_topics(
