@@ -10,6 +10,7 @@ import pytest
 from client_cluster import LASTING, NODES, PROGRAM, Settle, SettledKafka
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.engine.local import LocalEngine
 from support import java_host
 from support.apache_kafka import ApacheKafka
 from support.cluster_processes import Barnabas, ClusterProcesses
@@ -63,6 +64,14 @@ def kafka(
     with SettledKafka(kafka_bootstrap_servers, request.node.name) as handle:
         handle.settle = settle
         yield handle
+
+
+@pytest.fixture
+def engine() -> Iterator[LocalEngine]:
+    """What runs tasks of connectors here; modules of Spark's have their own."""
+    engine = LocalEngine()
+    yield engine
+    engine.close()
 
 
 @pytest.fixture

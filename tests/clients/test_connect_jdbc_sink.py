@@ -39,7 +39,7 @@ from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
 from support.connect.capture import settings as capture_settings
-from support.connect.postgres import USER, Postgres
+from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver
 
 DATABASE = "sunk"
@@ -64,18 +64,8 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
         yield {"connection.url": f"jdbc:sqlite:{path}"}, ask
         return
     server: Postgres = request.getfixturevalue("database_server")
-    server.database(DATABASE)
-    try:
-        yield (
-            {
-                "connection.url": server.jdbc_url.rpartition("/")[0] + f"/{DATABASE}",
-                "connection.user": USER,
-                "connection.password": server.password,
-            },
-            lambda query: server.run(query, database=DATABASE),
-        )
-    finally:
-        server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    with server.jdbc_database(DATABASE) as settings:
+        yield settings, lambda query: server.run(query, database=DATABASE)
 
 
 def record(

@@ -14,7 +14,7 @@ import pytest
 from barnabas.connect.connectors.jdbc.connectors import JdbcSource
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.record import SourceRecord
-from support.connect.postgres import USER, Postgres
+from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
 
 DATABASE = "polled"
@@ -39,18 +39,8 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Origin]:
         yield {"connection.url": f"jdbc:sqlite:{path}"}, run
         return
     server: Postgres = request.getfixturevalue("database_server")
-    server.database(DATABASE)
-    try:
-        yield (
-            {
-                "connection.url": server.jdbc_url.rpartition("/")[0] + f"/{DATABASE}",
-                "connection.user": USER,
-                "connection.password": server.password,
-            },
-            lambda *statements: server.run(*statements, database=DATABASE) and None,
-        )
-    finally:
-        server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    with server.jdbc_database(DATABASE) as settings:
+        yield settings, lambda *statements: server.run(*statements, database=DATABASE) and None
 
 
 def poll(origin: Origin, offsets: StoredOffsets | None = None, /, **more: str) -> SourceDriver:
@@ -143,26 +133,20 @@ def test_a_query_in_place_of_tables(origin: Origin) -> None:
 
 
 def test_types_of_postgres(database_server: Postgres) -> None:
-    database_server.database(DATABASE)
     make = """CREATE TABLE t (a smallint NOT NULL, b real, c numeric(6,2), d date, e time,
       f timestamptz, g bytea, h boolean, i uuid, j jsonb, k text)"""
     insert = """INSERT INTO t VALUES (1, 1.5, 2.5, '2024-01-02', '03:04', '2024-01-02 03:04+01',
       '\\x00ff', true, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{"a": 1}', 'x'), (2)"""
-    database_server.run(make, insert.replace(", (2)", ""), database=DATABASE)
-    origin = {
-        "connection.url": database_server.jdbc_url.rpartition("/")[0] + f"/{DATABASE}",
-        "connection.user": USER,
-        "connection.password": database_server.password,
-    }
-    driver = poll((origin, lambda *_: None), mode="bulk")
-    (row,) = rows(driver.until(lambda records: records)[:1])
-    assert row == [
-        *(1, 1.5, Decimal("2.50"), date(2024, 1, 2), time(3, 4)),
-        datetime(2024, 1, 2, 2, 4, tzinfo=UTC),
-        *(b"\x00\xff", True, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", '{"a": 1}', "x"),
-    ]
-    driver.stop()
-    database_server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    with database_server.jdbc_database(DATABASE) as settings:
+        database_server.run(make, insert.replace(", (2)", ""), database=DATABASE)
+        driver = poll((settings, lambda *_: None), mode="bulk")
+        (row,) = rows(driver.until(lambda records: records)[:1])
+        assert row == [
+            *(1, 1.5, Decimal("2.50"), date(2024, 1, 2), time(3, 4)),
+            datetime(2024, 1, 2, 2, 4, tzinfo=UTC),
+            *(b"\x00\xff", True, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", '{"a": 1}', "x"),
+        ]
+        driver.stop()
 
 
 def test_modes_without_their_columns_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,13 +27,6 @@ from support.connect.tasks import (
     read_topic,
     wait_for_tasks,
 )
-
-
-@pytest.fixture
-def engine() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
-    yield engine
-    engine.close()
 
 
 def worker(kafka: Kafka) -> dict[str, str]:

@@ -46,13 +46,6 @@ def clusters() -> Iterator[tuple[Side, Side]]:
 
 
 @pytest.fixture
-def engine() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture
 def west(clusters: tuple[Side, Side]) -> Side:
     return clusters[0]
 

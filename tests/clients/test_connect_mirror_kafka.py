@@ -48,13 +48,6 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
         yield both
 
 
-@pytest.fixture
-def engine() -> Iterator[LocalEngine]:
-    engine = LocalEngine()
-    yield engine
-    engine.close()
-
-
 @pytest.mark.parametrize("is_from_kafka", [False, True])
 def test_either_way(sides: tuple[Side, Side], engine: LocalEngine, is_from_kafka: bool) -> None:
     source, target = reversed(sides) if is_from_kafka else sides

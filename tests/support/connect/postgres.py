@@ -127,6 +127,19 @@ class Postgres:
         """Make an empty database."""
         self.run(f'CREATE DATABASE "{name}" TEMPLATE template0')
 
+    @contextlib.contextmanager
+    def jdbc_database(self, name: str) -> Iterator[dict[str, str]]:
+        """Make an empty database, and drop it in the end. Yields the settings of its connection."""
+        self.database(name)
+        try:
+            yield {
+                "connection.url": self.jdbc_url.rpartition("/")[0] + f"/{name}",
+                "connection.user": USER,
+                "connection.password": self.password,
+            }
+        finally:
+            self.run(f"DROP DATABASE {name} WITH (FORCE)")
+
     def start(self) -> None:
         """Start it, also after `stop` and `crash`; returns once it takes connections."""
         options = [part for item in self.settings.items() for part in ("-c", "=".join(item))]
