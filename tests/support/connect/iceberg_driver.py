@@ -59,9 +59,9 @@ class Topic:
             )
         )
 
-    def drain(self, spark: Any, settings: dict[str, str]) -> None:
+    def drain(self, spark: Any, settings: dict[str, str], name: str = "Lake-Sink") -> None:
         """Run a task until all is written or something fails."""
-        context = TaskContext("Lake-Sink", 0, settings, spark=spark)
+        context = TaskContext(name, 0, settings, spark=spark)
         writer = IcebergSink().writer(context)
         there = SinkRange("orders", 0, self.committed, len(self.records))
         planned = writer.plan([there], 2**40)
@@ -212,6 +212,11 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
     apart = Topic()
     apart.add(NARROW, id=1, city="Lima")
     apart.drain(spark, elsewhere)
+    audited = {**appended, "iceberg.tables.default-commit-branch": "audit"}
+    aside = Topic()
+    for number in range(2):
+        aside.add(NARROW, id=number, city="Lima")
+        aside.drain(spark, audited, "Auditor")
     session = reader(spark, given)
 
     def column(table: str, name: str) -> list[Any]:
@@ -240,6 +245,7 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
         "late": column("late", "offset"),
         "late_upserts": column("late_upserts", "offset"),
         "branches": column("late.refs", "name"),
+        "audited": ids("second.branch_audit"),
     }
 
 

@@ -38,6 +38,10 @@ class IcebergSink(LakeSink):
                 *("iceberg.catalog", _T.STRING, "iceberg", Importance.MEDIUM),
                 "The catalog's name; its settings are iceberg.catalog.*, as Spark's catalogs have.",
             ),
+            (
+                *("iceberg.tables.default-commit-branch", _T.STRING, None, _LOW),
+                "The branch that commits go to; main if not given.",
+            ),
             ("iceberg.control.topic", _T.STRING, "control-iceberg", _LOW, "Taken: not needed."),
             ("iceberg.control.group-id-prefix", _T.STRING, None, _LOW, "Taken: not needed."),
             ("iceberg.control.commit.timeout-ms", _T.LONG, 30_000, _LOW, "Taken: not needed."),

@@ -2,8 +2,9 @@
 
 Iceberg adds an append to whatever the table is by then, so that a task that was long gone could
 still add its rows. So a change is written to a branch of its own, which begins where the table is
-now. Once it is there the branch `main` is moved on to it, which Iceberg refuses if `main` has come
-further meanwhile: what the table said when the branch was made is true when it becomes the table.
+now. Once it is there, `main` (or the branch that commits go to) is moved on to it, which Iceberg
+refuses if that has come further meanwhile: what the table said when the branch was made is true
+when it becomes the table.
 """
 
 from __future__ import annotations
@@ -22,16 +23,20 @@ _log: Final = logging.getLogger(__name__)
 
 
 class History:
-    """One table's snapshots, as they are now. Its methods raise what Py4J and PySpark do."""
+    """One table's snapshots, as they are now. Its methods raise what Py4J and PySpark do.
 
-    def __init__(self, spark: Any, name: str, offsets_property: str) -> None:
+    `target` is the branch that commits go to; it begins as `main` is.
+    """
+
+    def __init__(self, spark: Any, name: str, offsets_property: str, target: str = MAIN) -> None:
         load = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
         self._table = load(spark._jsparkSession, name)
         self._property = offsets_property
+        self._target = target
 
-    def offsets(self, branch: str = MAIN) -> dict[str, int]:
+    def offsets(self, branch: str | None = None) -> dict[str, int]:
         """Return the offsets that the newest snapshot of a branch with any has."""
-        snapshot = self._table.snapshot(branch)
+        snapshot = self._table.snapshot(branch) if branch is not None else self._head()
         while snapshot is not None:
             text = snapshot.summary().get(self._property)
             if text:
@@ -41,17 +46,24 @@ class History:
             snapshot = None if parent is None else self._table.snapshot(parent)
         return {}
 
+    def _head(self) -> Any:
+        refs = self._table.refs()
+        return self._table.snapshot(self._target if refs.containsKey(self._target) else MAIN)
+
     @contextmanager
     def branch(self) -> Iterator[str]:
         """Yield a branch that becomes the table in the end, unless that has come further."""
         name = f"barnabas_{uuid4().hex}"
-        snapshots = self._table.manageSnapshots().createBranch(name)
+        head = self._head()
+        start = () if head is None else (head.snapshotId(),)
+        snapshots = self._table.manageSnapshots().createBranch(name, *start)
         snapshots.setMaxRefAgeMs(name, ABANDONED_AFTER_MS).commit()
         try:
             self._table.refresh()
             yield name
             self._table.refresh()
-            self._table.manageSnapshots().fastForwardBranch(MAIN, name).removeBranch(name).commit()
+            snapshots = self._table.manageSnapshots().fastForwardBranch(self._target, name)
+            snapshots.removeBranch(name).commit()
         except BaseException:
             self._drop(name)
             raise

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from barnabas.connect.connectors.base import TopicPartition
-from barnabas.connect.connectors.iceberg.history import History
+from barnabas.connect.connectors.iceberg.history import MAIN, History
 from barnabas.connect.connectors.iceberg.types import (
     is_wider,
     quoted,
@@ -81,7 +81,8 @@ class IcebergTables(Tables):
                 self._write(change, branch, json.dumps(stored | new, sort_keys=True))
 
     def _history(self, table: str) -> History:
-        return History(self._spark, self._name(table), self._property)
+        target = self._settings.of_table(table).branch or MAIN
+        return History(self._spark, self._name(table), self._property, target)
 
     def _write(self, change: Change, branch: str, offsets: str) -> None:
         names = self._columns(change)

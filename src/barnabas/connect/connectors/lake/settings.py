@@ -89,6 +89,8 @@ class TableSettings:
     id_columns: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     route: re.Pattern[str] | None = None
+    branch: str | None = None
+    """The branch of Iceberg's that commits go to; None is the main one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -124,6 +126,7 @@ class LakeSettings:
             default=TableSettings(
                 tuple(values[f"{tables}.default-id-columns"]),
                 columns(str(values[f"{tables}.default-partition-by"] or "")),
+                branch=values.get(f"{tables}.default-commit-branch"),
             ),
             own=_own(f"{prefix}.table.", given),
         )
@@ -157,6 +160,7 @@ class LakeSettings:
             own.id_columns or self.default.id_columns,
             own.partition_by or self.default.partition_by,
             own.route,
+            own.branch or self.default.branch,
         )
 
 
@@ -181,7 +185,7 @@ def _own(prefix: str, given: Mapping[str, str]) -> dict[str, TableSettings]:
         except re.error as error:
             raise ConfigError(f"{prefix}{table}.route-regex: {error}") from None
         ids, by = columns(own.get("id-columns", "")), columns(own.get("partition-by", ""))
-        made[table] = TableSettings(ids, by, route)
+        made[table] = TableSettings(ids, by, route, own.get("commit-branch"))
     return made
 
 
