@@ -65,6 +65,25 @@ def test_rows_are_appended_and_columns_added(tmp_path):
     assert read.fetchall() == [(4,)]
 
 
+@pytest.mark.parametrize("is_evolved", [False, True])
+def test_columns_that_records_lack_are_null(tmp_path, is_evolved):
+    plain = {
+        "value.converter.schemas.enable": "false",
+        "delta.tables.evolve-schema-enabled": str(is_evolved).lower(),
+    }
+    with ConnectKit() as kit:
+        kit.start("lake", sink(tmp_path, **plain))
+        values = [{"id": 0, "city": "Oslo"}, {"id": 1, "city": None}, {"id": 2, "tip": "much"}]
+        for number, value in enumerate(values, 1):
+            kit.produce("orders", json.dumps(value).encode())
+            done = {("orders", 0): number}
+            kit.wait_until(lambda done=done: kit.committed("lake") == done)
+    more = [{"tip": None}, {"tip": None}, {"tip": "much"}] if is_evolved else [{}, {}, {}]
+    cities = ["Oslo", None, None]
+    expected = [{"id": n, "city": city, **more[n]} for n, city in enumerate(cities)]
+    assert rows(tmp_path) == expected
+
+
 def test_rows_are_replaced_and_deleted_by_id(tmp_path):
     upserts = {
         "delta.tables.default-id-columns": "id",

@@ -62,11 +62,12 @@ class DeltaTables(Tables):
             if change.ids:
                 self._merge(table, change, properties)
             else:
+                is_evolved = self._settings.is_evolved
                 write_deltalake(
                     table,
-                    change.rows,
+                    change.rows if is_evolved else _with_columns_of(table, change.rows),
                     mode="append",
-                    schema_mode="merge" if self._settings.is_evolved else None,
+                    schema_mode="merge" if is_evolved else None,
                     commit_properties=properties,
                 )
         except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
@@ -144,3 +145,14 @@ class DeltaTables(Tables):
         if isinstance(error, (CommitFailedError, OSError)) and not is_lasting:
             return RetriableError(text)
         return ConnectError(text)
+
+
+def _with_columns_of(table: DeltaTable, rows: pa.Table) -> pa.Table:
+    """Columns that records do not have are null, and others than the table's are left out."""
+    columns = {
+        field.name: rows[field.name]
+        if field.name in rows.column_names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in pa.schema(table.schema().to_arrow())
+    }
+    return pa.table(columns)
