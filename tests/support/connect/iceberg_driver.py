@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
@@ -260,11 +260,9 @@ def main() -> None:
         telemetry_path=given["log"],
     )
     spark = start_session(options)
-    found: dict[str, Any] = {}
     # Tasks run in threads: each has a thread of the JVM.
-    worker = threading.Thread(target=lambda: found.update(run(given, spark)))
-    worker.start()
-    worker.join()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(run, given, spark).result()
     spark.stop()
     sys.stdout.write(f"{json.dumps(found)}\n")
 

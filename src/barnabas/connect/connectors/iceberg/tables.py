@@ -90,7 +90,7 @@ class IcebergTables(Tables):
         if change.ids:
             self._merge(change, target, names, offsets)
         else:
-            frame = self._spark.createDataFrame(change.rows.select(names))
+            frame = self._with_all_columns(change.table, change.rows.select(names))
             writer = frame.writeTo(target)
             writer.option(f"snapshot-property.{self._property}", offsets).append()
 
@@ -193,6 +193,17 @@ class IcebergTables(Tables):
         """Return the records' columns that the table has; others are left out."""
         known = set(self._spark.table(self._name(change.table)).columns)
         return [name for name in change.rows.column_names if name in known]
+
+    def _with_all_columns(self, table: str, rows: Any) -> Any:
+        """Columns that these records do not have are null in their rows."""
+        from pyspark.sql.functions import lit
+
+        given = set(rows.column_names)
+        frame = self._spark.createDataFrame(rows)
+        for column in self._spark.table(self._name(table)).schema.fields:
+            if column.name not in given:
+                frame = frame.withColumn(column.name, lit(None).cast(column.dataType))
+        return frame
 
     def _name(self, table: str) -> str:
         return ".".join(quoted(part) for part in (self._catalog, *table.split(".")))
