@@ -121,7 +121,7 @@ def test_each_record_is_a_row_once(
 
 
 @needs_spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("is_upserted", [False, True])
 def test_each_record_is_a_row_of_iceberg_once(
     kafka: Kafka, tmp_path: Path, is_upserted: bool
