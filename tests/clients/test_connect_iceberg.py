@@ -95,6 +95,12 @@ def _snapshots(server: S3Server) -> int:
         (key for key in keys if key.endswith(".metadata.json")),
         key=lambda key: int(key.rpartition("/v")[2].partition(".")[0]),
     )
-    first, *others = json.loads(server.read("lake", newest))["snapshots"]
+    table = json.loads(server.read("lake", newest))
+    snapshots = {one["snapshot-id"]: one for one in table["snapshots"]}
+    place, on_main = table["refs"]["main"]["snapshot-id"], []
+    while place is not None:
+        on_main.append(snapshots[place])
+        place = snapshots[place].get("parent-snapshot-id")
+    *others, first = on_main
     assert first["summary"]["total-records"] == "0"
     return len(others)
