@@ -78,7 +78,8 @@ def test_columns_that_records_lack_are_null(tmp_path, is_evolved):
             kit.produce("orders", json.dumps(value).encode())
             done = {("orders", 0): number}
             kit.wait_until(lambda done=done: kit.committed("lake") == done)
-    more = [{"tip": None}, {"tip": None}, {"tip": "much"}] if is_evolved else [{}, {}, {}]
+    tips = [None, None, "much"]
+    more = [{"tip": tip} if is_evolved else {} for tip in tips]
     cities = ["Oslo", None, None]
     expected = [{"id": n, "city": city, **more[n]} for n, city in enumerate(cities)]
     assert rows(tmp_path) == expected
