@@ -1,6 +1,7 @@
 """Bodies of requests: JSON as Kafka's worker takes it.
 
-Where a setting's value is due, numbers and truth values are taken as texts, as Jackson does.
+Where a setting's value is due, numbers and truth values are taken as the texts that stand there, as
+Jackson does.
 """
 
 from __future__ import annotations
@@ -16,19 +17,29 @@ from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
 _INITIAL = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 
 
-def parse_json(body: bytes) -> Any:
-    """Return what a body says. Raises RequestError with Kafka's code."""
+def parse_json(body: bytes, *, keeps_numbers: bool = True) -> Any:
+    """Return what a body says; numbers may stay the texts they are.
+
+    Raises RequestError with Kafka's code.
+    """
     if not body:
         raise BadRequestError("The request has no body")
+    numbers: dict[str, Any] = {} if keeps_numbers else {"parse_int": str, "parse_float": str}
     try:
-        return json.loads(body)
+        found = json.loads(body, parse_constant=_refuse, **numbers)
+        json.dumps(found, ensure_ascii=False).encode()  # half a character has no bytes
     except (ValueError, RecursionError) as error:
         raise RequestError(f"The request's body is not JSON: {error}") from None
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no value of JSON")
 
 
 def parse_config(body: bytes) -> dict[str, str | None]:
     """Return a configuration. Raises RequestError."""
-    return config_of(parse_json(body))
+    return config_of(parse_json(body, keeps_numbers=False))
 
 
 def config_of(value: Any) -> dict[str, str | None]:
@@ -48,7 +59,7 @@ def _text(name: str, value: Any) -> str | None:
 
 def parse_creation(body: bytes) -> tuple[str, dict[str, str | None], str | None]:
     """Return name, configuration and target state of a connector to be made (KIP-980)."""
-    given = parse_json(body)
+    given = parse_json(body, keeps_numbers=False)
     if not isinstance(given, dict):
         raise RequestError("A connector is a JSON object with name and config")
     unknown = sorted(given.keys() - {"name", "config", "initial_state"})

@@ -146,8 +146,11 @@ class Resources:
         return Answer(201, info, _location(name)) if is_new else Answer(body=info)
 
     def _patch(self, request: Request) -> Answer:
+        (name,) = request.names
         changes = bodies.parse_config(request.body)
-        return Answer(body=self._herder.patch(request.names[0], changes)[1])
+        if "name" in changes:
+            changes = bodies.named(name, changes)
+        return Answer(body=self._herder.patch(name, changes)[1])
 
     def _delete(self, request: Request) -> Answer:
         self._herder.delete(request.names[0])

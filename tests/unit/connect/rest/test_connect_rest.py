@@ -120,6 +120,8 @@ ERRORS: list[tuple[str, str, Any, int, str]] = [
      "endpoint")),
     ("PUT", "/connectors/c/config", {"name": "d"}, 400,
      "Connector name configuration (d) doesn't match connector name in the URL (c)"),
+    ("PATCH", "/connectors/c/config", {"name": "d"}, 400,
+     "Connector name configuration (d) doesn't match connector name in the URL (c)"),
     ("POST", "/connectors", {"name": "c", "config": {"connector.class": SOURCE, "topic": "t"}}, 409,
      "Connector c already exists"),
     ("PUT", "/connector-plugins/Other/config/validate", {"connector.class": SOURCE}, 400,
@@ -149,6 +151,8 @@ async def test_errors(
         (b"{", "application/json", "*/*", 500),
         (b"[]", "application/json", "*/*", 500),
         (b'{"a": {}}', "application/json", "*/*", 500),
+        (b'{"a": NaN}', "application/json", "*/*", 500),
+        (rb'{"a": "\ud800"}', "application/json", "*/*", 500),
         (b"", "application/json", "*/*", 400),
         (b"{}", "text/plain", "*/*", 415),
         (b"{}", "application/json; charset=utf-8", "application/json", 400),
@@ -163,6 +167,18 @@ async def test_bodies_that_are_no_configuration(
     path = "/connectors/c/config"
     answer = await world.send("PUT", path, content=body, headers=headers)
     assert (answer.status_code, answer.json()["error_code"]) == (status, status)
+    if status == 500:
+        assert "JSON" in answer.json()["message"] or "text" in answer.json()["message"]
+
+
+async def test_numbers_stay_as_they_are_written(world: RestWorld) -> None:
+    body = b'{"connector.class": "%s", "topic": 1.50, "path": 1e2}' % SOURCE.encode()
+    headers = {"content-type": "application/json"}
+    await world.send("PUT", "/connectors/c/config", content=body, headers=headers)
+    config = (await world.ask("GET", "/connectors/c/config"))[1]
+    assert (config["topic"], config["path"]) == ("1.50", "1e2")
+    removed = await world.ask("PATCH", "/connectors/c/config", {"name": None, "path": None})
+    assert removed[1]["config"] == {"connector.class": SOURCE, "topic": "1.50", "name": "c"}
 
 
 async def test_a_connector_that_cannot_start_answers_500(world: RestWorld) -> None:
