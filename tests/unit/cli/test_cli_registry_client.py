@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.schemas.client import URL_VARIABLES, USER_VARIABLE
+from barnabas.cli.schemas.client import Registry
 from support.cli import run_cli
 
 Answers = Mapping[str, tuple[int, Any]]
@@ -73,7 +73,7 @@ def played(answers: Answers) -> Iterator[PlayedRegistry]:
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*URL_VARIABLES, USER_VARIABLE):
+    for name in (*Registry.URL_VARIABLES, Registry.USER_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
 

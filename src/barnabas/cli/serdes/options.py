@@ -9,13 +9,7 @@ import click
 
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.cli.optional import extra_packages
-from barnabas.cli.schemas.client import (
-    DEFAULT_URL,
-    URL_VARIABLES,
-    USER_VARIABLE,
-    Registry,
-    read_urls,
-)
+from barnabas.cli.schemas.client import Registry
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -34,7 +28,7 @@ def schema_registry_options(function: Function) -> Function:
         registry_ca_file: str | None,
         **rest: Any,
     ) -> Any:
-        urls = read_urls(registry_urls, URL_OPTION)
+        urls = Registry.read_urls(registry_urls, URL_OPTION)
         return function(registry=Registry(urls, registry_user, registry_ca_file), **rest)
 
     return with_options(function, wrapped, _OPTIONS)
@@ -45,15 +39,15 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         URL_OPTION,
         "registry_urls",
         metavar="URL,...",
-        help=f"The registry with the schemas; by default {', then '.join(URL_VARIABLES)}, then "
-        f"{DEFAULT_URL}.",
+        help="The registry with the schemas; by default "
+        f"{', then '.join(Registry.URL_VARIABLES)}, then {Registry.DEFAULT_URL}.",
     ),
     click.option(
         "--schema-registry-user",
         "registry_user",
-        envvar=USER_VARIABLE,
+        envvar=Registry.USER_VARIABLE,
         metavar="NAME:PASSWORD",
-        help=f"For a registry that asks for a password; by default {USER_VARIABLE}.",
+        help=f"For a registry that asks for a password; by default {Registry.USER_VARIABLE}.",
     ),
     click.option(
         "--schema-registry-ca-file",

@@ -1,0 +1,225 @@
+"""A client of a REST interface (a registry, a Connect worker), and the options that say which."""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from barnabas.cli.connection import Seconds
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.option_sets import Function, with_options
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
+
+SHOWN_MAX = 200
+"""How many characters of an answer that is not the service's are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpService(ABC):
+    """Which service (its addresses, tried in turn), and how it is spoken to."""
+
+    NAME: ClassVar[str]
+    URL_VARIABLES: ClassVar[tuple[str, ...]]
+    USER_VARIABLE: ClassVar[str]
+    DEFAULT_URL: ClassVar[str]
+    CONTENT_TYPE: ClassVar[str] = "application/json"
+
+    urls: tuple[str, ...]
+    user: str | None = None
+    """Name and password with a colon between, for HTTP's basic authentication."""
+    ca_file: str | None = None
+    timeout_s: float = 15.0
+
+    @abstractmethod
+    def refused(self, url: str, status: int, number: int, message: str) -> CliError:
+        """The error for an answer with a service's own number and text."""
+
+    def request(
+        self,
+        method: str,
+        path: Sequence[str | int],
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """The decoded answer to a request. Of the query, None and False are left out.
+
+        Raises CliError; that of `refused` if the service refuses.
+        """
+        from urllib.parse import quote, urlencode
+
+        parts = [quote(str(part), safe="") for part in path]
+        if "" in parts:
+            raise CliError("the name is empty", ExitCode.USAGE)
+        given = {
+            name: "true" if value is True else value
+            for name, value in (query or {}).items()
+            if value not in (None, False)
+        }
+        target = "/" + "/".join(parts) + ("?" + urlencode(given, doseq=True) if given else "")
+        reasons = []
+        for url in self.urls:
+            try:
+                return self._ask_one(url, method, target, body)
+            except OSError as error:
+                reasons.append(f"{_split_user(url)[0]} ({_why(error)})")
+        raise CliError(
+            f"no {self.NAME} answers at {', '.join(reasons)}",
+            ExitCode.UNREACHABLE,
+            "give its address with --url",
+        )
+
+    def _ask_one(self, url: str, method: str, target: str, body: Any) -> Any:
+        from urllib.error import HTTPError
+        from urllib.request import Request
+
+        base, user = _split_user(url)
+        accepted = dict.fromkeys((self.CONTENT_TYPE, "application/json"))
+        headers = {"Accept": ", ".join(accepted), "User-Agent": "barnabas"}
+        user = self.user or user
+        if user is not None:
+            import base64
+
+            headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
+        data = None
+        if body is not None:
+            headers["Content-Type"] = self.CONTENT_TYPE
+            data = json.dumps(body).encode()
+        request = Request(base.rstrip("/") + target, data, headers, method=method)
+        try:
+            with self._opener(base).open(request, timeout=self.timeout_s) as answer:
+                return self._decoded(base, answer.status, answer.read())
+        except HTTPError as error:
+            with error:
+                return self._decoded(base, error.code, error.read())
+
+    def _opener(self, url: str) -> "OpenerDirector":
+        """Proxies of the environment serve, but not for an address of this machine."""
+        from urllib.parse import urlsplit
+        from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+
+        handlers: list[Any] = []
+        host = urlsplit(url).hostname or ""
+        if host in ("localhost", "::1") or host.startswith("127."):
+            handlers.append(ProxyHandler({}))
+        if self.ca_file is not None:
+            import ssl
+
+            handlers.append(HTTPSHandler(context=ssl.create_default_context(cafile=self.ca_file)))
+        return build_opener(*handlers)
+
+    def _decoded(self, url: str, status: int, data: bytes) -> Any:
+        """The JSON of an answer. Raises CliError, also for what no such service says."""
+        try:
+            value = json.loads(data) if data.strip() else None
+        except ValueError:
+            value = data.decode(errors="replace")
+            is_json = False
+        else:
+            is_json = True
+        if status < HTTPStatus.BAD_REQUEST and is_json:
+            return value
+        if isinstance(value, dict) and isinstance(value.get("error_code"), int):
+            message = str(value.get("message") or "refused")
+            raise self.refused(url, status, value["error_code"], message)
+        shown = " ".join(str(value or "").split())[:SHOWN_MAX]
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            raise CliError(
+                f"{url} refuses the user: HTTP status {status} {shown}".rstrip(), hint="give --user"
+            )
+        raise CliError(
+            f"{url} does not answer as a {self.NAME} does: HTTP status {status} {shown}".rstrip()
+        )
+
+    @classmethod
+    def read_urls(cls, text: str | None, option: str) -> tuple[str, ...]:
+        """The addresses that an option gives, or the environment. Raises CliError."""
+        from urllib.parse import urlsplit
+
+        if text is None:
+            found = (os.environ.get(variable) for variable in cls.URL_VARIABLES)
+            text = next((url for url in found if url), cls.DEFAULT_URL)
+        urls = tuple(url.strip() for url in text.split(",") if url.strip())
+        for url in urls:
+            try:
+                parts = urlsplit(url)
+                is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+                _ = parts.port
+            except ValueError:
+                is_url = False
+            if not is_url:
+                raise CliError(f"{option}: {url} is not http://host:port", ExitCode.USAGE)
+        if not urls:
+            raise CliError(f"{option}: no address is given", ExitCode.USAGE)
+        return urls
+
+    @classmethod
+    def options(
+        cls, argument: str, *, of: str, more: str = "", timeout_s: float, patience: str
+    ) -> Callable[[Function], Function]:
+        """What gives a command the options of the service, as that argument."""
+        variables = ", then ".join(cls.URL_VARIABLES)
+        table: Sequence[Callable[[Any], Any]] = (
+            click.option(
+                "--url",
+                "urls",
+                metavar="URL,...",
+                help=f"{of}; by default {variables}, then {cls.DEFAULT_URL}.{more}",
+            ),
+            click.option(
+                "--user",
+                envvar=cls.USER_VARIABLE,
+                metavar="NAME:PASSWORD",
+                help=f"For a {cls.NAME.rpartition(' ')[2]} that asks for a password; by default "
+                f"{cls.USER_VARIABLE}.",
+            ),
+            click.option(
+                "--ca-file",
+                type=click.Path(exists=True, dir_okay=False),
+                help="PEM file with the authorities to trust for https.",
+            ),
+            click.option(
+                "--timeout",
+                type=Seconds(least=0, is_open=True),
+                default=timeout_s,
+                show_default=True,
+                metavar="SECONDS",
+                help=patience,
+            ),
+        )
+
+        def decorate(function: Function) -> Function:
+            def wrapped(
+                urls: str | None, user: str | None, ca_file: str | None, timeout: float, **rest: Any
+            ) -> Any:
+                service = cls(cls.read_urls(urls, "--url"), user, ca_file, timeout)
+                return function(**{argument: service}, **rest)
+
+            return with_options(function, wrapped, table)
+
+        return decorate
+
+
+def _why(error: OSError) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, TimeoutError):
+        return "no answer"
+    text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    return str(text).lower()
+
+
+def _split_user(url: str) -> tuple[str, str | None]:
+    """A URL without its user and password, and these."""
+    from urllib.parse import unquote, urlsplit, urlunsplit
+
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    return urlunsplit(parts._replace(netloc=host)), unquote(user)
