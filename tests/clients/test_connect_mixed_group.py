@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.worker.distributed.herder import DistributedHerder
-from support.connect.kafka_connect import needs_kafka_connect
-from support.connect.kafka_worker import KafkaWorker
+from support.connect.kafka_connect import KafkaWorker, needs_kafka_connect
 from support.connect.workers import World
 
 pytestmark = [
@@ -34,9 +34,23 @@ def world(kafka: Kafka) -> Iterator[World]:
 
 @pytest.fixture
 def theirs(world: World, tmp_path: Path) -> Iterator[KafkaWorker]:
-    worker = KafkaWorker(tmp_path, world.settings)
+    worker = kafka_worker(world, tmp_path)
     yield worker
     worker.close()
+
+
+def kafka_worker(world: World, tmp_path: Path) -> KafkaWorker:
+    """One of Kafka's in the group, which is not waited for."""
+    settings = {
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+        "plugin.discovery": "only_scan",
+        **world.settings,
+    }
+    servers = world.settings["bootstrap.servers"]
+    worker = KafkaWorker(tmp_path / "kafka", servers, "theirs", settings=settings)
+    worker.launch()
+    return worker
 
 
 def config(tmp_path: Path, name: str) -> dict[str, str]:
@@ -99,7 +113,7 @@ def assert_one_form(kafka: Kafka, world: World) -> None:
 
 def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, kafka: Kafka) -> None:
     ours = world.add()
-    theirs.wait_until_ready()
+    theirs.wait()
     names = [f"c{number}" for number in range(4)]
     # Made through either worker, whoever leads.
     for number, name in enumerate(names):
@@ -109,39 +123,41 @@ def test_one_group_of_both(world: World, theirs: KafkaWorker, tmp_path: Path, ka
             if ours.position.is_leader:
                 ours.put(name, world_config, None, may_replace=True)
                 continue
-        theirs.wait(
+        theirs.wait_until(
             lambda name=name, given=given: (  # type: ignore[misc]  # mypy knows no defaults here
-                theirs.ask("PUT", f"connectors/{name}/config", given)[0] in (200, 201)
+                theirs.ask("PUT", f"/connectors/{name}/config", given)[0] in (200, 201)
             )
         )
-    theirs.wait(lambda: all(is_running(ours, name) for name in names), 90)
-    theirs.wait(lambda: len(where(ours, names)) == 2, 90)
+    theirs.wait_until(lambda: all(is_running(ours, name) for name in names))
+    theirs.wait_until(lambda: len(where(ours, names)) == 2)
     assert len(ours.worker.tasks) == 2
     assert len(ours.worker.connectors) == 2
-    assert sorted(theirs.ask("GET", "connectors")[1]) == names
+    assert sorted(theirs.ask("GET", "/connectors")[1]) == names
     for name in names:
-        assert theirs.ask("GET", f"connectors/{name}/status")[1] == ours.status(name)
-        assert theirs.ask("GET", f"connectors/{name}")[1]["tasks"] == ours.info(name)["tasks"]
+        assert theirs.ask("GET", f"/connectors/{name}/status")[1] == ours.status(name)
+        assert theirs.ask("GET", f"/connectors/{name}")[1]["tasks"] == ours.info(name)["tasks"]
     assert ours.member.protocol_version == 2
 
     assert_one_form(kafka, world)
 
     # What is asked of one is done by the other.
-    assert theirs.ask("PUT", "connectors/c0/pause")[0] == 202
+    assert theirs.ask("PUT", "/connectors/c0/pause")[0] == 202
     ours.pause("c1")
     for name in ("c0", "c1"):
-        theirs.wait(lambda name=name: "RUNNING" not in str(ours.status(name)))  # type: ignore[misc]
-    assert theirs.ask("PUT", "connectors/c0/resume")[0] == 202
+        theirs.wait_until(lambda name=name: "RUNNING" not in str(ours.status(name)))  # type: ignore[misc]
+    assert theirs.ask("PUT", "/connectors/c0/resume")[0] == 202
     ours.resume("c1")
-    theirs.wait(lambda: all(is_running(ours, name) for name in names), 60)
-    theirs.wait(lambda: theirs.ask("POST", "connectors/c2/restart?includeTasks=true")[0] == 202)
-    theirs.wait(lambda: all(is_running(ours, name) for name in names), 60)
-    theirs.wait(lambda: theirs.ask("DELETE", "connectors/c3")[0] == 204)
-    theirs.wait(lambda: ours.store.status("c3") is None, 60)
+    theirs.wait_until(lambda: all(is_running(ours, name) for name in names))
+    theirs.wait_until(
+        lambda: theirs.ask("POST", "/connectors/c2/restart?includeTasks=true")[0] == 202
+    )
+    theirs.wait_until(lambda: all(is_running(ours, name) for name in names))
+    theirs.wait_until(lambda: theirs.ask("DELETE", "/connectors/c3")[0] == 204)
+    theirs.wait_until(lambda: ours.store.status("c3") is None)
     names.remove("c3")
 
     # Who stays takes over.
-    theirs.kill()
+    theirs.kill(signal.SIGKILL)
     world.wait(lambda: world.is_whole(**dict.fromkeys(names, 1)))
     world.wait(lambda: all(is_running(ours, name) for name in names))
 
@@ -156,22 +172,24 @@ def test_they_go_on_where_we_were_and_back(world: World, tmp_path: Path, kafka: 
     first.modify_offsets("c", [({"filename": url}, {"position": 4})])
     world.remove(first)
 
-    theirs = KafkaWorker(tmp_path, world.settings)
+    theirs = kafka_worker(world, tmp_path)
     try:
-        theirs.wait_until_ready()
-        assert theirs.ask("GET", "connectors/c/status")[1]["connector"]["state"] == "STOPPED"
-        offsets = theirs.ask("GET", "connectors/c/offsets")[1]
+        theirs.wait()
+        assert theirs.ask("GET", "/connectors/c/status")[1]["connector"]["state"] == "STOPPED"
+        offsets = theirs.ask("GET", "/connectors/c/offsets")[1]
         assert offsets == {"offsets": [{"partition": {"filename": url}, "offset": {"position": 4}}]}
-        assert theirs.ask("PUT", "connectors/c/resume")[0] == 202
-        theirs.wait(
-            lambda: "RUNNING" in str(theirs.ask("GET", "connectors/c/tasks/0/status")[1]), 60
+        assert theirs.ask("PUT", "/connectors/c/resume")[0] == 202
+        theirs.wait_until(
+            lambda: "RUNNING" in str(theirs.ask("GET", "/connectors/c/tasks/0/status")[1])
         )
         with open(url, "a") as lines:
             lines.write("two\n")
         given = {"offset": {"position": 8}, "partition": {"filename": url}}
-        theirs.wait(lambda: theirs.ask("GET", "connectors/c/offsets")[1]["offsets"] == [given], 90)
-        assert theirs.ask("PUT", "connectors/c/config", config(tmp_path, "d"))[0] == 200
-        assert theirs.ask("PUT", "admin/loggers/root?scope=cluster", {"level": "INFO"})[0] == 204
+        theirs.wait_until(
+            lambda: theirs.ask("GET", "/connectors/c/offsets")[1]["offsets"] == [given]
+        )
+        assert theirs.ask("PUT", "/connectors/c/config", config(tmp_path, "d"))[0] == 200
+        assert theirs.ask("PUT", "/admin/loggers/root?scope=cluster", {"level": "INFO"})[0] == 204
     finally:
         theirs.close()
 

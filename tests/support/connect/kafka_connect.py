@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import httpx
 
 from support.apache_kafka import JAVA, LIBS, TELEMETRY, needs_kafka_with
@@ -15,13 +18,16 @@ needs_kafka_connect = needs_kafka_with("connect-file")
 class KafkaWorker(WorkerProcess):
     """ConnectStandalone, or ConnectDistributed where there is a group."""
 
+    says_when_ready = False
+
     def command(self) -> list[str]:
         assert JAVA is not None
         text = self.properties.read_text()
         if "\nlisteners=" not in text:
             port = free_port()
             self.url = f"http://127.0.0.1:{port}"
-            self.properties.write_text(f"{text}listeners={self.url}\n")
+            text = f"{text}listeners={self.url}\nrest.advertised.host.name=127.0.0.1\n"
+            self.properties.write_text(text)
         mode = "ConnectDistributed" if "group.id" in text else "ConnectStandalone"
         return [
             *(JAVA, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -30,13 +36,24 @@ class KafkaWorker(WorkerProcess):
         ]
 
     def wait(self) -> str:
-        def answers() -> bool:
-            assert self.process is not None
-            assert self.process.poll() is None, f"Kafka's worker ended: {self.log()[-2000:]}"
-            try:
-                return self.client.get(f"{self.url}/connectors").status_code == 200
-            except httpx.HTTPError:
-                return False  # it is not there yet
-
-        wait_until(answers, "an answer of Kafka's worker", PATIENCE_S, lambda: self.log()[-2000:])
+        self.wait_until(lambda: self.ask("GET", "/connectors")[0] == 200)
         return self.url
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """As WorkerProcess; 0 where it does not answer."""
+        try:
+            return super().ask(method, path, body)
+        except httpx.TransportError:
+            return 0, None
+
+    def wait_until(self, until: Callable[[], bool]) -> None:
+        """Wait for something, as long as the worker lives."""
+
+        def happens() -> bool:
+            if until():
+                return True
+            assert self.process is not None
+            assert self.process.poll() is None, f"Kafka's worker ended: {self.log()[-3000:]}"
+            return False
+
+        wait_until(happens, "what the worker is to do", PATIENCE_S, lambda: self.log()[-3000:])

@@ -19,7 +19,13 @@ JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 class WorkerProcess(ABC):
-    """A worker. `tag` makes its names its own; `group` gives it distributed mode."""
+    """A worker. `tag` makes its names its own; `group` gives it distributed mode.
+
+    `settings` are the worker's, over those that all have here.
+    """
+
+    says_when_ready = True
+    """On standard output, which goes to the log otherwise."""
 
     def __init__(
         self,
@@ -64,7 +70,7 @@ class WorkerProcess(ABC):
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
                 self.command(),
-                stdout=subprocess.PIPE,
+                stdout=subprocess.PIPE if self.says_when_ready else log,
                 stderr=log,
                 text=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -73,7 +79,9 @@ class WorkerProcess(ABC):
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Return status and JSON of an answer."""
         answer = self.client.request(method, self.url + path, json=body)
-        return answer.status_code, answer.json() if answer.content else None
+        # While Kafka's worker starts, Jetty answers by itself, with a page.
+        is_page = answer.content[:1] == b"<"
+        return answer.status_code, answer.json() if answer.content and not is_page else None
 
     def kill(self, number: signal.Signals = signal.SIGTERM) -> int:
         """End it; returns its exit code."""
