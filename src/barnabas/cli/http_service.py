@@ -15,6 +15,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
     from urllib.request import OpenerDirector
 
 SHOWN_MAX = 200
@@ -36,6 +37,10 @@ class HttpService(ABC):
     """Name and password with a colon between, for HTTP's basic authentication."""
     ca_file: str | None = None
     timeout_s: float = 15.0
+    cert_file: str | None = None
+    """PEM file with the certificate to show to a service that asks for one."""
+    key_file: str | None = None
+    """PEM file with its key, where that is not in the same file."""
 
     @abstractmethod
     def refused(self, url: str, status: int, number: int, message: str) -> CliError:
@@ -108,11 +113,30 @@ class HttpService(ABC):
         host = urlsplit(url).hostname or ""
         if host in ("localhost", "::1") or host.startswith("127."):
             handlers.append(ProxyHandler({}))
-        if self.ca_file is not None:
-            import ssl
-
-            handlers.append(HTTPSHandler(context=ssl.create_default_context(cafile=self.ca_file)))
+        if self.ca_file is not None or self.cert_file is not None:
+            handlers.append(HTTPSHandler(context=self._tls()))
         return build_opener(*handlers)
+
+    def _tls(self) -> "SSLContext":
+        """Raises CliError for files that are not what they should be."""
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:
+            raise CliError(f"--ca-file: {self.ca_file}: {_why(error)}", ExitCode.USAGE) from error
+        if self.cert_file is not None:
+            try:
+                # Without a password of its own OpenSSL would ask the terminal for one.
+                context.load_cert_chain(self.cert_file, self.key_file, password="")
+            except OSError as error:
+                files = " and ".join(filter(None, (self.cert_file, self.key_file)))
+                raise CliError(
+                    f"--cert-file: {files}: {_why(error)}",
+                    ExitCode.USAGE,
+                    "give PEM files with a certificate and its key, without a password",
+                ) from error
+        return context
 
     def _decoded(self, url: str, status: int, data: bytes) -> Any:
         """The JSON of an answer. Raises CliError, also for what no such service says."""
@@ -185,6 +209,17 @@ class HttpService(ABC):
                 help="PEM file with the authorities to trust for https.",
             ),
             click.option(
+                "--cert-file",
+                type=click.Path(exists=True, dir_okay=False),
+                help=f"PEM file with a certificate, for a {cls.NAME.rpartition(' ')[2]} that asks "
+                "for one; with its key, or see --key-file.",
+            ),
+            click.option(
+                "--key-file",
+                type=click.Path(exists=True, dir_okay=False),
+                help="PEM file with the certificate's key.",
+            ),
+            click.option(
                 "--timeout",
                 type=Seconds(least=0, is_open=True),
                 default=timeout_s,
@@ -196,9 +231,18 @@ class HttpService(ABC):
 
         def decorate(function: Function) -> Function:
             def wrapped(
-                urls: str | None, user: str | None, ca_file: str | None, timeout: float, **rest: Any
+                urls: str | None,
+                user: str | None,
+                ca_file: str | None,
+                cert_file: str | None,
+                key_file: str | None,
+                timeout: float,
+                **rest: Any,
             ) -> Any:
-                service = cls(cls.read_urls(urls, "--url"), user, ca_file, timeout)
+                if key_file is not None and cert_file is None:
+                    raise CliError("--key-file is that of a --cert-file", ExitCode.USAGE)
+                found = cls.read_urls(urls, "--url")
+                service = cls(found, user, ca_file, timeout, cert_file, key_file)
                 return function(**{argument: service}, **rest)
 
             return with_options(function, wrapped, table)
