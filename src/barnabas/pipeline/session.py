@@ -14,7 +14,7 @@ import shutil
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -142,8 +142,8 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     if SparkContext._gateway is None:
         if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
             raise SparkStartError(_JAVA_MISSING)
-        with _download_progress(options, say):
-            _launch_jvm(options)
+        with download_progress(options.packages, options.ivy_directory, say):
+            SparkContext._ensure_initialized(gateway=launch_jvm(options))
     # Workers run what this process runs. A cluster's own path to Python comes from its setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -173,7 +173,8 @@ def forget_lost(session: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def _launch_jvm(options: SessionOptions) -> None:
+def launch_jvm(options: SessionOptions) -> Any:
+    """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError."""
     conf = SparkConf(loadDefaults=False)
     for name, value in options.as_settings().items():
         conf.set(name, value)
@@ -183,7 +184,7 @@ def _launch_jvm(options: SessionOptions) -> None:
     target = os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         streams = {} if path is None else {"stdout": target, "stderr": target}
-        gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
+        return launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         where = f"; see {path}" if path else ""
         raise SparkStartError(
@@ -192,23 +193,23 @@ def _launch_jvm(options: SessionOptions) -> None:
         ) from error
     finally:
         os.close(target)
-    SparkContext._ensure_initialized(gateway=gateway)
 
 
 @contextlib.contextmanager
-def _download_progress(options: SessionOptions, say: Say) -> Iterator[None]:
-    jars = os.path.join(options.ivy_directory, "jars")
-    missing = [p for p in options.packages if not os.path.exists(_jar_path(jars, p))]
+def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> Iterator[None]:
+    """Tell of packages that have to be downloaded, and each second how much has come."""
+    jars = os.path.join(ivy_directory, "jars")
+    missing = [p for p in packages if not os.path.exists(_jar_path(jars, p))]
     if not missing:
         yield
         return
-    say(f"downloading {', '.join(missing)} (once, into {options.ivy_directory})")
+    say(f"downloading {', '.join(missing)} (once, into {ivy_directory})")
     done = threading.Event()
 
     def watch() -> None:
         said = 0
         while not done.wait(_PROGRESS_SECONDS):
-            size_mb = _size_bytes(os.path.join(options.ivy_directory, "cache")) // 1_000_000
+            size_mb = _size_bytes(os.path.join(ivy_directory, "cache")) // 1_000_000
             if size_mb > said:
                 said = size_mb
                 say(f"downloaded {size_mb} MB")
