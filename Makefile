@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make setup   install everything into $(VENV)"
-	@echo "make demo    broker, PostgreSQL, connectors, generators, Spark and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1)"
+	@echo "make demo    broker, PostgreSQL, connectors, generators, Spark and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1 WAREHOUSE=parquet)"
 	@echo "make test    linters, types and all tests"
 	@echo "make test-cluster  every module of clients against three nodes"
 	@echo "make check   linters and types alone"
@@ -61,7 +61,7 @@ $(KAFKA_LIBS): tools/kafka/pom.xml
 demo: setup
 	$(BIN)/barnabas demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(NODES),--nodes $(NODES)) \
 		$(if $(filter-out 0,$(EXACTLY_ONCE)),--exactly-once) \
-		$(if $(filter-out 0,$(SECURE)),--secure) $(ARGS)
+		$(if $(filter-out 0,$(SECURE)),--secure) $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(ARGS)
 
 # The slow checks beside each other, and beside what `make test` fetches and compiles.
 check: setup

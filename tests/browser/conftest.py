@@ -84,7 +84,8 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished
         [sys.executable, "-m", "barnabas", "demo", "--json", "--directory", str(directory)],
         capture_output=True,
         text=True,
-        env={**os.environ, "SECONDS": str(DEMO_SECONDS)},
+        # Iceberg's Spark would take half as long again; tests/clients/test_demo_resume.py has it.
+        env={**os.environ, "SECONDS": str(DEMO_SECONDS), "WAREHOUSE": "parquet"},
         timeout=280,
         check=False,
     )

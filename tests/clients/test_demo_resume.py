@@ -33,6 +33,7 @@ HAS_DATABASE = not isinstance(find_programs(), str)
 CHILDREN = (
     *("broker", "registry", "dashboard", "sql-server", "generators"),
     *(("postgres", "connect") if HAS_DATABASE else ()),
+    *("bucket", "warehouse"),
 )
 NODES = ("broker-1", "broker-2", "broker-3")
 databases: set[str] = set()
@@ -119,6 +120,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert ended["exit_code"] == 0
     captured = {"name": "stations as in PostgreSQL", "right": True, "shown": "46", "truth": "46"}
     assert (captured in ended["checks"]) == HAS_DATABASE
+    assert [one["name"] for one in ended["checks"] if one["name"].endswith("in the warehouse")] == [
+        *("events in the warehouse", "revenue cents in the warehouse"),
+        "records twice in the warehouse",
+    ]
     return {**truth(directory), "checks": ended["checks"]}
 
 

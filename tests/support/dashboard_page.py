@@ -9,7 +9,7 @@ from typing import Any
 import uvicorn
 
 from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED, START_TIME_MS
-from barnabas.demo.dashboard.groups import WATCHED_GROUPS
+from barnabas.demo.dashboard.groups import watched_groups
 from barnabas.demo.dashboard.server import DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
     BrokerStatus,
@@ -141,7 +141,7 @@ def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
     dashboard.state.set_registry(schemas())
     groups = []
     lag = 12_345
-    for name, topics in WATCHED_GROUPS.items():
+    for name, topics in watched_groups().items():
         group = GroupStatus(name, list(topics), RECORDS, RECORDS + lag, lag, 4321.0, 2.0)
         group.lag_history = [(second * 37) % 600 for second in range(60)]
         groups.append(group)

@@ -79,6 +79,13 @@ Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or somethin
     envvar="SECURE",
     help="TLS, and a user with the rights it needs for each part (a new directory only).",
 )
+@click.option(
+    "--warehouse",
+    type=click.Choice(["iceberg", "parquet"]),
+    envvar="WAREHOUSE",
+    help="What the warehouse is: a table of Iceberg in a bucket, or Parquet files, which take less "
+    "memory (a new directory only).  [default: iceberg]",
+)
 @click.option("--fresh", is_flag=True, help="Remove what earlier runs left in the directory first.")
 @json_option
 def command(
@@ -93,6 +100,7 @@ def command(
     acceleration: int | None,
     exactly_once: bool | None,
     secure: bool | None,
+    warehouse: str | None,
     fresh: bool,
     as_json: bool,
 ) -> int:
@@ -100,7 +108,8 @@ def command(
 
     It simulates charging stations and shop visitors, publishes and processes their events, and
     shows the results. The stations' table is in PostgreSQL, if that is installed, and a connector
-    captures its changes. At the end it checks every figure on the page against the truth.
+    captures its changes; another writes the visitors' activity to a table of Iceberg in a bucket.
+    At the end it checks every figure on the page, and that table, against the truth.
     """
     # Imported late: the other commands need neither the web server nor the clients.
     from rich.console import Console
@@ -133,6 +142,7 @@ def command(
         nodes=nodes,
         exactly_once=exactly_once,
         secure=secure,
+        warehouse=warehouse,
     )
     try:
         outcome = launch(wishes, console)

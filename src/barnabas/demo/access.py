@@ -13,7 +13,14 @@ from barnabas.app.secured import ADMIN, Right, Secured, Security, open_secured
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.private_files import write_private
 from barnabas.demo.contract import TOPIC_PARTITIONS
-from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
+from barnabas.demo.topics import (
+    CONSUMER_GROUPS,
+    ICEBERG_GROUP,
+    INPUT_TOPICS,
+    OUTPUT_TOPICS,
+    STATIONS,
+    USER_ACTIVITY,
+)
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, ResourceType
 
 CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
@@ -77,6 +84,8 @@ def rights(service_id: str) -> list[Right]:
     found = [
         *(Right(GENERATORS, topics, name, _WRITES) for name in TOPIC_PARTITIONS),
         Right(CONNECT, topics, STATIONS, _WRITES),
+        Right(CONNECT, topics, USER_ACTIVITY, _READS),
+        Right(CONNECT, group, ICEBERG_GROUP, _READS),
         Right(REGISTRY, topics, "_schemas"),
         Right(REGISTRY, group, "schema-registry"),
         Right(REGISTRY, ResourceType.TRANSACTIONAL_ID, "schema-registry", pattern=PREFIXED),
@@ -84,7 +93,7 @@ def rights(service_id: str) -> list[Right]:
         *(Right(SQL_SERVER, topics, name) for name in OUTPUT_TOPICS),
         *(Right(DASHBOARD, topics, name, _READS) for name in (*inputs, *OUTPUT_TOPICS)),
         Right(DASHBOARD, group, "dashboard", _READS, PREFIXED),
-        *(Right(DASHBOARD, group, name, _READS) for name in CONSUMER_GROUPS),
+        *(Right(DASHBOARD, group, name, _READS) for name in (*CONSUMER_GROUPS, ICEBERG_GROUP)),
         *(Right(SQL_SERVER, group, name, _READS) for name in CONSUMER_GROUPS),
         Right(SQL_SERVER, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
         Right(DASHBOARD, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),

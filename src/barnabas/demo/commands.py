@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 
 from barnabas.demo.access import DASHBOARD, GENERATORS, Access
 from barnabas.demo.database.place import OPERATOR, PASSWORD_VARIABLE, Place
@@ -77,13 +78,15 @@ def dashboard_spec(
     host: str,
     access: Access | None = None,
     *,
-    has_worker: bool = False,
+    workers: Sequence[str] = (),
+    is_iceberg: bool = False,
 ) -> ChildSpec:
-    """Return how to start the dashboard's web server."""
+    """Return how to start the dashboard's web server; `workers` are URLs of Connect's."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
     command += ["--registry", settings.registry_url]
     command += ["--sql-server", settings.sql_url]
-    command += ["--connect", settings.connect_url] if has_worker else []
+    command += [word for url in workers for word in ("--connect", url)]
+    command += ["--iceberg"] if is_iceberg else []
     command += ["--host", host, "--port", str(settings.dashboard_port)]
     return ChildSpec(
         "dashboard",

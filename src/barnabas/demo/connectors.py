@@ -42,8 +42,8 @@ def worker_spec(
     stations = workspace.path(WORKER, f"{STATIONS_CONNECTOR}.properties")
     login = {} if access is None else access.secured.java_properties(CONNECT)
     offsets = workspace.path(WORKER, _OFFSETS)
-    _write(worker, worker_properties(settings, bootstrap, offsets) | login)
-    _write(stations, stations_properties(settings, os.path.dirname(place.password_file(CAPTURE))))
+    write(worker, worker_properties(settings, bootstrap, offsets) | login)
+    write(stations, stations_properties(settings, os.path.dirname(place.password_file(CAPTURE))))
     return ChildSpec(
         WORKER,
         [*BARNABAS, "connect", "start", worker, stations],
@@ -55,15 +55,22 @@ def worker_spec(
 def worker_properties(settings: Settings, bootstrap: str, offsets: str) -> dict[str, str]:
     """Return what connect-standalone.properties has."""
     return {
+        **common_properties(settings, bootstrap, settings.connect_url, offsets),
+        # Some rows a minute: Spark would be much for them.
+        "barnabas.connect.engine": "local",
+    }
+
+
+def common_properties(settings: Settings, bootstrap: str, url: str, offsets: str) -> dict[str, str]:
+    """Return what both of the demo's workers have."""
+    return {
         "bootstrap.servers": bootstrap,
-        "listeners": settings.connect_url,
+        "listeners": url,
         "key.converter": _STRING,
         "value.converter": _AVRO,
         "value.converter.schema.registry.url": settings.registry_url,
         "offset.storage.file.filename": offsets,
         "offset.flush.interval.ms": "1000",
-        # Some rows a minute: Spark would be much for them.
-        "barnabas.connect.engine": "local",
         "config.providers": "directory",
         "config.providers.directory.class": (
             "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
@@ -128,5 +135,6 @@ def _state(status: Mapping[str, Any]) -> str:
     return next((state for state in states if state != "RUNNING"), "RUNNING")
 
 
-def _write(path: str, values: Mapping[str, str]) -> None:
+def write(path: str, values: Mapping[str, str]) -> None:
+    """Write a file of properties for its owner alone. Raises OSError."""
     write_private(path, format_properties(dict(values)))

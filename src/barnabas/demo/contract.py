@@ -25,6 +25,14 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     The worker of connectors, until SIGTERM: it captures the changes of the stations' table into
     their topic.
 
+`python -m barnabas.demo.lake.server --directory D`
+    The S3 server, fetched the first time, until SIGTERM. It ends with an error where packages of it
+    or of Iceberg cannot be had.
+
+`barnabas connect start FILE CONNECTOR` (`barnabas.demo.lake.worker`)
+    A second worker, until SIGTERM: it writes `user-activity` to the warehouse. It is caught up once
+    its group `connect-warehouse` has read the topic to its end.
+
 `barnabas sql server …` (`barnabas.demo.statements`)
     The SQL server, until SIGTERM. It runs the statements of `demo/sql`, which the demo sends to it,
     and the Python pipeline of `demo/spark`, in one Spark session. Restarted, all goes on where it

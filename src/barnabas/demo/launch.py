@@ -13,11 +13,14 @@ from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
     FIRST_BROKER_PORT,
+    FIRST_BUCKET_PORT,
     FIRST_CONNECT_PORT,
     FIRST_DASHBOARD_PORT,
     FIRST_DATABASE_PORT,
     FIRST_REGISTRY_PORT,
     FIRST_SQL_PORT,
+    FIRST_WAREHOUSE_PORT,
+    ICEBERG,
     Settings,
     Workspace,
     choose_port,
@@ -45,6 +48,7 @@ class Wishes:
     nodes: int | None = None
     exactly_once: bool | None = None
     secure: bool | None = None
+    warehouse: str | None = None
 
 
 def launch(wishes: Wishes, console: Console) -> Outcome:
@@ -90,8 +94,11 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             connect_port=FIRST_CONNECT_PORT,
             exactly_once=bool(wishes.exactly_once),
             secure=bool(wishes.secure),
+            warehouse=wishes.warehouse or ICEBERG,
+            bucket_port=FIRST_BUCKET_PORT,
+            warehouse_port=FIRST_WAREHOUSE_PORT,
         )
-    for name in ("nodes", "seed", "rate", "acceleration", "exactly_once", "secure"):
+    for name in ("nodes", "seed", "rate", "acceleration", "exactly_once", "secure", "warehouse"):
         wish = getattr(wishes, name)
         if wish is not None and wish != getattr(settings, name):
             raise SettingsConflictError(
@@ -117,5 +124,8 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
     if settings.database_port is not None and settings.connect_port is not None:
         settings.database_port = choose_port(settings.database_port, taken)
         settings.connect_port = choose_port(settings.connect_port, taken)
+    if settings.bucket_port is not None and settings.warehouse_port is not None:
+        settings.bucket_port = choose_port(settings.bucket_port, taken)
+        settings.warehouse_port = choose_port(settings.warehouse_port, taken)
     workspace.save_settings(settings)
     return settings

@@ -2,6 +2,7 @@
 
     broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ SQL server ─▶ generators ─▶ … ─▶ catch up, summary
     PostgreSQL ─▶ stations' table ─▶ worker of connectors ─┘
+    S3 server ─▶ worker that writes the warehouse
 
 Everything is in one directory, and each part continues from what it finds there: the generators
 from their checkpoint, Spark from its own, the dashboard by reading the result topics again. So a
@@ -26,23 +27,31 @@ from barnabas.app.secured import ADMIN
 from barnabas.demo import broker, catchup, commands, registry, statements
 from barnabas.demo.access import Access, client_config
 from barnabas.demo.capture import Capture, NoDatabaseError
-from barnabas.demo.connectors import WORKER
+from barnabas.demo.connectors import STATIONS_CONNECTOR, WORKER
 from barnabas.demo.contract import START_TIME_MS, Plan, Truth
 from barnabas.demo.database.place import DATABASE
 from barnabas.demo.database.stations import DATABASE_NAME, DatabaseError
 from barnabas.demo.exactness import check_results
 from barnabas.demo.generators.publisher import PublishError
 from barnabas.demo.generators.run import publish_tables
+from barnabas.demo.lake.lake import Lake, NoLakeError
+from barnabas.demo.lake.place import BUCKET
+from barnabas.demo.lake.table import LakeError
+from barnabas.demo.lake.worker import WAREHOUSE
 from barnabas.demo.outside import SignalsTo
 from barnabas.demo.processes import Child, Children, ChildSpec, describe_exit
 from barnabas.demo.reports import Reports
 from barnabas.demo.schemas import EVOLVED_FIELD, EVOLVING_TOPIC
 from barnabas.demo.statements import SERVER, STATEMENT
 from barnabas.demo.terminal import Screen
+from barnabas.demo.topics import WAREHOUSE_CONNECTOR
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 from barnabas.demo.workspace import Settings, Workspace
 
-PARTS = ["set-up", DATABASE, "broker", "registry", WORKER, "dashboard", SERVER, "generators"]
+PARTS = [
+    *("set-up", DATABASE, BUCKET, "broker", "registry", WORKER, "dashboard", SERVER),
+    *(WAREHOUSE, "generators"),
+]
 EXIT_RIGHT, EXIT_FAILED, EXIT_WRONG = 0, 1, 5
 
 _LOOK_SECONDS = 0.2
@@ -112,6 +121,7 @@ class DemoRun:
         self._bootstrap = options.bootstrap or settings.bootstrap
         self._access: Access | None = None
         self._capture: Capture | None = None
+        self._lake: Lake | None = None
         self._ready: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._reports = Reports(workspace, self.url)
@@ -149,6 +159,7 @@ class DemoRun:
     def _set_up(self) -> None:
         self._screen.headline("Barnabas demo: starting")
         self._screen.part("set-up", "done", self._workspace.directory)
+        self._start_bucket()
         if self._options.bootstrap is None:
             self._start_database()
             self._start_broker()
@@ -161,10 +172,12 @@ class DemoRun:
         self._await_database()
         self._create_topics()
         self._start_worker()
+        self._await_bucket()
         self._start_dashboard()
         self._await_stations()
         self._start_sql_server()
         self._execute_statements()
+        self._start_warehouse()
         self._start_generators()
 
     def _start_database(self) -> None:
@@ -201,6 +214,49 @@ class DemoRun:
         self._ready.add(DATABASE)
         where = f"postgresql://127.0.0.1:{self._settings.database_port}/{DATABASE_NAME}"
         self._screen.part(DATABASE, "ready", where)
+
+    def _start_bucket(self) -> None:
+        """Start the S3 server, which may have to be downloaded."""
+        try:
+            self._lake = Lake(self._workspace, self._settings, self._bootstrap)
+        except NoLakeError as reason:
+            self._go_without_lake(str(reason))
+        else:
+            self._screen.part(BUCKET, "working", "starting")
+            self._start(self._lake.place.spec())
+
+    def _go_without_lake(self, reason: str) -> None:
+        self._lake = None
+        self._screen.part(BUCKET, "waiting", f"none ({reason}): the warehouse is Parquet files")
+        self._screen.part(WAREHOUSE, "waiting", "Parquet files, which the SQL server writes")
+
+    def _await_bucket(self) -> None:
+        """Wait for it; where it cannot be had, the warehouse is Parquet files."""
+        lake = self._lake
+        if lake is None:
+            return
+        child = self._children.get(BUCKET)
+        assert child is not None
+
+        def is_settled() -> bool:
+            return self._children.get(BUCKET) is None or lake.answers()
+
+        self._wait_while_told(child, is_settled, lambda: child.end())
+        if self._lake is not None:
+            self._ready.add(BUCKET)
+            self._screen.part(BUCKET, "ready", lake.place.url)
+
+    def _start_warehouse(self) -> None:
+        """Start the worker last: its Spark may take its time, the events wait in their topic."""
+        if self._lake is None:
+            return
+        self._screen.part(WAREHOUSE, "working", "starting")
+        try:
+            self._start(self._lake.worker_spec(self._access))
+        except OSError as error:
+            raise DemoFailedError(f"the warehouse cannot be set up: {error}") from error
+        self._ready.add(WAREHOUSE)
+        self._screen.part(WAREHOUSE, "working", f"{self._settings.warehouse_url}, starting Spark")
 
     def _start_worker(self) -> None:
         if self._capture is None:
@@ -295,7 +351,11 @@ class DemoRun:
                 self._bootstrap,
                 self._options.host,
                 self._access,
-                has_worker=self._capture is not None,
+                workers=[
+                    *([] if self._capture is None else [self._settings.connect_url]),
+                    *([] if self._lake is None else [self._settings.warehouse_url]),
+                ],
+                is_iceberg=self._lake is not None,
             )
         )
         self._wait(lambda: self._reports.page() is not None, _READY_SECONDS_MAX, "dashboard")
@@ -306,7 +366,13 @@ class DemoRun:
         self._screen.part(SERVER, "working", "starting")
         url = self._settings.sql_url
         child = self._start(
-            statements.server_spec(self._workspace, self._settings, self._bootstrap, self._access)
+            statements.server_spec(
+                self._workspace,
+                self._settings,
+                self._bootstrap,
+                self._access,
+                keeps_warehouse=self._lake is None,
+            )
         )
         self._wait_for_spark(child, lambda: statements.answers(url))
         self._ready.add(SERVER)
@@ -323,6 +389,15 @@ class DemoRun:
         self._screen.say(f'Try a statement: barnabas sql --server {url} -e "{STATEMENT}"')
 
     def _wait_for_spark(self, child: Child, condition: Callable[[], bool]) -> None:
+        def fail() -> None:
+            raise DemoFailedError(f"the {SERVER} did not start", child)
+
+        self._screen.part(SERVER, "working", "starting Spark")
+        self._wait_while_told(child, condition, fail)
+
+    def _wait_while_told(
+        self, child: Child, condition: Callable[[], bool], give_up: Callable[[], object]
+    ) -> None:
         """Wait as long as its log says something new: a download may take minutes."""
         last_words = ""
         silent_since = time.monotonic()
@@ -332,12 +407,13 @@ class DemoRun:
             words = child.log_tail(1)
             if words != last_words:
                 last_words, silent_since = words, time.monotonic()
+                if words.startswith("download"):
+                    self._screen.part(child.spec.name, "working", words)
             if time.monotonic() - silent_since > _SPARK_SILENCE_SECONDS_MAX:
-                raise DemoFailedError(f"the {SERVER} did not start", child)
+                give_up()
             return condition()
 
-        self._screen.part(SERVER, "working", "starting Spark")
-        self._wait(is_met, math.inf, SERVER)
+        self._wait(is_met, math.inf, child.spec.name)
 
     def _start_generators(self) -> None:
         goal_seconds = self._goal_seconds()
@@ -387,7 +463,11 @@ class DemoRun:
             self._screen.headline(f"Barnabas demo: running on {self.url} ({hint})", fraction)
             self._screen.part(SERVER, "ready", self._reports.lags_text())
             if self._capture is not None:
-                self._screen.part(WORKER, "ready", self._reports.connectors_text())
+                text = self._reports.connector_text(STATIONS_CONNECTOR)
+                self._screen.part(WORKER, "ready", text)
+            if self._lake is not None:
+                text = self._reports.connector_text(WAREHOUSE_CONNECTOR)
+                self._screen.part(WAREHOUSE, "ready", text)
 
     def _finish(self, outcome: Outcome) -> None:
         """Stop the generators, wait until all is processed, print the summary."""
@@ -410,6 +490,7 @@ class DemoRun:
         outcome.checks = compare(page["figures"], truth["figures"])
         outcome.checks += compare_lags(page["groups"], page["statements"])
         outcome.checks += captured
+        outcome.checks += self._check_warehouse(truth)
         if self._settings.exactly_once:
             outcome.checks += self._check_results()
         outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
@@ -457,6 +538,14 @@ class DemoRun:
             if time.monotonic() - moved_at > _STILL_SECONDS_MAX:
                 return False
 
+    def _check_warehouse(self, truth: Truth) -> list[Check]:
+        if self._lake is None:
+            return []
+        try:
+            return self._lake.checks(truth)
+        except LakeError as error:
+            raise DemoFailedError(str(error), self._children.get(BUCKET)) from error
+
     def _check_results(self) -> list[Check]:
         try:
             return check_results(self._bootstrap)
@@ -468,9 +557,11 @@ class DemoRun:
     def _say_outcome(self, truth: Truth, right: bool, caught_up: bool) -> None:
         events = sum(truth["events"].values())
         say = self._screen.say
+        lake = self._lake
+        warehouse = self._workspace.path("warehouse") if lake is None else lake.where
         say(
             f"{events:,} events, {truth['duplicates']:,} of them sent twice and {truth['late']:,} "
-            f"late; warehouse: {self._workspace.path('warehouse')}"
+            f"late; warehouse: {warehouse}"
         )
         if right:
             say("[bold green]Every figure is right.[/]")
@@ -504,6 +595,10 @@ class DemoRun:
         if name == DATABASE and name not in self._ready:
             self._children.end(name)
             self._go_without_database(f"it does not start, see {child.log_path}")
+            return
+        if name == BUCKET and name not in self._ready:
+            self._children.end(name)
+            self._go_without_lake(f"{child.log_tail(1)}; see {child.log_path}")
             return
         count = self._restarts.get(name, 0) + 1
         if name not in self._ready or count > _RESTARTS_MAX or self._finishing_generators(name):

@@ -42,10 +42,10 @@ class Reports:
         text = f"lag: {', '.join(lags)}" if lags else "statements running"
         return "; ".join([*self.failed_statements(), text])
 
-    def connectors_text(self) -> str:
-        """Return the connectors' states, as the page had them last."""
+    def connector_text(self, name: str) -> str:
+        """Return a connector's state, as the page had it last."""
         states = self._page["connectors"] if self._page else {}
-        return ", ".join(f"{name} {state.lower()}" for name, state in states.items())
+        return f"{name} {states.get(name, 'starting').lower()}"
 
     def failed_statements(self) -> list[str]:
         """Return the statements that do not run, each with its state, as the page had them last."""

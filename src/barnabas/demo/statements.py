@@ -52,7 +52,12 @@ class StatementError(Exception):
 
 
 def server_spec(
-    workspace: Workspace, settings: Settings, bootstrap: str, access: Access | None = None
+    workspace: Workspace,
+    settings: Settings,
+    bootstrap: str,
+    access: Access | None = None,
+    *,
+    keeps_warehouse: bool,
 ) -> ChildSpec:
     """Return how to start the SQL server, with its functions in place."""
     properties = {
@@ -60,7 +65,7 @@ def server_spec(
         **(EXACTLY_ONCE if settings.exactly_once else {}),
         "ksql.extension.dir": install_functions(workspace.path("functions")),
         "ksql.streams.state.dir": workspace.path("checkpoints"),
-        "barnabas.demo.warehouse": workspace.path("warehouse"),
+        **({"barnabas.demo.warehouse": workspace.path("warehouse")} if keeps_warehouse else {}),
     }
     command = [*BARNABAS, "sql", "server", "--bootstrap-servers", bootstrap]
     command += [] if access is None else [access.sql_file]

@@ -45,6 +45,18 @@ Spark keeps its offsets in its checkpoint; the server commits them to these grou
 micro-batch, so that any tool shows their lag.
 """
 
+WAREHOUSE_CONNECTOR = "warehouse"
+ICEBERG_GROUP = f"connect-{WAREHOUSE_CONNECTOR}"
+"""The group of the connector that writes the warehouse where that is Iceberg: no query does."""
+
+
+def consumer_groups(*, is_iceberg: bool) -> dict[str, tuple[str, ...]]:
+    """Return the groups of a demo's pipelines, each with the topics that it reads."""
+    if not is_iceberg:
+        return dict(CONSUMER_GROUPS)
+    return {RECOMMENDATIONS_GROUP: (USER_ACTIVITY,), ICEBERG_GROUP: (USER_ACTIVITY,)}
+
+
 MINUTE_MS = 60_000
 AVAILABILITY_WINDOW_MS = 15 * MINUTE_MS
 WATERMARK_DELAY_MS = 30 * MINUTE_MS

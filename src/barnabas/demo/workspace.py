@@ -1,9 +1,10 @@
 """The demo's directory: what is kept in it, and the lock that keeps a second run out.
 
 broker/            server.properties and the broker's log directory; broker-<n>/ with several
-warehouse/         Parquet tables
+warehouse/         Parquet tables, or
+bucket/            the S3 server's settings and keys, and the objects of the bucket with Iceberg's
 checkpoints/       Spark's checkpoints
-connect/           the worker's and its connectors' properties, and the offsets of sources
+connect/           the workers' and their connectors' properties, and the offsets of sources
 functions/         the functions of SQL that the statements use
 generators/        the generators' state and truth
 postgres/          PostgreSQL's cluster, and the passwords of its users
@@ -32,6 +33,9 @@ FIRST_REGISTRY_PORT = 18081
 FIRST_SQL_PORT = 18088
 FIRST_CONNECT_PORT = 18083
 FIRST_DATABASE_PORT = 15432
+FIRST_BUCKET_PORT = 19000
+FIRST_WAREHOUSE_PORT = 18085
+PARQUET, ICEBERG = "parquet", "iceberg"
 _PORTS_TRIED_MAX = 200
 
 
@@ -63,6 +67,12 @@ class Settings:
     """None in a directory of before the stations could be in PostgreSQL: there they are not."""
     connect_port: int | None = None
     """Where the worker of connectors listens."""
+    warehouse: str = PARQUET
+    """PARQUET or ICEBERG, which is what is tried first."""
+    bucket_port: int | None = None
+    """Where the S3 server with Iceberg's tables listens."""
+    warehouse_port: int | None = None
+    """Where the worker of the warehouse's connector listens."""
     database_directory: str | None = None
     """PostgreSQL's own; None where there is none yet."""
     bounded_from_seconds: int | None = None
@@ -89,6 +99,11 @@ class Settings:
         return f"http://127.0.0.1:{self.connect_port}"
 
     @property
+    def warehouse_url(self) -> str:
+        """Where clients find the worker of the warehouse's connector."""
+        return f"http://127.0.0.1:{self.warehouse_port}"
+
+    @property
     def bootstrap(self) -> str:
         """Where clients find the cluster."""
         return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
@@ -98,6 +113,7 @@ NODES_MAX = 5
 DATA_NAMES = (
     *("broker", *(f"broker-{node_id}" for node_id in range(1, NODES_MAX + 1))),
     *(
+        "bucket",
         "checkpoints",
         "connect",
         "functions",

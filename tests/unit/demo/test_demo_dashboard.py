@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from barnabas import Cluster
 from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
-from barnabas.demo.dashboard.groups import WATCHED_GROUPS, Furthest, GroupMonitor, History
+from barnabas.demo.dashboard.groups import Furthest, GroupMonitor, History, watched_groups
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.schemas import registry_status
 from barnabas.demo.dashboard.server import DashboardServer, create_app
@@ -279,12 +279,12 @@ def test_a_coordinator_that_has_moved_is_found_again(
 
     monkeypatch.setattr(GroupCoordinator, "offset_fetch", refuse_at_first)
     state = DashboardState(cluster.bootstrap_servers)
-    monitor = GroupMonitor(cluster.bootstrap_servers, state)
+    monitor = GroupMonitor(cluster.bootstrap_servers, state, watched_groups())
     monitor.start()
     wait_until(lambda: bool(state.snapshot()["groups"]), "the groups' positions")
     monitor.stop()
     positions = {group["name"]: group["position"] for group in state.snapshot()["groups"]}
-    assert positions == {**dict.fromkeys(WATCHED_GROUPS, 0), RECOMMENDATIONS_GROUP: 3}
+    assert positions == {**dict.fromkeys(watched_groups(), 0), RECOMMENDATIONS_GROUP: 3}
     assert next(refusals, None) is None
 
 

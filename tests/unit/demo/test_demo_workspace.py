@@ -14,6 +14,8 @@ import pytest
 
 from barnabas.demo.launch import SettingsConflictError, Wishes, find_settings
 from barnabas.demo.workspace import (
+    ICEBERG,
+    PARQUET,
     Workspace,
     WorkspaceBusyError,
     choose_port,
@@ -68,6 +70,16 @@ def test_a_directory_of_before_there_were_several_nodes(tmp_path: Path) -> None:
     assert workspace.load_settings() == settings
 
 
+def test_a_directory_of_before_there_was_a_bucket_keeps_its_parquet(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    assert find_settings(workspace, Wishes(str(tmp_path))).warehouse == ICEBERG
+    content = json.loads((tmp_path / "demo.json").read_text())
+    for name in ("warehouse", "bucket_port", "warehouse_port"):
+        del content[name]
+    (tmp_path / "demo.json").write_text(json.dumps(content))
+    assert find_settings(workspace, Wishes(str(tmp_path))).warehouse == PARQUET
+
+
 @pytest.mark.parametrize("name", ["registry_port", "sql_port"])
 def test_a_directory_of_before_results_had_this_form_is_refused(tmp_path: Path, name: str) -> None:
     workspace = Workspace(str(tmp_path))
@@ -79,7 +91,9 @@ def test_a_directory_of_before_results_had_this_form_is_refused(tmp_path: Path, 
         find_settings(workspace, Wishes(str(tmp_path)))
 
 
-@pytest.mark.parametrize("name", ["nodes", "seed", "rate", "acceleration", "exactly_once"])
+@pytest.mark.parametrize(
+    "name", ["nodes", "seed", "rate", "acceleration", "exactly_once", "warehouse"]
+)
 def test_other_wishes_for_an_old_directory_are_refused(tmp_path: Path, name: str) -> None:
     workspace = Workspace(str(tmp_path))
     find_settings(workspace, Wishes(str(tmp_path)))
@@ -93,7 +107,8 @@ def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path, nodes: int) 
     first = find_settings(workspace, Wishes(str(tmp_path), nodes=nodes))
     ports = {*first.broker_ports, *first.controller_ports, first.dashboard_port}
     ports |= {first.registry_port or 0, first.sql_port or 0}
-    assert len(ports) == 2 * nodes + 3
+    ports |= {first.bucket_port or 0, first.warehouse_port or 0}
+    assert len(ports) == 2 * nodes + 5
     with socket.socket() as taken:
         # Connections of a demo that has just ended hold nobody up.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

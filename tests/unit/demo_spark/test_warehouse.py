@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict
+from types import SimpleNamespace
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.demo import topics
 from barnabas.demo.spark import warehouse
+from barnabas.demo.spark.pipeline import WAREHOUSE_PROPERTY, pipeline
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -132,3 +134,14 @@ def test_a_fold_that_was_not_whole_is_dropped(tmp_path: Path, left: str) -> None
     recovered = table_at(tmp_path)
     assert directories(tmp_path) == {"batch_id=0", "batch_id=1"}
     assert latest(recovered) == {"a": 1, "b": 1}
+
+
+def test_where_a_connector_keeps_the_warehouse_no_query_does(tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, str], list[str]]] = [
+        ({}, ["recommendations"]),
+        ({WAREHOUSE_PROPERTY: str(tmp_path)}, ["recommendations", "warehouse"]),
+    ]
+    for properties, names in cases:
+        settings = SimpleNamespace(set=lambda name, value: None)
+        context: Any = SimpleNamespace(spark=SimpleNamespace(conf=settings), properties=properties)
+        assert [query.name for query in pipeline(context)] == names

@@ -14,7 +14,12 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, GroupStatus, ReaderStatus
-from barnabas.demo.topics import CONSUMER_GROUPS, INPUT_TOPICS, RECOMMENDATIONS_GROUP, USER_ACTIVITY
+from barnabas.demo.topics import (
+    INPUT_TOPICS,
+    RECOMMENDATIONS_GROUP,
+    USER_ACTIVITY,
+    consumer_groups,
+)
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
@@ -25,16 +30,22 @@ _ENDS_LENGTH_MAX = 600
 Place = tuple[str, int]
 """A topic and a partition."""
 
-WATCHED_GROUPS = {DASHBOARD_GROUP: (USER_ACTIVITY,), **CONSUMER_GROUPS}
-"""Group to the topics that it reads: this page, and the two queries of the Python pipeline."""
+Groups = dict[str, tuple[str, ...]]
+"""Each with the topics that it reads."""
+
+
+def watched_groups(*, is_iceberg: bool = False) -> Groups:
+    """Return the groups that are shown: this page's own, the ranking's and the warehouse's."""
+    return {DASHBOARD_GROUP: (USER_ACTIVITY,), **consumer_groups(is_iceberg=is_iceberg)}
 
 
 class GroupMonitor(ReaderThread):
     """Looks once a second at committed offsets and log end offsets."""
 
-    def __init__(self, bootstrap: str, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, state: DashboardState, groups: Groups) -> None:
         super().__init__("group-monitor", bootstrap, state)
-        self._histories = {group: History() for group in WATCHED_GROUPS}
+        self._groups = groups
+        self._histories = {group: History() for group in groups}
         self._furthest = Furthest()
 
     def read(self) -> None:
@@ -43,14 +54,14 @@ class GroupMonitor(ReaderThread):
         # librdkafka (2.16) ends the process with a segmentation fault where its answer is
         # NOT_COORDINATOR, as at the start of several nodes, and with an abort where the
         # coordinator goes away meanwhile: github.com/confluentinc/librdkafka, 5040 and 5397.
-        consumers = {group: self.consumer(group) for group in WATCHED_GROUPS}
+        consumers = {group: self.consumer(group) for group in self._groups}
         try:
             while not self.stopping.is_set():
-                read = {topic for topics in WATCHED_GROUPS.values() for topic in topics}
+                read = {topic for topics in self._groups.values() for topic in topics}
                 ends = end_offsets(self._admin, sorted({*INPUT_TOPICS, *read}))
                 inputs = {place: end for place, end in ends.items() if place[0] in INPUT_TOPICS}
                 self.state.set_records(sum(inputs.values()), self._furthest.lost(inputs))
-                self.state.set_groups(look(consumers, ends, self._histories))
+                self.state.set_groups(look(self._groups, consumers, ends, self._histories))
                 self.state.set_connection("connected")
                 self.stopping.wait(_EVERY_SECONDS)
         finally:
@@ -127,14 +138,17 @@ class Furthest:
 
 
 def look(
-    consumers: dict[str, Consumer], ends: dict[Place, int], histories: dict[str, History]
+    groups: Groups,
+    consumers: dict[str, Consumer],
+    ends: dict[Place, int],
+    histories: dict[str, History],
 ) -> list[GroupStatus]:
     """Return where each watched group is; a topic that does not exist yet counts as empty.
 
     Raises KafkaException where the brokers do not answer.
     """
     statuses = []
-    for group, topics in WATCHED_GROUPS.items():
+    for group, topics in groups.items():
         places = sorted(place for place in ends if place[0] in topics)
         committed = committed_offsets(consumers[group], places)
         status = GroupStatus(group, list(topics), is_spark=group == RECOMMENDATIONS_GROUP)

@@ -25,7 +25,7 @@ from barnabas.base.http_guard import is_meant_for_loopback
 from barnabas.base.loopback import is_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.connectors import ConnectorMonitor
-from barnabas.demo.dashboard.groups import GroupMonitor
+from barnabas.demo.dashboard.groups import GroupMonitor, watched_groups
 from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
 from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
@@ -33,7 +33,7 @@ from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.pipeline.registry_schemas import RegistrySchemas
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -201,7 +201,9 @@ def build_server(
     sql_url: str,
     host: str,
     port: int,
-    connect_url: str | None = None,
+    workers: Sequence[str] = (),
+    *,
+    is_iceberg: bool = False,
 ) -> DashboardServer:
     """Return a server with its readers, not started yet."""
     state = DashboardState(bootstrap)
@@ -209,12 +211,12 @@ def build_server(
         OutputReader(bootstrap, RegistrySchemas(registry_url), state),
         ActivityReader(bootstrap, RegistrySchemas(registry_url), state),
         SchemaMonitor(bootstrap, RegistrySchemas(registry_url), state),
-        GroupMonitor(bootstrap, state),
+        GroupMonitor(bootstrap, state, watched_groups(is_iceberg=is_iceberg)),
         BrokerMonitor(bootstrap, state),
         StatementMonitor(bootstrap, sql_url, state),
     ]
-    if connect_url is not None:
-        threads.append(ConnectorMonitor(bootstrap, connect_url, state))
+    if workers:
+        threads.append(ConnectorMonitor(bootstrap, workers, state))
     config = uvicorn.Config(
         create_app(state, threads, is_on_loopback=is_loopback(host)),
         host=host,
@@ -229,15 +231,23 @@ def build_server(
 @click.option("--bootstrap", required=True, help="Brokers, host:port[,host:port].")
 @click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--sql-server", required=True, help="The SQL server's URL.")
-@click.option("--connect", help="The URL of the worker of connectors, if there is one.")
+@click.option("--connect", multiple=True, help="The URL of a worker of connectors.")
+@click.option("--iceberg", is_flag=True, help="A connector keeps the warehouse.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
 def main(
-    bootstrap: str, registry: str, sql_server: str, connect: str | None, host: str, port: int
+    bootstrap: str,
+    registry: str,
+    sql_server: str,
+    connect: tuple[str, ...],
+    iceberg: bool,
+    host: str,
+    port: int,
 ) -> None:
     """Show the demo's figures in a browser."""
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    build_server(bootstrap, registry, sql_server, host, port, connect).run()
+    server = build_server(bootstrap, registry, sql_server, host, port, connect, is_iceberg=iceberg)
+    server.run()
 
 
 if __name__ == "__main__":

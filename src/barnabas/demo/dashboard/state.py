@@ -193,10 +193,9 @@ class DashboardState:
             for statement in self._sql.statements:
                 statement.state = "DOWN"
 
-    def set_connectors(self, states: dict[str, str] | None) -> None:
-        """Replace what is known of the connectors; None: no worker answers."""
+    def set_connectors(self, states: dict[str, str]) -> None:
+        """Replace what is known of the connectors."""
         with self._lock:
-            states = dict.fromkeys(self._connectors, "DOWN") if states is None else states
             self._version += states != self._connectors
             self._connectors = states
 

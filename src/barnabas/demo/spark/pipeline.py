@@ -1,7 +1,8 @@
 """The demo's Python pipeline: `recommendations` ranks interests, `warehouse` keeps Parquet tables.
 
 The SQL server runs it in its Spark session (`barnabas.sql.pipelines`), with the directory of the
-tables as the property `barnabas.demo.warehouse`.
+tables as the property `barnabas.demo.warehouse`. Without that property there are no such tables: a
+connector keeps the warehouse.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ _TABLES: Final[dict[str, tuple[type, tuple[str, ...]]]] = {
 
 
 def pipeline(context: PipelineContext) -> list[PythonQuery]:
-    """Return the two queries."""
+    """Return the two queries; the first alone where the warehouse is a connector's."""
     # A second of events is little: one partition of state is enough.
     context.spark.conf.set("spark.sql.shuffle.partitions", "1")
-    return [
-        PythonQuery(topics.RECOMMENDATIONS_GROUP, lambda: _start_ranking(context)),
-        PythonQuery(topics.WAREHOUSE_GROUP, lambda: _start_warehouse(context)),
-    ]
+    queries = [PythonQuery(topics.RECOMMENDATIONS_GROUP, lambda: _start_ranking(context))]
+    if WAREHOUSE_PROPERTY in context.properties:
+        queries.append(PythonQuery(topics.WAREHOUSE_GROUP, lambda: _start_warehouse(context)))
+    return queries
 
 
 def table_of(warehouse: str, topic: str) -> WarehouseTable:
@@ -70,12 +71,15 @@ def _start_ranking(context: PipelineContext) -> StreamingQuery:
         is_committed_only=context.is_exactly_once,
         kafka=context.java_kafka,
     )
-    warehouse = context.properties[WAREHOUSE_PROPERTY]
+    warehouse = context.properties.get(WAREHOUSE_PROPERTY)
     searches = Output(topics.TOP_SEARCHES, top_searches, lambda _: topics.TOP_SEARCHES_KEY)
     together = Output(topics.RECOMMENDATIONS, recommendations, lambda row: str(row["item_id"]))
     sink = ResultSink(
         _writer(context),
-        [(output, table_of(warehouse, output.topic)) for output in (searches, together)],
+        [
+            (output, None if warehouse is None else table_of(warehouse, output.topic))
+            for output in (searches, together)
+        ],
     )
     return (
         interest_totals(events)

@@ -1,0 +1,87 @@
+"""The bucket's part of the demo's directory: objects, keys, and the S3 server's settings."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from typing import Final
+
+from barnabas.base.config.properties import format_properties
+from barnabas.base.private_files import write_private
+from barnabas.demo.processes import ChildSpec
+from barnabas.demo.workspace import Workspace
+
+BUCKET: Final = "bucket"
+"""The part's name, and that of its directory."""
+BUCKET_NAME: Final = "lake"
+REGION: Final = "us-east-1"
+ACCESS_KEY, SECRET_KEY = "access.key", "secret.key"
+"""Files with one key each."""
+_KEY_BYTES: Final = 24
+_LOGGING: Final = """<configuration>
+  <appender name="LOG" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d{HH:mm:ss} %-5level %logger{0}: %msg%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="LOG" /></root>
+</configuration>
+"""
+
+
+class Place:
+    """Files of the demo's S3 server."""
+
+    def __init__(self, workspace: Workspace, port: int) -> None:
+        self._workspace = workspace
+        self.port = port
+
+    @property
+    def url(self) -> str:
+        """Where clients find the server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def directory(self) -> str:
+        """Where the keys are."""
+        return self._workspace.path(BUCKET)
+
+    @property
+    def objects(self) -> str:
+        """Where the bucket's objects are, a file each."""
+        return self._workspace.path(BUCKET, "objects", BUCKET_NAME)
+
+    def prepare(self) -> None:
+        """Make the bucket and its keys where there are none, and write settings. Raises OSError."""
+        os.makedirs(self.objects, exist_ok=True)
+        for name in (ACCESS_KEY, SECRET_KEY):
+            if not os.path.exists(self._path(name)):
+                write_private(self._path(name), secrets.token_hex(_KEY_BYTES))
+        write_private(self._path("logback.xml"), _LOGGING)
+        settings = {
+            "s3proxy.endpoint": self.url,
+            "s3proxy.authorization": "aws-v4",
+            "s3proxy.identity": self.key(ACCESS_KEY),
+            "s3proxy.credential": self.key(SECRET_KEY),
+            "s3proxy.jetty.max-threads": "20",
+            "jclouds.provider": "filesystem-nio2",
+            "jclouds.filesystem.basedir": os.path.dirname(self.objects),
+        }
+        write_private(self._path("s3proxy.properties"), format_properties(settings))
+
+    def spec(self) -> ChildSpec:
+        """Return how to start the server."""
+        command = [sys.executable, "-m", "barnabas.demo.lake.server"]
+        return ChildSpec(
+            BUCKET,
+            [*command, "--directory", self.directory],
+            grace_seconds=5.0,
+            advice="See the log; without it the warehouse is Parquet: --warehouse parquet --fresh.",
+        )
+
+    def key(self, name: str) -> str:
+        """Return one of the two keys. Raises OSError."""
+        with open(self._path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.directory, name)

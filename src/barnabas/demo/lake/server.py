@@ -1,0 +1,58 @@
+"""The S3 server's process: `python -m barnabas.demo.lake.server --directory D`.
+
+It fetches the server's jars where they are missing, and those that Spark needs for the warehouse
+too, so that whoever waits for the bucket knows that both can be had. Then it becomes the server
+(S3Proxy), whose settings are in D.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+import click
+
+from barnabas.base.private_files import write_private
+from barnabas.demo.lake.packages import S3_SERVER, SPARK, java
+from barnabas.pipeline.packages import PackageError, fetch_jars
+from barnabas.pipeline.session import default_ivy_directory
+
+MAIN: Final = "org.gaul.s3proxy.Main"
+JAVA_OPTIONS: Final = (
+    *("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=32m"),
+)
+
+
+@click.command(help="Run the demo's S3 server.")
+@click.option("--directory", required=True, help="Where its settings are.")
+def main(directory: str) -> None:
+    try:
+        jars = find_jars()
+    except PackageError as error:
+        sys.exit(str(error))
+    command = [java(), *JAVA_OPTIONS]
+    command += [f"-Dlogback.configurationFile={os.path.join(directory, 'logback.xml')}"]
+    command += ["-cp", os.pathsep.join(jars), MAIN]
+    command += ["--properties", os.path.join(directory, "s3proxy.properties")]
+    os.execvp(command[0], command)
+
+
+def find_jars() -> list[str]:
+    """Return the server's jars, fetched the first time. Raises PackageError."""
+    known = os.path.join(default_ivy_directory(), "lake-of-the-demo.jars")
+    wanted = " ".join(package.address for package in (S3_SERVER, *SPARK))
+    if os.path.exists(known):
+        with open(known, encoding="utf-8") as file:
+            fetched_for, *lists = file.read().splitlines()
+        paths = [line.split(os.pathsep) for line in lists]
+        if fetched_for == wanted and all(os.path.exists(one) for some in paths for one in some):
+            return paths[0]
+    paths = fetch_jars((S3_SERVER, *SPARK), lambda line: print(line, flush=True))
+    lines = [wanted, *(os.pathsep.join(some) for some in paths)]
+    write_private(known, "\n".join(lines))
+    return paths[0]
+
+
+if __name__ == "__main__":
+    main()
