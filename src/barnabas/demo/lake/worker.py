@@ -66,7 +66,8 @@ def worker_properties(settings: Settings, bootstrap: str, offsets: str, log: str
         f"{spark}.packages": ",".join(package.coordinates for package in SPARK),
         f"{spark}.log": log,
         f"{spark}.conf.spark.jars.excludes": ",".join(WITHOUT),
-        f"{spark}.conf.spark.driver.memory": "384m",
+        # Spark starts with no less than 450.
+        f"{spark}.conf.spark.driver.memory": "512m",
     }
 
 
