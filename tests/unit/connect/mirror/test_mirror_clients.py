@@ -68,29 +68,60 @@ def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.Mon
         cluster.Cluster("west", {}, 0.01).offsets([("t", 0)], is_latest=True)
 
 
-def test_leaders_that_moved_are_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    fenced = KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))
-    answers: list[Exception | int] = [fenced, 7]
+class Stale:
+    """Gives one answer for as long as it lives, as a client does that knows an old leader."""
 
-    class Stale:
-        """Gives one answer for as long as it lives, as one that knows an old leader does."""
+    answers: ClassVar[list[Exception | int]] = []
+    asked_s: ClassVar[list[float]] = []
 
-        def __init__(self, _: object) -> None:
-            self._answer = answers.pop(0)
+    def __init__(self, _: object) -> None:
+        self._answer = self.answers.pop(0)
 
-        def list_offsets(self, asked: Any, **_: object) -> dict[Any, Future[Any]]:
-            future: Future[Any] = Future()
-            if isinstance(self._answer, Exception):
-                future.set_exception(self._answer)
-            else:
-                future.set_result(SimpleNamespace(offset=self._answer))
-            return dict.fromkeys(asked, future)
+    def list_offsets(
+        self, asked: Any, *, request_timeout: float, **_: object
+    ) -> dict[Any, Future[Any]]:
+        self.asked_s.append(request_timeout)
+        future: Future[Any] = Future()
+        if isinstance(self._answer, Exception):
+            future.set_exception(self._answer)
+        else:
+            future.set_result(SimpleNamespace(offset=self._answer))
+        return dict.fromkeys(asked, future)
 
+
+@pytest.fixture
+def stale(monkeypatch: pytest.MonkeyPatch) -> type[Stale]:
     monkeypatch.setattr(cluster, "AdminClient", Stale)
+    monkeypatch.setattr(Stale, "answers", [])
+    monkeypatch.setattr(Stale, "asked_s", [])
+    return Stale
+
+
+def test_leaders_that_moved_are_asked_for_anew(stale: type[Stale]) -> None:
+    stale.answers[:] = [KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH)), 7]
     source = cluster.Cluster("west", {}, 5.0)
     with pytest.raises(RetriableError):
         source.offsets([("t", 0)], is_latest=True)
     assert source.offsets([("t", 0)], is_latest=True) == {("t", 0): 7}
+
+
+def test_a_leader_that_is_dead_is_not_waited_for_long(stale: type[Stale]) -> None:
+    dead = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    stale.answers[:] = [dead, dead, dead, 7]
+    source = cluster.Cluster("west", {}, 15.0)
+    for _ in range(3):
+        with pytest.raises(RetriableError):
+            source.offsets([("t", 0)], is_latest=True)
+    for _ in range(2):
+        assert source.offsets([("t", 0)], is_latest=True) == {("t", 0): 7}
+    assert stale.asked_s == [5.0, 10.0, 15.0, 15.0, 5.0]
+
+
+def test_topics_that_are_gone_need_no_new_client(stale: type[Stale]) -> None:
+    stale.answers[:] = [KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+    source = cluster.Cluster("west", {}, 5.0)
+    for _ in range(2):
+        assert source.offsets([("t", 0)], is_latest=True) == {}
 
 
 class Log:

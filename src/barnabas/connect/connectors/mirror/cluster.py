@@ -38,6 +38,8 @@ _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
 """Partitions in one request for committed offsets: librdkafka's time grows with their square."""
 _MARGIN_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 5.0
+"""How long leaders are waited for at first; twice as long after each try that failed."""
 _NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -45,13 +47,28 @@ _NOT_ALLOWED: Final = (
 
 
 class Cluster:
-    """One cluster, under its alias."""
+    """One cluster, under its alias.
+
+    librdkafka's admin client asks who leads once: it then waits for that broker, dead or not, until
+    the request's time is over, or goes on asking with a leader epoch that is refused, and its
+    metadata is refreshed every few minutes only. Kafka's own asks anew after each failure; here
+    the next request has a new client.
+    """
 
     def __init__(self, alias: str, settings: Mapping[str, Any], timeout_s: float) -> None:
         self.alias = alias
         self.timeout_s = timeout_s
         self._settings = dict(settings)
-        self._admin = AdminClient(self._settings)
+        self._client = AdminClient(self._settings)
+        self._is_stale = False
+        self._patience_s = min(PATIENCE_SECONDS, timeout_s)
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._is_stale:
+            self._is_stale = False
+            self._client = AdminClient(self._settings)
+        return self._client
 
     def partitions(self) -> dict[str, int]:
         """Return all topics with how many partitions they have. Raises ConnectError."""
@@ -160,20 +177,20 @@ class Cluster:
     ) -> dict[Place, int]:
         """Return the ends, or the beginnings, of partitions that are there.
 
-        Raises RetriableError, ConnectError.
+        Raises RetriableError, ConnectError. A try is short, as its leader may be dead: try again.
         """
         spec = OffsetSpec.latest() if is_latest else OffsetSpec.earliest()
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
             return {}
-        futures = self._admin.list_offsets(
-            asked, isolation_level=level, request_timeout=self.timeout_s
-        )
+        patience_s = self._patience_s
+        futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=patience_s)
+        self._patience_s = min(patience_s * 2, self.timeout_s)
         found: dict[Place, int] = {}
         for place, future in futures.items():
             try:
-                found[place.topic, place.partition] = self._result(future).offset
+                found[place.topic, place.partition] = self._result(future, patience_s).offset
             except KafkaException as error:
                 if error.args[0].code() in (
                     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -181,18 +198,18 @@ class Cluster:
                     KafkaError._UNKNOWN_PARTITION,
                 ):
                     continue
-                if is_passing(error.args[0]):
-                    # librdkafka asks with the leader epoch that it knows, for minutes after a
-                    # leader has moved: a new client asks who leads.
-                    self._admin = AdminClient(self._settings)
                 raise self._failed("list offsets", error) from error
+        self._patience_s = min(PATIENCE_SECONDS, self.timeout_s)
         return found
 
-    def _result(self, future: Future[Any]) -> Any:
+    def _result(self, future: Future[Any], timeout_s: float | None = None) -> Any:
         """Wait for an answer. Raises RetriableError, KafkaException."""
+        if timeout_s is None:
+            timeout_s = self.timeout_s
         try:
-            return future.result(self.timeout_s + _MARGIN_SECONDS)
+            return future.result(timeout_s + _MARGIN_SECONDS)
         except TimeoutError as error:
+            self._is_stale = True
             raise RetriableError(f"{self.alias} does not answer") from error
 
     def _one(self, futures: Mapping[Any, Future[Any]]) -> Any:
@@ -205,12 +222,14 @@ class Cluster:
                 self._result(future)
             except KafkaException as error:
                 if error.args[0].code() not in passed_over:
+                    self._is_stale |= is_passing(error.args[0])
                     text = error.args[0].str()
                     _log.warning("cannot %s %s on %s: %s", what, name, self.alias, text)
             except RetriableError as error:
                 _log.warning("cannot %s %s: %s", what, name, error)
 
     def _failed(self, what: str, error: KafkaException) -> ConnectError:
+        self._is_stale |= is_passing(error.args[0])
         return as_connect_error(f"cannot {what} on {self.alias}", error)
 
 
