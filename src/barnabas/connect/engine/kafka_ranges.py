@@ -24,7 +24,12 @@ from barnabas.connect.engine.taking import take
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
 
-CONSUMERS_MAX: Final = 8
+CONSUMERS_MAX: Final = 32
+"""Consumers that stay open; each holds threads and up to 16 MiB of records. One more is closed at
+once: to close the one that waits longest would reopen them all in each micro-batch."""
+EXECUTOR_CONSUMERS_MAX: Final = 8
+IDLE_SECONDS_MAX: Final = 300.0
+"""After so long without a read a consumer is closed: its partition may be another task's by now."""
 READ_TIMEOUT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.5
 _CHUNK: Final = 1000
@@ -53,6 +58,7 @@ class RangeReader:
         self._place = topic, partition
         self._position = -1
         self._waiting: deque[Message] = deque()
+        self.used_s = time.monotonic()
 
     def read(self, start: int, end: int) -> Iterator[RawRecord]:
         """Yield the records. Raises RetriableError, ConnectError."""
@@ -142,9 +148,29 @@ def read_range(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iter
     except KafkaException as error:
         raise RetriableError(f"cannot read {where.topic}: {error.args[0].str()}") from error
     finally:
-        _READERS[key] = reader
-        while len(_READERS) > CONSUMERS_MAX:
-            _READERS.popitem(last=False)[1].close()
+        _close_idle()
+        if len(_READERS) < CONSUMERS_MAX:
+            reader.used_s = time.monotonic()
+            _READERS[key] = reader
+        else:
+            reader.close()
+
+
+def _close_idle() -> None:
+    now_s = time.monotonic()
+    for key, one in list(_READERS.items()):
+        is_own = key[0] == os.getpid()  # a process inherits what it cannot use
+        if is_own and now_s - one.used_s > IDLE_SECONDS_MAX and _READERS.pop(key, None) is one:
+            one.close()
+
+
+def trim_readers() -> None:
+    """Close what was not used for long, in a process that runs one job at a time.
+
+    On executors any process may read any partition, and nobody tells that a task has ended.
+    """
+    while len(_READERS) > EXECUTOR_CONSUMERS_MAX:
+        _READERS.popitem(last=False)[1].close()
 
 
 def close_readers(task: str) -> None:

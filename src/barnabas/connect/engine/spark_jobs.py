@@ -15,6 +15,7 @@ from typing import Any, Final
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
 from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
 from barnabas.connect.engine.jobs import SplitDone, run_range, run_split, settle
+from barnabas.connect.engine.kafka_ranges import trim_readers
 from barnabas.connect.engine.kafka_transport import KafkaTransport, trim_outputs
 from barnabas.connect.engine.spark_exactly_once import (
     TransactionPlace,
@@ -118,6 +119,8 @@ class RangeJob:
             return done
         except Exception as error:  # noqa: BLE001  # it is raised again on the driver
             return Failed.of(error)
+        finally:
+            trim_readers()
 
     def _flow(self) -> SinkFlow:
         def send(raw: Any) -> None:
