@@ -1,12 +1,14 @@
-"""`barnabas connect start` in standalone mode: files of connectors, offsets that outlive it."""
+"""`barnabas connect start` as a process: files of connectors, offsets that outlive it, its end."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from support.connect.hanging import HANGING
 from support.connect.side_by_side import FILE_SINK, FILE_SOURCE, Step, answer
 from support.connect.worker import OurWorker
+from support.node_process import wait_until
 
 
 def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: str) -> None:
@@ -39,5 +41,22 @@ def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: 
             assert answer(worker, taken)[1]["offsets"][0]["offset"] == {"kafka_offset": offset}
             assert worker.kill() == 0
         assert copied.read_text() == "one\ntwo\nthree\n"
+    finally:
+        worker.close()
+
+
+def test_a_connector_that_hangs_does_not_keep_a_worker_from_its_end(
+    tmp_path: Path, kafka_bootstrap_servers: str
+) -> None:
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs0", group="hangs0")
+    begun = tmp_path / "begun"
+    config = {"connector.class": HANGING, "begun": str(begun)}
+    try:
+        worker.start()
+        wait_until(  # while the group begins it answers 409
+            lambda: worker.ask("PUT", "/connectors/hangs0/config", config)[0] == 201, "the group"
+        )
+        wait_until(begun.exists, "the start")
+        assert worker.kill() == 0
     finally:
         worker.close()

@@ -107,7 +107,8 @@ class Worker:
         self._generation = generation
         self._is_exactly_once = is_exactly_once
         self._offsets_topic = offsets_topic
-        self._graceful_s = int(settings.get(GRACEFUL_MS) or 5000) / 1000
+        self.graceful_s = int(settings.get(GRACEFUL_MS) or 5000) / 1000
+        """How long all tasks together may take to stop."""
         self.connectors: dict[str, RunningConnector] = {}
         self.tasks: dict[TaskId, tuple[RunningTask, StatusListener]] = {}
         self.starts: Counter[tuple[str, bool]] = Counter()
@@ -335,7 +336,7 @@ class Worker:
         for task, running, _ in ending:
             self.reloads.forget(task)
             running.stop()
-        deadline = time.monotonic() + self._graceful_s
+        deadline = time.monotonic() + self.graceful_s
         for task, running, listener in ending:
             if not running.join(max(0.0, deadline - time.monotonic())):
                 _log.warning("task %s did not stop in time and is left to itself", task)

@@ -59,6 +59,8 @@ from barnabas.connect.worker.state import STOPPED, Properties, RestartRequest
 
 _log = logging.getLogger(__name__)
 _TEND_S: Final = 0.5
+CLOSE_MARGIN_S: Final = 15.0
+"""How long the herder's end may take beyond what reading and stopping tasks may."""
 _SET_CONFIGS: Final = "Only the leader can set connector configs."
 
 
@@ -156,14 +158,24 @@ class DistributedHerder(Herder):
         return self._became_ready.wait(timeout_s)
 
     def close(self) -> None:
-        """Stop all work, leave the group, end."""
+        """Stop all work, leave the group, end; what hangs is left to itself after a while.
+
+        Source: DistributedHerder.stop and herderExecutorTimeoutMs (Kafka 4.3).
+        """
+        timeout_s = self._settings.sync_s + self.worker.graceful_s + CLOSE_MARGIN_S
+        is_hung = False
         try:
-            self._ticks.call(self.group.close)
+            self._ticks.call(self.group.close, timeout_s)
         except ConnectError as error:
             _log.warning("not all work is stopped: %s", error)
+            is_hung = isinstance(error, TickTimeoutError)
+        if is_hung:
+            self._ticks.close(0.0)  # who waits for the herder is told
+            self.worker.stop_tasks(list(self.worker.tasks))  # others run them soon
         if self._member is not None:
             self._member.close()
-        self._ticks.close()
+        if not is_hung:
+            self._ticks.close()
         self._task_configs.close()
         self._zombies.close()
         self._forwarding.close()

@@ -339,7 +339,7 @@ class Membership:
 
         threading.Thread(target=run, name="worker group, revoking", daemon=True).start()
         is_member = bool(self._member_id)
-        while not done.wait(self._heartbeat_s):
+        while not done.wait(self._heartbeat_s) and not self._closed.is_set():
             if is_member:
                 try:
                     self._beat()

@@ -11,14 +11,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final
+from concurrent.futures import Future
+from typing import Any
 
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
+from barnabas.connect.worker.distributed.starters import Starters
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.distributed.zombies import Zombies
 from barnabas.connect.worker.herder import connector_type
@@ -27,7 +28,6 @@ from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import FAILED, STARTED
 
 _log = logging.getLogger(__name__)
-_STARTERS: Final = 8
 
 
 class LocalWork:
@@ -50,7 +50,7 @@ class LocalWork:
         self._zombies = zombies
         self._fencing: dict[TaskId, object] = {}
         self._restarts = Restarts(self._policy)
-        self._pool = ThreadPoolExecutor(_STARTERS, "connect-start")
+        self._starters = Starters()
         worker.reloads.wake = lambda: ticks.post(worker.reloads.run_due)
         worker.reloads.restart = self._start_again
         worker.on_connector_failed = lambda name, error: ticks.post(
@@ -70,9 +70,9 @@ class LocalWork:
     def start(self, work: Share) -> None:
         """Start connectors and tasks; what cannot be started is told in its status."""
         starts: list[Future[Any]] = [
-            self._pool.submit(self._start_quietly, name) for name in work.connectors
+            self._starters.submit(self._start_quietly, name) for name in work.connectors
         ]
-        starts += [self._pool.submit(self.start_task, task) for task in work.tasks]
+        starts += [self._starters.submit(self.start_task, task) for task in work.tasks]
         for start in starts:
             start.result()
 
@@ -163,7 +163,9 @@ class LocalWork:
         """Stop connectors and tasks, and wait for that as long as the worker's settings say."""
         if not work:
             return
-        stops = [self._pool.submit(self._worker.stop_connector, name) for name in work.connectors]
+        stops = [
+            self._starters.submit(self._worker.stop_connector, name) for name in work.connectors
+        ]
         for task in work.tasks:
             self._fencing.pop(task, None)
         self._worker.stop_tasks(work.tasks)
@@ -185,7 +187,6 @@ class LocalWork:
     def close(self) -> None:
         """Stop everything."""
         self.stop(self.running)
-        self._pool.shutdown()
 
     # --- starting again --------------------------------------------------------------------------
 
