@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
 from barnabas.connect.connectors.mirror import (
@@ -107,7 +107,7 @@ def test_leaders_that_moved_are_asked_for_anew(stale: type[Stale]) -> None:
 
 def test_a_leader_that_is_dead_is_not_waited_for_long(stale: type[Stale]) -> None:
     dead = KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    stale.answers[:] = [dead, dead, dead, 7]
+    stale.answers[:] = [dead, OFFSET_INVALID, dead, 7]
     source = cluster.Cluster("west", {}, 15.0)
     for _ in range(3):
         with pytest.raises(RetriableError):

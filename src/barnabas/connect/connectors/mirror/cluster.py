@@ -190,7 +190,7 @@ class Cluster:
         found: dict[Place, int] = {}
         for place, future in futures.items():
             try:
-                found[place.topic, place.partition] = self._result(future, patience_s).offset
+                offset = self._result(future, patience_s).offset
             except KafkaException as error:
                 if error.args[0].code() in (
                     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -199,6 +199,13 @@ class Cluster:
                 ):
                     continue
                 raise self._failed("list offsets", error) from error
+            if offset < 0:
+                # librdkafka's answer, without an error, for a leader that did not answer in time.
+                self._is_stale = True
+                raise RetriableError(
+                    f"{self.alias} does not tell offsets of {place.topic}-{place.partition}"
+                )
+            found[place.topic, place.partition] = offset
         self._patience_s = min(PATIENCE_SECONDS, self.timeout_s)
         return found
 
