@@ -158,13 +158,24 @@ class KafkaLog:
                     isolation_level=self._isolation,
                     request_timeout=max(0.1, min(_ASK_S, deadline - time.monotonic())),
                 )
-                return {place.partition: int(f.result().offset) for place, f in asked.items()}
+                ends = {place.partition: int(f.result().offset) for place, f in asked.items()}
+                if min(ends.values(), default=0) >= 0:
+                    return ends
+                # librdkafka's answer, without an error, where a leader did not answer in time.
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             except KafkaException as error:
+                self._ask_anew()
                 if time.monotonic() > deadline or self._is_closed:
                     raise LogTimeoutError(
                         f"the end of topic '{self.topic}' is not known: {error.args[0].str()}"
                     ) from error
                 time.sleep(_PAUSE_S)
+
+    def _ask_anew(self) -> None:
+        """Ask who leads: librdkafka would go on for minutes with the leader that it knows."""
+        with self._moved:
+            if not self._is_closed:
+                self._admin = AdminClient(self._clients.named(f"{self.topic}-admin"))
 
     def send(self, key: bytes | str, value: bytes | None) -> Future[None]:
         """Write a record; the result is there when all replicas in sync have it."""
