@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from support.connect.hanging import HANGING
 from support.connect.side_by_side import FILE_SINK, FILE_SOURCE, Step, answer
 from support.connect.worker import OurWorker
@@ -45,6 +47,7 @@ def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: 
         worker.close()
 
 
+@pytest.mark.slow
 def test_a_connector_that_hangs_does_not_keep_a_worker_from_its_end(
     tmp_path: Path, kafka_bootstrap_servers: str
 ) -> None:
