@@ -69,7 +69,7 @@ def test_workers_share_connectors_and_take_over(world: World) -> None:
     text = metrics_text(one).decode()
     assert 'kafka_connect_worker_rebalance_connect_protocol{connect_protocol="SESSIONED"} 1' in text
     assert f"kafka_connect_coordinator_assigned_tasks {len(one.worker.tasks)}\n" in text
-    assert "kafka_connect_worker_rebalance_rebalancing 0\n" in text
+    world.wait(lambda: b"kafka_connect_worker_rebalance_rebalancing 0\n" in metrics_text(one))
     gone = world.url_of(one)[7:-1]
     world.remove(one)
     world.wait(lambda: world.is_whole(a=3, b=2))
