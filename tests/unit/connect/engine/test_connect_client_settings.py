@@ -104,7 +104,8 @@ def test_clients_tell_our_log_what_they_have_to_say(
         kinds = set(re.findall("#(producer|consumer)-.*Connection refused", caplog.text))
     consumer.close()
     assert kinds == {"producer", "consumer"}
-    assert "Connection refused" not in capfd.readouterr().err
+    # Clients of other tests, whose brokers are gone, may still write to the same stream.
+    assert "127.0.0.1:1/" not in capfd.readouterr().err
 
 
 def test_wrong_settings_name_themselves() -> None:
