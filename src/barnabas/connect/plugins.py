@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal
 
+from barnabas.connect.absent_plugins import why_absent
 from barnabas.connect.errors.kinds import ConfigError
 
 Kind = Literal[
@@ -81,28 +82,12 @@ def full_name(class_name: str) -> str:
 
 
 def _not_found(class_name: str) -> str:
-    if _is_script(class_name):
-        return _SCRIPTS.format(class_name)
-    return f"Failed to find any class that matches {class_name}"
+    return why_absent(class_name) or f"Failed to find any class that matches {class_name}"
 
 
 def absence(class_name: str) -> str:
     """Return why a class is not there, in ConfigDef's words where nothing more is known."""
-    if _is_script(class_name):
-        return _SCRIPTS.format(class_name)
-    return f"Class {class_name} could not be found."
-
-
-def _is_script(class_name: str) -> bool:
-    """Whether a transform of Debezium's runs scripts."""
-    place, _, name = class_name.rpartition(".")
-    return place == "io.debezium.transforms" and name in ("Filter", "ContentBasedRouter")
-
-
-_SCRIPTS: Final = (
-    "Class {} runs scripts in a Java VM, and none is here. A predicate, or a transform of one's "
-    "own in Python, takes its place."
-)
+    return why_absent(class_name) or f"Class {class_name} could not be found."
 
 
 def _by_short_name(class_name: str) -> Plugin | None:
@@ -263,6 +248,33 @@ register(
     "transformation",
     "transforms.debezium.logical_table",
     ByLogicalTableRouter="io.debezium.transforms.ByLogicalTableRouter",
+)
+register(
+    "transformation",
+    "transforms.debezium.partitions",
+    PartitionRouting="io.debezium.transforms.partitions.PartitionRouting",
+)
+register(
+    "transformation",
+    "transforms.debezium.schema_changes",
+    SchemaChangeEventFilter="io.debezium.transforms.SchemaChangeEventFilter",
+)
+register(
+    "transformation",
+    "transforms.debezium.changed_fields",
+    ExtractChangedRecordState="io.debezium.transforms.ExtractChangedRecordState",
+)
+register(
+    "transformation",
+    "transforms.debezium.vectors",
+    VectorToJsonConverter="io.debezium.transforms.VectorToJsonConverter",
+)
+register(
+    "transformation",
+    "transforms.debezium.message_content",
+    DecodeLogicalDecodingMessageContent=(
+        "io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent"
+    ),
 )
 register(
     "predicate",

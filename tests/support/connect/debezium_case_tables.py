@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from support.connect import debezium_more_cases
+
 Json = Any
 PLACE = "io.debezium.transforms."
 TEXT: Json = {"type": "STRING"}
@@ -238,7 +240,13 @@ def cases() -> list[Json]:
                     "records": records,
                 }
             )
-    return made + _cases_of_moments(rng) + _cases_of_headers(rng) + _cases_of_columns(rng)
+    return [
+        *made,
+        *_cases_of_moments(rng),
+        *_cases_of_headers(rng),
+        *_cases_of_columns(rng),
+        *debezium_more_cases.cases(rng, _change, [_tombstone(rng), _plain(rng)]),
+    ]
 
 
 def _case(name: str, settings: dict[str, str], records: list[Json]) -> Json:

@@ -58,7 +58,13 @@ def _seen(result: Any) -> Any:
     return comparable(result)
 
 
-_JAVAS_OWN = ("Timestamp missing on record", "Invalid regex", "specified for static field")
+_JAVAS_OWN = (
+    "Timestamp missing on record",
+    "Invalid regex",
+    "specified for static field",
+    "Unprocessable message",  # Debezium's prints the whole record
+    "logical decoding message content",  # and the whole message
+)
 
 
 def _is_beyond_python(result: Any) -> bool:

@@ -8,7 +8,9 @@ import pytest
 
 from barnabas.connect.config.definition import ConfigType
 from barnabas.connect.config.values import parse_value
+from barnabas.connect.connectors.postgres.envelopes import MESSAGE_VALUE, message_value
 from barnabas.connect.data.builder import (
+    BYTES,
     INT32,
     INT64,
     OPTIONAL_INT64,
@@ -22,6 +24,7 @@ from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord, Header, SourceRecord
+from barnabas.connect.transforms.debezium.envelope import DebeziumError
 
 PLACE = "io.debezium.transforms."
 KEY = struct_of({"id": INT32}, name="srv.public.t.Key")
@@ -311,3 +314,58 @@ def test_transforms_that_run_scripts_are_refused_in_words() -> None:
         load(PLACE + "Filter")
     with pytest.raises(ConfigError, match=r"for configuration type: Class .* runs scripts"):
         parse_value("type", PLACE + "ContentBasedRouter", ConfigType.CLASS)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "why"),
+    [
+        ("openlineage.OpenLineage", "OpenLineage server"),
+        ("tracing.ActivateTracingSpan", "OpenTelemetry's agent"),
+    ],
+)
+def test_transforms_that_need_other_systems_are_refused_in_words(class_name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        load(PLACE + class_name)
+
+
+def test_kinds_of_schema_changes_that_do_not_exist_are_refused() -> None:
+    transform = load(PLACE + "SchemaChangeEventFilter")()
+    with pytest.raises(ConfigError, match="Values must be among CREATE, ALTER"):
+        transform.configure({"schema.change.event.exclude.list": "CREATE,RENAME"})
+
+
+@pytest.mark.parametrize(("function", "partition"), [("java", 32613), ("murmur", 455857)])
+def test_bytes_choose_partitions_as_java_s_byte_buffers(function: str, partition: int) -> None:
+    envelope = struct_of({"data": BYTES, "op": STRING}, name="t.Envelope")
+    transform = load(PLACE + "partitions.PartitionRouting")()
+    transform.configure(
+        {
+            "partition.payload.fields": "data",
+            "partition.topic.num": "1000003",
+            "partition.hash.function": function,
+        }
+    )
+    value = Struct(envelope, [b"\x01\xfe\x03", "c"])
+    record = SourceRecord(
+        topic="t", value_schema=envelope, value=value, source_partition={}, source_offset={}
+    )
+    assert transform.apply(record).partition == partition
+    assert record.partition is None
+
+
+def test_a_message_of_broken_json_is_refused_without_its_text() -> None:
+    name = "io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent"
+    transform = load(name)()
+    transform.configure({})
+    source = Struct.of(MESSAGE_VALUE.field("source").schema)
+    value = message_value(5, source, None, "outbox", b'{"card": 4711')
+    record = SourceRecord(
+        topic="t",
+        value_schema=MESSAGE_VALUE,
+        value=value,
+        source_partition={},
+        source_offset={},
+    )
+    with pytest.raises(DebeziumError, match="Unable to parse") as refused:
+        transform.apply(record)
+    assert "4711" not in str(refused.value)

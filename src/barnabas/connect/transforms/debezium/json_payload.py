@@ -24,7 +24,7 @@ from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConnectError
 
 
-def expand(text: str, name: str, *, keeps_null: bool) -> tuple[Schema, Any]:
+def expand(text: str, name: str | None, *, keeps_null: bool) -> tuple[Schema, Any]:
     """The schema and value of a JSON object. Raises ValueError or ConnectError for others."""
     if not text.startswith(("{", "[")):
         raise ValueError("the payload begins with neither { nor [")

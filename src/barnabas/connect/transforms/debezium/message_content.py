@@ -1,0 +1,99 @@
+"""DecodeLogicalDecodingMessageContent: a message of PostgreSQL's log, of JSON, as a row's insert.
+
+`pg_logical_emit_message` writes such messages; what comes out fits EventRouter. Source:
+io.debezium.connector.postgresql.transforms.DecodeLogicalDecodingMessageContent (Debezium 3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Setting,
+    Width,
+)
+from barnabas.connect.data.builder import struct_of
+from barnabas.connect.data.cache import Cache
+from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.errors.kinds import DataError
+from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.debezium.envelope import (
+    AFTER,
+    OPERATION,
+    DebeziumError,
+    typed,
+    with_value,
+)
+from barnabas.connect.transforms.debezium.json_payload import expand
+from barnabas.connect.transforms.sides import PlainTransform, require_struct
+
+_NULLS: Final = "fields.null.include"
+_TITLE: Final = "Defines whether to include fields with null values to the decoded structure"
+_MESSAGES: Final = "io.debezium.connector.postgresql.MessageValue"
+_MESSAGE, _CONTENT = "message", "content"
+
+
+class DecodeLogicalDecodingMessageContent(PlainTransform):
+    """Reads the JSON of messages, and gives each the look of an insert."""
+
+    definition: ClassVar[Definition] = Definition(
+        [
+            Setting(
+                _NULLS,
+                ConfigType.BOOLEAN,
+                default=False,
+                doc="Whether fields that are null stay, as optional bytes.",
+                order=1,
+                width=Width.MEDIUM,
+                display_name=_TITLE,
+            )
+        ]
+    )
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._keeps_null: bool = parsed[_NULLS]
+        self._schemas: Cache[tuple[Schema, Schema], Schema] = Cache(_envelope)
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the message as an insert without a key. Raises ConnectError."""
+        if record.value_schema is None or record.value_schema.name != _MESSAGES:
+            return record
+        value = require_struct(record.value, "Retrieve a record value")
+        content_schema, content = self._content(value)
+        schema = self._schemas((value.schema, content_schema))
+        made = Struct.of(schema)
+        for field in schema.fields:
+            if field.name == AFTER:
+                made.put(AFTER, content)
+            else:
+                made.put(field.name, "c" if field.name == OPERATION else value.get(field.name))
+        copy = with_value(record, schema, made)
+        copy.key_schema = copy.key = None
+        return copy
+
+    def _content(self, value: Struct) -> tuple[Schema, Any]:
+        message = require_struct(
+            value.get(_MESSAGE), "Retrieve content of a logical decoding message"
+        )
+        field = message.schema.field(_CONTENT)
+        if field is None or field.schema.type is not Type.BYTES:
+            raise DebeziumError("The content of a logical decoding message is non-binary")
+        content = typed(message, _CONTENT, Type.BYTES)
+        if content is None:
+            raise DataError("A logical decoding message has no content")
+        text = bytes(content).decode("utf-8", "replace")
+        try:
+            return expand(text, None, keeps_null=self._keeps_null)
+        except ValueError as error:  # not the text: contents of records stay out of logs
+            raise DebeziumError(
+                "Unable to parse logical decoding message content JSON string"
+            ) from error
+
+
+def _envelope(key: tuple[Schema, Schema]) -> Schema:
+    message, content = key
+    fields = [(field.name, field.schema) for field in message.fields if field.name != _MESSAGE]
+    return struct_of([*fields, (AFTER, content)], name=f"{message.name}.Envelope")
