@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -157,6 +158,64 @@ def test_wrong_settings(more: dict[str, str], text: str) -> None:
     settings = {**sink("http://127.0.0.1"), **more}
     with pytest.raises(ConfigError, match=text):
         HttpSink().start(None, settings)  # type: ignore[arg-type]  # not asked for anything
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "text"),
+    [
+        (
+            {"response.format": "text", "response.key.pointer": "/id"},
+            "response.key.pointer",
+            "JSON",
+        ),
+        (
+            {"response.format": "text", "response.records.pointer": "/a"},
+            *("response.records.pointer", "JSON"),
+        ),
+        ({"response.format": "text", "paging.mode": "cursor"}, "paging.mode", "is for JSON"),
+        ({"paging.mode": "offset", "paging.start": "x"}, "paging.start", "a number, not x"),
+        ({"http.authorization.type": "static"}, "http.headers.authorization", "must be set"),
+    ],
+)
+def test_settings_that_do_not_go_together(more: dict[str, str], name: str, text: str) -> None:
+    settings = {**source("http://127.0.0.1"), **more}
+    errors = HttpSource().validate(settings)
+    assert list(errors) == [name]
+    assert text in errors[name][0]
+    with pytest.raises(ConfigError, match=text):
+        HttpSource().start(None, settings)  # type: ignore[arg-type]  # not asked for anything
+
+
+@pytest.mark.parametrize("url", ["http://me:hush@h:port", "htp://me:hush@h", "http:hush", "hush"])
+def test_an_address_that_is_none_is_refused_without_its_secrets(url: str) -> None:
+    errors = HttpSource.definition.validate(source(url))["http.url"].errors
+    assert errors == [
+        "Invalid value for configuration http.url: must be an address with http:// or https://"
+    ]
+
+
+def test_a_header_that_cannot_be_sent_is_refused_without_its_value(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer()) as service:
+        more = {"http.authorization.type": "static", "http.headers.authorization": "hu\nsh"}
+        error = kit.wait_for_failure(kit.start("web", source(service.url, more)))
+    assert "cannot ask" in str(error)
+    told = "".join(traceback.format_exception(error))
+    assert "LocalProtocolError" in told
+    assert "sh'" not in told
+
+
+def test_offsets_have_no_secret_and_outlive_it(kit: ConnectKit) -> None:
+    with WebService(lambda asked: Answer(body=["a", "b"][int(asked.parameters["offset"]) :])) as on:
+        address = on.url.replace("http://", "http://me:hush@") + "/rows?key="
+        more = {"paging.mode": "offset"}
+        running = kit.start("web", source(f"{address}first", more))
+        kit.wait_until(lambda: kit.offsets("web") and kit.offsets("web")[0][1]["position"] == 2)
+        running.stop()
+        on.asked.clear()
+        kit.start("web", source(f"{address}second", more))
+        kit.wait_until(lambda: on.asked)
+    assert kit.offsets("web") == [({"url": f"{on.url}/rows"}, {"position": 2, "skip": 0})]
+    assert on.asked[0].parameters == {"key": "second", "offset": "2"}
 
 
 def test_source_goes_on_by_offset(kit: ConnectKit) -> None:

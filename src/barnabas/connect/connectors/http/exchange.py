@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import httpx
 
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.errors.kinds import ConnectError
 
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _UNAUTHORIZED: Final = 401
@@ -43,7 +43,6 @@ class Exchange:
         self._kind = str(values["http.authorization.type"]).lower()
         self._token = ""
         self._token_until_s = 0.0
-        _check(values, self._kind)
         headers = {}
         for one in values["http.headers.additional"]:
             key, _, value = one.partition(":")
@@ -98,10 +97,12 @@ class Exchange:
     def _once(self, method: str, url: str, **more: Any) -> tuple[httpx.Response | None, str]:
         try:
             answer = self._client.request(method, url, **more)
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as error:
+            raise _unsendable(url, error) from None
         except httpx.TransportError as error:
             return None, f"no answer from {shown(url)}: {type(error).__name__} {error}".rstrip()
-        except httpx.HTTPError as error:
-            raise RefusedError(f"cannot ask {shown(url)}: {error}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise _unsendable(url, error) from None
         body = answer.text[:_SHOWN_MAX] if not answer.is_success else ""
         return answer, f"{shown(url)} answered {answer.status_code}: {body}".rstrip(": ")
 
@@ -148,6 +149,11 @@ class Exchange:
         return self._token
 
 
+def _unsendable(url: str, error: Exception) -> RefusedError:
+    """The error's own text may have a header's value."""
+    return RefusedError(f"cannot ask {shown(url)}: {type(error).__name__}")
+
+
 def retry_after_s(text: str | None, now: datetime | None = None) -> float | None:
     """Return how long a server wants to be left alone: seconds, or up to a date."""
     if not text:
@@ -165,22 +171,11 @@ def retry_after_s(text: str | None, now: datetime | None = None) -> float | None
     return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
 
 
-def _check(values: Mapping[str, Any], kind: str) -> None:
-    needed = {
-        "static": ("http.headers.authorization",),
-        "basic": ("connection.user", "connection.password"),
-        "oauth2": ("oauth2.access.token.url", "oauth2.client.id", "oauth2.client.secret"),
-    }
-    for name in needed.get(kind, ()):
-        if not values[name]:
-            raise ConfigError(f"{name} must be set for http.authorization.type={kind}")
-
-
 def _secret(values: Mapping[str, Any], name: str) -> str:
     return str(values[name].value)
 
 
 def shown(url: str) -> str:
-    """Return an address without login and parameters."""
+    """Return an address without login and parameters, which may have secrets."""
     parts = httpx.URL(url)
     return str(parts.copy_with(username=None, password=None, query=None, fragment=None))

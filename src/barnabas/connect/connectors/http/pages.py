@@ -41,12 +41,7 @@ class PageReader(SourceReader):
 
     def _start(self) -> Any:
         start = str(self._values["paging.start"])
-        if self._mode != "offset":
-            return start or None
-        try:
-            return int(start or 0)
-        except ValueError:
-            raise ConnectError(f"paging.start must be a number, not {start}") from None
+        return int(start or 0) if self._mode == "offset" else start or None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
         """Return what is stored, else the start."""
@@ -70,7 +65,7 @@ class PageReader(SourceReader):
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the records of a page."""
         start, end, found = partition
-        where = {"url": self._values["http.url"]}
+        where = partition_of(self._values)
         topic = str(self._values["topic"])
         is_text = self._values["response.format"] == "text"
         key_at = self._values["response.key.pointer"]
@@ -91,6 +86,11 @@ class PageReader(SourceReader):
         if self._mode == "offset":
             return {**start, "position": start["position"] + count}
         return {**start, "skip": start["skip"] + count}
+
+    def sent(self, end: dict[str, Any]) -> bool:
+        """The next page is asked for."""
+        self.commit(end)
+        return True
 
     def commit(self, end: dict[str, Any]) -> None:
         """Go on behind the page."""
@@ -147,7 +147,7 @@ class PageReader(SourceReader):
             return []
         try:
             return json.loads(answer.content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             where = shown(str(values["http.url"]))
             raise ConnectError(f"{where} did not answer with JSON: {error}") from error
 
@@ -157,6 +157,15 @@ class PageReader(SourceReader):
         if found is None:
             return []
         return found if isinstance(found, list) else [found]
+
+
+def partition_of(values: Mapping[str, Any]) -> JsonMap:
+    """Return the source partition: the address without login and parameters.
+
+    Offsets are stored, and shown to whoever may see the connector. So no secret may be in them, and
+    a new key in the parameters does not begin anew.
+    """
+    return {"url": shown(str(values["http.url"]))}
 
 
 _NONE: Final = object()

@@ -6,7 +6,10 @@ of basic logins are Confluent's. The source shares what says how to reach a serv
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+import httpx
 
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import (
@@ -18,13 +21,26 @@ from barnabas.connect.config.definition import (
     Validator,
 )
 from barnabas.connect.config.values import invalid
+from barnabas.connect.errors.kinds import ConfigError
 
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
 
 
 def _url(name: str, value: Any) -> None:
-    if value is not None and not str(value).lower().startswith(("http://", "https://")):
-        raise invalid(name, value, "must be an address with http:// or https://")
+    if value is None or _is_address(str(value)):
+        return
+    # Without the value: login and parameters of an address may be secrets.
+    raise ConfigError(
+        f"Invalid value for configuration {name}: must be an address with http:// or https://"
+    )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        return False
+    return url.scheme in ("http", "https") and bool(url.host)
 
 
 def _headers(name: str, value: Any) -> None:
@@ -175,3 +191,50 @@ SOURCE: Final = Definition(
         _count("paging.size", "How many.", 100, 1),
     )
 )
+_LOGINS: Final = {
+    "static": ("http.headers.authorization",),
+    "basic": ("connection.user", "connection.password"),
+    "oauth2": ("oauth2.access.token.url", "oauth2.client.id", "oauth2.client.secret"),
+}
+_PAGED: Final = ("response.records.pointer", "response.key.pointer")
+
+
+def errors_of(definition: Definition, settings: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return what is wrong between settings; what is wrong with one alone is told with it."""
+    try:
+        values = definition.parse(settings)
+    except ConfigError:
+        return {}
+    errors = dict(_login_errors(values))
+    if "response.format" in values:
+        errors |= _source_errors(values)
+    return {name: [text] for name, text in errors.items()}
+
+
+def check(definition: Definition, settings: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the parsed settings. Raises ConfigError."""
+    values = definition.parse(settings)
+    for texts in errors_of(definition, settings).values():
+        raise ConfigError(texts[0])
+    return values
+
+
+def _login_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    kind = str(values["http.authorization.type"]).lower()
+    for name in _LOGINS.get(kind, ()):
+        if not values[name]:
+            yield name, f"{name} must be set for http.authorization.type={kind}"
+
+
+def _source_errors(values: Mapping[str, Any]) -> dict[str, str]:
+    errors = {}
+    if values["response.format"] == "text":
+        for name in _PAGED:
+            if values[name]:
+                errors[name] = f"{name} is for JSON, and response.format is text"
+        if values["paging.mode"] == "cursor":
+            errors["paging.mode"] = "paging.mode=cursor is for JSON, and response.format is text"
+    start = str(values["paging.start"])
+    if values["paging.mode"] == "offset" and start and not start.isdecimal():
+        errors["paging.start"] = f"paging.start must be a number, not {start}"
+    return errors

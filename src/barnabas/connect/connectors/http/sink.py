@@ -16,7 +16,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.http.exchange import Exchange, RefusedError
-from barnabas.connect.connectors.http.settings import SINK
+from barnabas.connect.connectors.http.settings import SINK, check, errors_of
 from barnabas.connect.converters.json import JsonConverter
 from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.connect.record import SinkRecord
@@ -28,9 +28,13 @@ class HttpSink(SinkConnector):
     definition: ClassVar[Definition] = SINK
     _settings: Settings = MappingProxyType({})
 
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        return errors_of(self.definition, settings)
+
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Check the settings together."""
-        Exchange(self.definition.parse(settings)).close()
+        check(self.definition, settings)
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:

@@ -14,9 +14,8 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
-from barnabas.connect.connectors.http.exchange import Exchange
-from barnabas.connect.connectors.http.pages import PageReader
-from barnabas.connect.connectors.http.settings import SOURCE
+from barnabas.connect.connectors.http.pages import PageReader, partition_of
+from barnabas.connect.connectors.http.settings import SOURCE, check, errors_of
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap
 
@@ -24,16 +23,20 @@ from barnabas.connect.record import JsonMap
 class HttpSource(SourceConnector):
     """Reads a web service.
 
-    Its source partition is `{"url"}`, its offset `{"position", "skip"}`: the page's cursor or
-    number and how many of its records were read.
+    Its source partition is `{"url"}`, without login and parameters, its offset `{"position",
+    "skip"}`: the page's cursor or number and how many of its records were read.
     """
 
     definition: ClassVar[Definition] = SOURCE
     _settings: Settings = MappingProxyType({})
 
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        return errors_of(self.definition, settings)
+
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Check the settings together."""
-        Exchange(self.definition.parse(settings)).close()
+        check(self.definition, settings)
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
@@ -45,7 +48,7 @@ class HttpSource(SourceConnector):
         values = self.definition.parse(context.settings)
         stored = None
         if context.offsets is not None:
-            stored = context.offsets.offset({"url": values["http.url"]})
+            stored = context.offsets.offset(partition_of(values))
         return PageReader(values, stored)
 
     def exactly_once_support(self, settings: Settings) -> bool | None:
