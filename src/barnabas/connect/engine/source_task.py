@@ -55,6 +55,7 @@ class SourceTask(EngineTask):
         self._sent: dict[str, Any] | None = None
         """Where the micro-batches end that wait for the end of their transaction."""
         self._receipts: list[Any] = []
+        self._has_said_each_batch = False
         self._reader: SourceReader | None = None
 
     def own_metrics(self) -> Sequence[Figure]:
@@ -137,12 +138,24 @@ class SourceTask(EngineTask):
                     f"{java_class(reader)} leaves a transaction open, and does not go on before it "
                     "is committed"
                 )
+            self._say_each_batch(reader)
             self._runner.commit_transaction()
         self._sent = end
         self._receipts += [one.receipts for one in done if one.receipts is not None]
         if not self._runner.is_open:
             self._committed(reader)
         self.figures.batch_of_source(done, time.monotonic() - began)
+
+    def _say_each_batch(self, reader: SourceReader) -> None:
+        """Say once that `transaction.boundary=interval` cannot be had of this source."""
+        if not self._has_said_each_batch:
+            self._has_said_each_batch = True
+            _log.warning(
+                "%s: transactions end with each micro-batch, and not with an interval: %s goes on "
+                "only when one is committed",
+                self.plan.id,
+                java_class(reader),
+            )
 
     def _end_transaction(self, reader: SourceReader, *, is_last: bool = False) -> None:
         """Commit what waits, if it is time."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import sqlite3
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,7 @@ from barnabas.connect.errors.kinds import ConfigError, IllegalStateError
 from barnabas.connect.record import SourceRecord
 from barnabas.connect.testing import ConnectKit, RunningConnector, TaskLog
 from support.connect import step_source as plugins
+from support.connect.web_service import Answer, Asked, WebService
 
 STEPS = {"connector.class": "support.connect.step_source:StepSource", "topic": "out"}
 LONG = {"transaction.boundary": "INTERVAL", "transaction.boundary.interval.ms": "600000"}
@@ -86,6 +90,77 @@ def test_reader_that_waits_for_its_commit_gets_it(kit: ConnectKit) -> None:
     start(kit, "ab c", {**LONG, "goes.on": "false"})
     kit.wait_until(lambda: plugins.Steps.committed == [1, 2])
     assert written(kit) == "abc"
+
+
+def test_reader_that_waits_for_its_commit_says_so_once(
+    kit: ConnectKit, caplog: pytest.LogCaptureFixture
+) -> None:
+    start(kit, "ab c", {**LONG, "goes.on": "false"})
+    kit.wait_until(lambda: plugins.Steps.committed == [1, 2])
+    [line] = [text for text in caplog.messages if "with each micro-batch" in text]
+    assert line.startswith("s-0: transactions end with each micro-batch")
+
+
+def test_tables_are_read_on_while_a_transaction_is_open(kit: ConnectKit, tmp_path: Path) -> None:
+    path = tmp_path / "rows"
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table t (id integer primary key)")
+        connection.executemany("insert into t values (?)", [(n,) for n in range(2500)])
+    settings = {
+        "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "connection.url": f"jdbc:sqlite:{path}",
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "topic.prefix": "of-",
+        "poll.interval.ms": "10",
+    }
+    running = kit.start("s", {**settings, **LONG}, is_exactly_once=True)
+    kit.wait_until(lambda: polled(running) == 2500)  # a micro-batch has 1000
+    assert (kit.values("of-t"), kit.offsets("s")) == ([], [])
+    running.stop()
+    assert len(kit.values("of-t")) == 2500
+    assert kit.offsets("s")[0][1]["incrementing"] == 2499
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_files_are_read_on_while_a_transaction_is_open_unless_they_are_deleted(
+    kit: ConnectKit, tmp_path: Path, *, deletes: bool
+) -> None:
+    settings = {
+        "connector.class": "barnabas.connect.FilesSource",
+        "files.directory": str(tmp_path),
+        "files.poll.interval.ms": "10",
+        "files.delete": str(deletes),
+        "topic": "of-files",
+    }
+    running = kit.start("s", {**settings, **LONG}, is_exactly_once=True)
+    for number in range(1, 4):
+        (tmp_path / f"{number}.json").write_text('{"a": 1}\n')
+        kit.wait_until(lambda number=number: polled(running) == number)
+        assert len(kit.values("of-files")) == (number if deletes else 0)
+    running.stop()
+    assert len(kit.values("of-files")) == len(kit.offsets("s")) == 3
+    assert len(list(tmp_path.iterdir())) == (0 if deletes else 3)
+
+
+def test_pages_are_read_on_while_a_transaction_is_open(kit: ConnectKit) -> None:
+    def answer(asked: Asked) -> Answer:
+        number = int(asked.parameters["offset"])
+        return Answer(body=[number] if number < 3 else [])
+
+    with WebService(answer) as service:
+        settings = {
+            "connector.class": "barnabas.connect.HttpSource",
+            "http.url": service.url,
+            "topic": "of-pages",
+            "paging.mode": "offset",
+        }
+        running = kit.start("s", {**settings, **LONG}, is_exactly_once=True)
+        kit.wait_until(lambda: polled(running) == 3)
+        assert (kit.values("of-pages"), kit.offsets("s")) == ([], [])
+        running.stop()
+    assert len(kit.values("of-pages")) == 3
+    assert kit.offsets("s")[0][1] == {"position": 3, "skip": 0}
 
 
 def test_transaction_of_several_micro_batches_that_fails_is_no_success(kit: ConnectKit) -> None:

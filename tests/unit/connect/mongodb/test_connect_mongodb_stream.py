@@ -436,3 +436,19 @@ def test_offsets_of_users_are_checked() -> None:
         MongoSource().alter_offsets({}, [({"ns": "n"}, {"_id": "no"})])
     with pytest.raises(ConnectError, match="'ns'"):
         MongoSource().alter_offsets({}, [({}, good)])
+
+
+def test_the_stream_is_read_on_while_a_transaction_is_open(mongo: FakeMongo) -> None:
+    mongo.streams = [FakeStream([change(1), None, change(2), None])]
+    one = reader()
+    first, _ = batch(one)
+    end = {"batch": 1}
+    assert one.sent(end)
+    planned = one.latestOffset()
+    one.commit(end)  # of what was sent before: what is planned now stays
+    assert planned == one.latestOffset() == {"batch": 2}
+    (split,) = one.partitions(end, planned)
+    numbers = [json.loads(record.value)["documentKey"]["_id"] for record in one.read(split)]
+    assert (len(first), numbers) == (1, [2])
+    one.commit(planned)
+    assert one.latestOffset() == planned

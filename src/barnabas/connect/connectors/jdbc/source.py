@@ -114,8 +114,13 @@ class JdbcSourceReader(SourceReader):
                 source_offset=offset,
             )
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        self.commit(end)
+        return True
+
     def commit(self, end: dict[str, Any]) -> None:
-        self._planned = None
+        if end["rows"] == self._count:  # else what is planned came later
+            self._planned = None
 
     def stop(self) -> None:
         if self._query is not None:

@@ -214,6 +214,11 @@ class MirrorReader(SourceReader):
             if end[f"{place[0]}-{place[1]}"] > 0
         ]
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        """Go on behind it before it is committed; which offsets belong together is told later."""
+        self.commit(end)
+        return True
+
     def commit(self, end: dict[str, Any]) -> None:
         """Go on behind it."""
         for place in self._begins:

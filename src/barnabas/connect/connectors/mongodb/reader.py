@@ -147,8 +147,15 @@ class ChangeReader(SourceReader):
         """Return how far it is, also where no change became a record."""
         return [] if self._behind is None else [(self._partition, self._behind)]
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        """The stream is read on."""
+        self.commit(end)
+        return True
+
     def commit(self, end: dict[str, Any]) -> None:
-        """Forget the micro-batch."""
+        """Forget the micro-batch, unless that is done: what is taken now is another."""
+        if end["batch"] <= self._number:
+            return
         self._number = end["batch"]
         self._batch, self._batch_offsets = [], []
         self._is_stored = True

@@ -142,15 +142,27 @@ class FileSourceReader(SourceReader):
             for part in split
         ]
 
+    def sent(self, end: dict[str, Any]) -> bool:
+        """Go on to the next files; those to be removed stay until they are written."""
+        if not self._settings.deletes:
+            self._read_behind(end)
+        return not self._settings.deletes
+
     def commit(self, end: dict[str, Any]) -> None:
         """Remember what was read, and remove it where that is wanted."""
+        self._read_behind(end)
+        self._remove_read()
+
+    def _read_behind(self, end: dict[str, Any]) -> None:
+        """Go on behind a batch, unless that is done: the one that is open now is another."""
+        if end["batch"] != self._batch.number:
+            return
         for split in self._batch.splits:
             for part in split:
                 self._known()[part.name] = part.version, _WHOLE
                 self._removable += (part.name, *(side for _, side in part.sides))
         self._batch.splits = []
         self._is_open = False
-        self._remove_read()
 
     def stop(self) -> None:
         """Close the store."""
