@@ -133,7 +133,7 @@ def _row(rng: random.Random) -> Json:
 def _cases_of_partitions(rng: random.Random, change: Change, others: list[Json]) -> list[Json]:
     made = []
     for settings in PARTITIONS:
-        records = []
+        records: list[Json] = []
         for op in "cudrtmcccudcuc":
             record = change(rng, KINDS, SOURCE, lambda: _row(rng), op)
             record["offset"] = 17 if len(records) == 9 else None
