@@ -8,8 +8,6 @@ COMPILED := $(VENV)/.compiled
 KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
-# What `make check` makes beside the rest.
-BESIDE :=
 # How many tests `make test` runs at a time.
 JOBS ?= 4
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
@@ -19,7 +17,7 @@ ARGS ?=
 # would compile the product anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-cluster test-slow check types test-types compiled imports audit format bench soak clean
+.PHONY: help setup demo test test-cluster test-slow check style types test-types compiled imports audit format bench soak clean
 
 help:
 	@echo "make setup   install everything into $(VENV)"
@@ -63,11 +61,14 @@ demo: setup
 		$(if $(filter-out 0,$(EXACTLY_ONCE)),--exactly-once) \
 		$(if $(filter-out 0,$(SECURE)),--secure) $(if $(WAREHOUSE),--warehouse $(WAREHOUSE)) $(ARGS)
 
-# The slow checks beside each other, and beside what `make test` fetches and compiles.
+BESIDE_EACH_OTHER := $(MAKE) --no-print-directory --jobs 4 --output-sync=target
+
 check: setup
+	@$(BESIDE_EACH_OTHER) style types test-types imports audit
+
+style:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
-	@$(MAKE) --no-print-directory --jobs 4 --output-sync=target $(BESIDE) types test-types imports audit
 
 types:
 	$(BIN)/mypy
@@ -87,9 +88,10 @@ audit: setup
 imports:
 	$(BIN)/lint-imports
 
-# Most tests wait for processes: four at a time use two cores well. tests/conftest.py groups them.
-test: BESIDE := $(KAFKA_LIBS) compiled
-test: check
+# All of `make check`: types are checked by tests/checks, while other tests wait. Most tests wait for
+# processes: four at a time use two cores well. tests/conftest.py groups them.
+test: setup
+	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS) compiled
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
 test-cluster: setup | $(KAFKA_LIBS)
