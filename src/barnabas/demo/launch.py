@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED
-from barnabas.demo.orchestrator import PARTS, DemoRun, Outcome, RunOptions
+from barnabas.demo.orchestrator import PARTS, DemoRun
+from barnabas.demo.outcome import Outcome
+from barnabas.demo.parts.part import RunOptions
 from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (

@@ -17,7 +17,6 @@ MODULE_LINES_MAX = 400
 LONGER_FOR_A_REASON = {
     "coordinator/runtime.py": "the life of a shard: loading, writing, timers, unloading",
     "coordinator/share/share_group_service.py": "requests that need two coordinators, step by step",
-    "demo/orchestrator.py": "one run of the demo, from the first part's start to the last's end",
     "log/appending.py": "one append: its order is its correctness, for leaders and followers alike",
     "log/manager.py": "the life of all logs of a node: loading, creating, moving, ending",
     "log/segment.py": "appends, look-ups and repair share what is known of a segment's indexes",

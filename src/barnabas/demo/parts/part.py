@@ -1,0 +1,78 @@
+"""What a part of a run is, and what all parts of one run share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from barnabas.demo.access import Access
+from barnabas.demo.capture import Capture
+from barnabas.demo.lake.lake import Lake
+from barnabas.demo.processes import Child
+from barnabas.demo.reports import Reports
+from barnabas.demo.supervisor import Supervisor
+from barnabas.demo.terminal import Screen
+from barnabas.demo.workspace import Settings, Workspace
+
+
+@dataclass(slots=True, frozen=True)
+class RunOptions:
+    """What one run was asked to do. `seconds` None: until Ctrl-C."""
+
+    seconds: int | None
+    bootstrap: str | None
+    host: str
+
+
+@dataclass(slots=True)
+class Stage:
+    """What the parts of one run share."""
+
+    workspace: Workspace
+    settings: Settings
+    options: RunOptions
+    screen: Screen
+    supervisor: Supervisor
+    reports: Reports
+    url: str
+    """Where the page is."""
+    access: Access | None = None
+    """None where the cluster is not a secure one."""
+    capture: Capture | None = None
+    """None where there is no PostgreSQL."""
+    lake: Lake | None = None
+    """None where the warehouse is Parquet files."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find the cluster."""
+        return self.options.bootstrap or self.settings.bootstrap
+
+    @property
+    def is_own_cluster(self) -> bool:
+        """Whether the demo starts the cluster."""
+        return self.options.bootstrap is None
+
+
+class Part:
+    """One part. A subclass has `start`, and `await_ready` where others have to wait for it.
+
+    These raise DemoFailedError and DemoEndedError.
+    """
+
+    name: ClassVar[str]
+    """As the terminal shows it; mostly that of its process, too."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def say(self, state: str, text: str) -> None:
+        """Show how it is doing: waiting, working, ready, done or failed."""
+        self.stage.screen.part(self.name, state, text)
+
+    def does_without(self, child: Child) -> bool:
+        """Go on without a process that died before it was ready; False where that cannot be."""
+        return False
+
+    def show(self) -> None:
+        """Show how it is doing while the generators run."""
