@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -13,7 +14,7 @@ from barnabas.demo.access import client_config
 from barnabas.demo.contract import Truth
 from barnabas.demo.exactness import check_results
 from barnabas.demo.outcome import EXIT_RIGHT, EXIT_WRONG, DemoFailedError, Outcome
-from barnabas.demo.parts.part import Stage
+from barnabas.demo.parts.part import Part, Stage
 from barnabas.demo.parts.stations import Stations
 from barnabas.demo.parts.warehouse import Warehouse
 from barnabas.demo.statements import SERVER
@@ -25,10 +26,13 @@ _STILL_SECONDS_MAX: Final = 120.0
 class Closing:
     """Of a run whose generators have ended."""
 
-    def __init__(self, stage: Stage, stations: Stations, warehouse: Warehouse) -> None:
+    def __init__(
+        self, stage: Stage, stations: Stations, warehouse: Warehouse, others: Sequence[Part]
+    ) -> None:
         self._stage = stage
         self._stations = stations
         self._warehouse = warehouse
+        self._others = others
 
     def close(self, outcome: Outcome) -> None:
         """Catch up, compare and print the summary. Raises DemoFailedError, DemoEndedError."""
@@ -38,14 +42,14 @@ class Closing:
         page, truth = stage.reports.page(), stage.reports.truth()
         if page is None or truth is None:
             raise DemoFailedError("there is no truth to compare with, or no page")
-        stage.screen.headline("Barnabas demo: done")
-        stage.screen.freeze()
         outcome.checks = compare(page["figures"], truth["figures"])
         outcome.checks += compare_lags(page["groups"], page["statements"])
         outcome.checks += captured
         outcome.checks += self._warehouse.checks(truth)
         if stage.settings.exactly_once:
             outcome.checks += self._check_results()
+        stage.screen.headline("Barnabas demo: done")
+        stage.screen.freeze()
         outcome.events, outcome.duplicates = truth["events"], truth["duplicates"]
         outcome.late = truth["late"]
         stage.screen.summary(outcome.checks)
@@ -66,6 +70,8 @@ class Closing:
         while True:
             stage.supervisor.look()
             backlog = catchup.measure(admin, reports.page())
+            for part in (self._warehouse, *self._others):
+                part.show()
             if backlog.nothing:
                 screen.part(SERVER, "done", "everything processed")
                 screen.part("dashboard", "done", "everything shown")

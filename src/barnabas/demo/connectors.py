@@ -132,6 +132,8 @@ def _state(status: Mapping[str, Any]) -> str:
     states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
     if len(states) == 1 and states[0] == "RUNNING":
         return "UNASSIGNED"  # its tasks are still to come
+    if "FAILED" in states:
+        return "FAILED"
     return next((state for state in states if state != "RUNNING"), "RUNNING")
 
 

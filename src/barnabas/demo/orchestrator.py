@@ -64,6 +64,9 @@ class DemoRun:
         self._brokers, self._registry = Brokers(stage), Registry(stage)
         self._dashboard, self._sql_server = Dashboard(stage), SqlServer(stage)
         self._generators = Generators(stage)
+        self._servers: tuple[Part, ...] = (
+            *(self._database, self._bucket, self._brokers, self._registry),
+        )
         self._finishing = False
 
     def run(self) -> Outcome:
@@ -124,8 +127,8 @@ class DemoRun:
 
     def _show_parts(self) -> None:
         for part in (
-            *(self._generators, self._registry, self._sql_server),
-            *(self._stations, self._warehouse),
+            *(self._generators, self._sql_server, self._dashboard),
+            *(self._stations, self._warehouse, *self._servers),
         ):
             part.show()
 
@@ -133,7 +136,7 @@ class DemoRun:
         """Stop the generators, wait until all is processed, print the summary."""
         self._screen.headline("Barnabas demo: catching up (Ctrl-C ends at once)")
         self._generators.end()
-        Closing(self._stage, self._stations, self._warehouse).close(outcome)
+        Closing(self._stage, self._stations, self._warehouse, self._servers).close(outcome)
 
     def _on_signal(self, number: int) -> None:
         is_first = not self._finishing and self._supervisor.is_ready(Generators.name)

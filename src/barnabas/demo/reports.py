@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Set
 from typing import Any
 
 from barnabas.demo import catchup
@@ -13,6 +14,7 @@ from barnabas.demo.processes import tail
 from barnabas.demo.workspace import Workspace
 
 _PAGE_SECONDS = 1.0
+_UNKNOWN = "not known while the page does not answer"
 
 
 class Reports:
@@ -35,17 +37,22 @@ class Reports:
         if time.monotonic() - self._page_at > _PAGE_SECONDS:
             self.page()
 
-    def lags_text(self) -> str:
-        """Return the lags of statements and consumer groups, as the page had them last."""
-        readers = [*self._page["statements"], *self._page["groups"]] if self._page else []
+    def statements(self) -> tuple[str, str]:
+        """Return how the statements are doing, and their lags, as the page had them last."""
+        if self._page is None:
+            return "working", _UNKNOWN
+        readers = [*self._page["statements"], *self._page["groups"]]
         lags = [f"{one['name']} {one['lag']:,}" for one in readers if one["lag"] is not None]
         text = f"lag: {', '.join(lags)}" if lags else "statements running"
-        return "; ".join([*self.failed_statements(), text])
+        states = {one["state"] for one in self._page["statements"]} or {"RUNNING"}
+        return _shown(states), "; ".join([*self.failed_statements(), text])
 
-    def connector_text(self, name: str) -> str:
-        """Return a connector's state, as the page had it last."""
-        states = self._page["connectors"] if self._page else {}
-        return f"{name} {states.get(name, 'starting').lower()}"
+    def connector(self, name: str) -> tuple[str, str]:
+        """Return how a connector is doing, as the page had it last."""
+        if self._page is None:
+            return "working", f"{name}: {_UNKNOWN}"
+        state = self._page["connectors"].get(name, "STARTING")
+        return _shown({state}), f"{name} {state.lower()}"
 
     def failed_statements(self) -> list[str]:
         """Return the statements that do not run, each with its state, as the page had them last."""
@@ -64,3 +71,12 @@ class Reports:
         """Return what the generators have published, None before the first."""
         truth: Truth | None = catchup.read_json(self._workspace.path("generators", TRUTH_FILE))
         return truth
+
+
+def _shown(states: Set[str]) -> str:
+    """Return what the terminal shows for states of a server's: the worst of them."""
+    if states & {"FAILED", "ERROR"}:
+        return "failed"
+    if states == {"RUNNING"}:
+        return "ready"
+    return "waiting" if states <= {"RUNNING", "PAUSED", "STOPPED"} else "working"

@@ -33,6 +33,9 @@ class Owner(Protocol):
     def does_without(self, child: Child) -> bool:
         """Go on without a process that died before it was ready; False where that cannot be."""
 
+    def recover(self) -> None:
+        """Note that a process that had been ready died and was started again."""
+
 
 @dataclass(slots=True)
 class _Ward:
@@ -137,6 +140,7 @@ class Supervisor:
         )
         child.end()  # what is left of its process group
         self._children.start(child.spec)
+        ward.owner.recover()
 
     def wait(self, condition: Callable[[], bool], seconds_max: float, name: str) -> None:
         """Look until a condition about a process is met. Raises DemoFailedError."""

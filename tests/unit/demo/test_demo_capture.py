@@ -144,7 +144,7 @@ def test_a_connector_is_as_its_worst_task(monkeypatch: pytest.MonkeyPatch) -> No
 
     answer = {
         "whole": status("RUNNING", "RUNNING"),
-        "broken": status("RUNNING", "FAILED"),
+        "broken": status("RESTARTING", "FAILED"),
         "new": status(),
         "paused": status("PAUSED", own="PAUSED"),
     }

@@ -26,12 +26,16 @@ class Cluster:
 
     def __init__(self, *, is_needed: bool = True) -> None:
         self.gone: list[str] = []
+        self.recoveries = 0
         self._is_needed = is_needed
 
     def does_without(self, child: Child) -> bool:
         if not self._is_needed:
             self.gone.append(child.spec.name)
         return not self._is_needed
+
+    def recover(self) -> None:
+        self.recoveries += 1
 
 
 @pytest.fixture
@@ -66,9 +70,11 @@ def test_a_process_that_dies_before_it_was_ready_fails_its_part(supervisor: Supe
 
 
 def test_a_process_that_was_ready_is_started_again_three_times(supervisor: Supervisor) -> None:
-    supervisor.start(ChildSpec("broker-1", FAILS), Cluster())
+    cluster = Cluster()
+    supervisor.start(ChildSpec("broker-1", FAILS), cluster)
     supervisor.set_ready("broker-1")
     look_until_it_fails(supervisor)
+    assert cluster.recoveries == RESTARTS_MAX
     assert supervisor.restarts == {"broker-1": RESTARTS_MAX}
 
 

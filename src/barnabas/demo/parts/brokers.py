@@ -37,11 +37,19 @@ class Brokers(Part):
 
     def await_ready(self) -> None:
         """Wait until the cluster knows all of its nodes."""
-        supervisor, bootstrap = self.stage.supervisor, self.stage.bootstrap
-        nodes = self._nodes or (self.name,)
-        supervisor.wait(lambda: broker.answers(bootstrap, len(nodes)), READY_SECONDS_MAX, nodes[0])
-        supervisor.set_ready(*self._nodes)
-        self.say("ready", bootstrap if self._nodes else f"{bootstrap} (not ours)")
+        first = self._nodes[0] if self._nodes else self.name
+        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, first)
+        self.stage.supervisor.set_ready(*self._nodes)
+        self.say("ready", self.where)
+
+    @property
+    def where(self) -> str:
+        """Where clients find the cluster."""
+        return self.stage.bootstrap + ("" if self._nodes else " (not ours)")
+
+    def answers(self) -> bool:
+        """Whether the cluster knows all of its nodes."""
+        return broker.answers(self.stage.bootstrap, len(self._nodes) or 1)
 
     def _open_access(self) -> Access:
         """Find or make the users; this process is the admin."""

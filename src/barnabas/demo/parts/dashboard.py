@@ -31,9 +31,15 @@ class Dashboard(Part):
 
     def await_ready(self) -> None:
         """Wait until it answers."""
-        stage = self.stage
-        stage.supervisor.wait(
-            lambda: stage.reports.page() is not None, READY_SECONDS_MAX, self.name
-        )
-        stage.supervisor.set_ready(self.name)
-        self.say("ready", stage.url)
+        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, self.name)
+        self.stage.supervisor.set_ready(self.name)
+        self.say("ready", self.where)
+
+    @property
+    def where(self) -> str:
+        """The page's address."""
+        return self.stage.url
+
+    def answers(self) -> bool:
+        """Whether the page can be had, asked once."""
+        return self.stage.reports.page() is not None

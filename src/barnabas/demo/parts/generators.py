@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from barnabas.demo import commands
 from barnabas.demo.contract import START_TIME_MS
@@ -14,6 +17,7 @@ class Generators(Part):
     """Their process, which ends by itself in a bounded run."""
 
     name = "generators"
+    _before: Mapping[str, Any] = MappingProxyType({})
 
     def start(self) -> None:
         """Start them."""
@@ -69,10 +73,25 @@ class Generators(Part):
         self.stage.supervisor.end_well(self.name)
         self.show()
 
+    @property
+    def where(self) -> str:
+        """How many events there are, and up to when."""
+        progress = self.stage.reports.generators()
+        when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
+        return f"{progress['published']:,} events, event time {when}"
+
+    def recover(self) -> None:
+        """Note how far they were: they answer with their next progress."""
+        super().recover()
+        self._before = self.stage.reports.generators()
+
+    def answers(self) -> bool:
+        """Whether they have told of progress since they were started."""
+        return self.stage.reports.generators() != self._before
+
     def show(self) -> None:
         """Show how many events there are."""
+        super().show()
         progress = self.stage.reports.generators()
-        if progress:
-            when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
-            text = f"{progress['published']:,} events, event time {when}"
-            self.say("done" if progress["done"] else "ready", text)
+        if progress and not self._is_recovering:
+            self.say("done" if progress["done"] else "ready", self.where)

@@ -65,6 +65,12 @@ class Part:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        self._is_recovering = False
+
+    @property
+    def where(self) -> str:
+        """What is shown of it once it is ready: mostly an address."""
+        return ""
 
     def say(self, state: str, text: str) -> None:
         """Show how it is doing: waiting, working, ready, done or failed."""
@@ -74,5 +80,17 @@ class Part:
         """Go on without a process that died before it was ready; False where that cannot be."""
         return False
 
+    def recover(self) -> None:
+        """Note that a process of it died and was started again."""
+        self._is_recovering = True
+        self.say("working", "starting again")
+
+    def answers(self) -> bool:
+        """Whether it does its work, asked once."""
+        return True
+
     def show(self) -> None:
         """Show how it is doing while the generators run."""
+        if self._is_recovering and self.answers():
+            self._is_recovering = False
+            self.say("ready", self.where)

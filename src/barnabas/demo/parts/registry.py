@@ -39,10 +39,21 @@ class Registry(Part):
 
     def await_ready(self) -> None:
         """Wait until it answers."""
-        supervisor, url = self.stage.supervisor, self.stage.settings.registry_url
-        supervisor.wait(lambda: registry.answers(url), READY_SECONDS_MAX, self.name)
-        supervisor.set_ready(self.name)
-        self.say("ready", url)
+        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, self.name)
+        self.stage.supervisor.set_ready(self.name)
+        self.say("ready", self.where)
+
+    @property
+    def where(self) -> str:
+        """Its address, and what became of the schemas."""
+        progress = self.stage.reports.generators()
+        if progress and progress["refused"]:
+            return schemas_text(self.stage.settings, progress)
+        return self.stage.settings.registry_url
+
+    def answers(self) -> bool:
+        """Whether it answers, asked once."""
+        return registry.answers(self.stage.settings.registry_url)
 
     def create_topics(self) -> None:
         """Create the topics, and publish the stations to their table or topic."""
@@ -69,9 +80,9 @@ class Registry(Part):
 
     def show(self) -> None:
         """Show what became of the schemas."""
-        progress = self.stage.reports.generators()
-        if progress and progress["refused"]:
-            self.say("ready", schemas_text(self.stage.settings, progress))
+        super().show()
+        if not self._is_recovering:
+            self.say("ready", self.where)
 
 
 def schemas_text(settings: Settings, progress: dict[str, Any]) -> str:

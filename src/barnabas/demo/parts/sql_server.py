@@ -57,4 +57,4 @@ class SqlServer(Part):
 
     def show(self) -> None:
         """Show how far the statements are behind."""
-        self.say("ready", self.stage.reports.lags_text())
+        self.say(*self.stage.reports.statements())

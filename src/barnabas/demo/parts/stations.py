@@ -16,7 +16,7 @@ from barnabas.demo.outcome import DemoFailedError
 from barnabas.demo.parts.part import Part
 from barnabas.demo.processes import Child
 from barnabas.demo.supervisor import READY_SECONDS_MAX
-from barnabas.demo.verdict import Check
+from barnabas.demo.verdict import Check, all_right
 
 _CAPTURED_SECONDS_MAX: Final = 60.0
 
@@ -62,8 +62,16 @@ class Database(Part):
         except DatabaseError as error:
             raise DemoFailedError(str(error), stage.supervisor.get(self.name)) from error
         stage.supervisor.set_ready(self.name)
-        where = f"postgresql://127.0.0.1:{stage.settings.database_port}/{DATABASE_NAME}"
-        self.say("ready", where)
+        self.say("ready", self.where)
+
+    @property
+    def where(self) -> str:
+        """The database's address."""
+        return f"postgresql://127.0.0.1:{self.stage.settings.database_port}/{DATABASE_NAME}"
+
+    def answers(self) -> bool:
+        """Whether the server takes connections, asked once."""
+        return self.stage.capture is not None and self.stage.capture.answers()
 
 
 class Stations(Part):
@@ -95,7 +103,7 @@ class Stations(Part):
     def show(self) -> None:
         """Show the connector's state."""
         if self.stage.capture is not None:
-            self.say("ready", self.stage.reports.connector_text(STATIONS_CONNECTOR))
+            self.say(*self.stage.reports.connector(STATIONS_CONNECTOR))
 
     def checks(self) -> list[Check]:
         """Wait a while for the stations' last changes, and say what came of them."""
@@ -109,5 +117,8 @@ class Stations(Part):
             checks = stage.capture.checks()
         except DatabaseError as error:
             raise DemoFailedError(str(error), stage.supervisor.get(DATABASE)) from error
-        self.say("done", "every change captured")
+        if all_right(checks):
+            self.say("done", "every change captured")
+        else:
+            self.say("failed", "not every change captured")
         return checks

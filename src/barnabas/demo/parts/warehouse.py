@@ -14,7 +14,7 @@ from barnabas.demo.outcome import DemoFailedError
 from barnabas.demo.parts.part import Part
 from barnabas.demo.processes import Child
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
-from barnabas.demo.verdict import Check
+from barnabas.demo.verdict import Check, all_right
 
 
 class Bucket(Part):
@@ -56,7 +56,16 @@ class Bucket(Part):
         )
         if stage.lake is not None:
             stage.supervisor.set_ready(self.name)
-            self.say("ready", lake.place.url)
+            self.say("ready", self.where)
+
+    @property
+    def where(self) -> str:
+        """The server's address."""
+        return "" if self.stage.lake is None else self.stage.lake.place.url
+
+    def answers(self) -> bool:
+        """Whether the server takes connections, asked once."""
+        return self.stage.lake is not None and self.stage.lake.answers()
 
 
 class Warehouse(Part):
@@ -80,7 +89,7 @@ class Warehouse(Part):
     def show(self) -> None:
         """Show the connector's state."""
         if self.stage.lake is not None:
-            self.say("ready", self.stage.reports.connector_text(WAREHOUSE_CONNECTOR))
+            self.say(*self.stage.reports.connector(WAREHOUSE_CONNECTOR))
 
     @property
     def where(self) -> str:
@@ -94,6 +103,11 @@ class Warehouse(Part):
         if stage.lake is None:
             return []
         try:
-            return stage.lake.checks(truth)
+            checks = stage.lake.checks(truth)
         except LakeError as error:
             raise DemoFailedError(str(error), stage.supervisor.get(BUCKET)) from error
+        if all_right(checks):
+            self.say("done", "every event written")
+        else:
+            self.say("failed", "not every event written once")
+        return checks
