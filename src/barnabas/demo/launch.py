@@ -11,6 +11,7 @@ from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_S
 from barnabas.demo.orchestrator import PARTS, DemoRun
 from barnabas.demo.outcome import Outcome
 from barnabas.demo.parts.part import RunOptions
+from barnabas.demo.ports import Ports
 from barnabas.demo.processes import Children
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import (
@@ -25,7 +26,6 @@ from barnabas.demo.workspace import (
     ICEBERG,
     Settings,
     Workspace,
-    choose_port,
     new_cluster_id,
 )
 
@@ -61,7 +61,7 @@ def launch(wishes: Wishes, console: Console) -> Outcome:
     """
     workspace = Workspace(wishes.directory)
     workspace.lock()
-    with contextlib.closing(workspace):
+    with contextlib.closing(workspace), Ports() as ports:
         screen = Screen(console, PARTS)
         children = Children(workspace.path("logs"), workspace.path("pids"))
         leftovers = children.end_leftovers()
@@ -69,16 +69,16 @@ def launch(wishes: Wishes, console: Console) -> Outcome:
             screen.say(f"Ended what a killed run left: {', '.join(leftovers)}")
         if wishes.fresh:
             workspace.clear()
-        settings = find_settings(workspace, wishes)
+        settings = find_settings(workspace, wishes, ports)
         options = RunOptions(wishes.seconds, wishes.bootstrap, wishes.host)
         children = Children(workspace.path("logs"), workspace.path("pids"))
         return DemoRun(workspace, settings, options, children, screen).run()
 
 
-def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
-    """Return the directory's settings, or new ones, with ports that are free now; saves them.
+def find_settings(workspace: Workspace, wishes: Wishes, ports: Ports) -> Settings:
+    """Return the directory's settings, or new ones, with ports that are nobody's; saves them.
 
-    Raises SettingsConflictError where the wishes contradict earlier runs.
+    Raises SettingsConflictError where the wishes contradict earlier runs, OSError without a port.
     """
     settings = workspace.load_settings()
     if settings is None:
@@ -113,21 +113,20 @@ def find_settings(workspace: Workspace, wishes: Wishes) -> Settings:
             f"{workspace.directory} holds a run whose results have another form, of before the "
             f"pipelines were SQL: add --fresh to begin anew, or give another --directory"
         )
-    taken: set[int] = set()
     if wishes.port is None:
-        settings.dashboard_port = choose_port(settings.dashboard_port, taken)
+        settings.dashboard_port = ports.choose(settings.dashboard_port)
     else:
         settings.dashboard_port = wishes.port
-        taken.add(wishes.port)
-    settings.broker_ports = [choose_port(port, taken) for port in settings.broker_ports]
-    settings.controller_ports = [choose_port(port, taken) for port in settings.controller_ports]
-    settings.registry_port = choose_port(settings.registry_port, taken)
-    settings.sql_port = choose_port(settings.sql_port, taken)
+        ports.claim(wishes.port)
+    settings.broker_ports = [ports.choose(port) for port in settings.broker_ports]
+    settings.controller_ports = [ports.choose(port) for port in settings.controller_ports]
+    settings.registry_port = ports.choose(settings.registry_port)
+    settings.sql_port = ports.choose(settings.sql_port)
     if settings.database_port is not None and settings.connect_port is not None:
-        settings.database_port = choose_port(settings.database_port, taken)
-        settings.connect_port = choose_port(settings.connect_port, taken)
+        settings.database_port = ports.choose(settings.database_port)
+        settings.connect_port = ports.choose(settings.connect_port)
     if settings.bucket_port is not None and settings.warehouse_port is not None:
-        settings.bucket_port = choose_port(settings.bucket_port, taken)
-        settings.warehouse_port = choose_port(settings.warehouse_port, taken)
+        settings.bucket_port = ports.choose(settings.bucket_port)
+        settings.warehouse_port = ports.choose(settings.warehouse_port)
     workspace.save_settings(settings)
     return settings

@@ -20,7 +20,6 @@ import fcntl
 import json
 import os
 import shutil
-import socket
 import uuid
 from dataclasses import asdict, dataclass
 from typing import IO
@@ -36,7 +35,6 @@ FIRST_DATABASE_PORT = 15432
 FIRST_BUCKET_PORT = 19000
 FIRST_WAREHOUSE_PORT = 18085
 PARQUET, ICEBERG = "parquet", "iceberg"
-_PORTS_TRIED_MAX = 200
 
 
 class WorkspaceBusyError(Exception):
@@ -207,22 +205,3 @@ def new_cluster_id() -> str:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not text.startswith("-"):  # a tool would take it for an option
             return text
-
-
-def choose_port(preferred: int, taken: set[int]) -> int:
-    """Return the first free loopback port from `preferred` on and add it to `taken`.
-
-    Raises OSError where none of the next 200 is free.
-    """
-    for port in range(preferred, preferred + _PORTS_TRIED_MAX):
-        if port in taken:
-            continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        taken.add(port)
-        return port
-    raise OSError(f"no free port from {preferred} to {preferred + _PORTS_TRIED_MAX - 1}")
