@@ -52,7 +52,12 @@ def check(found: dict[str, Any]) -> None:
     assert "is not in catalog" in found["refused"]
     assert found["late"] == list(range(45))
     assert found["late_upserts"] == [42, 43, 44]
-    assert found["branches"] == ["main"]
+    assert found["branches"] == ["barnabas_offsets_late", "main"]
+    assert found["forgotten"] == 0
+    assert found["kept"] == [0, 1, 2, 3, 100]
+    assert found["tended"] == list(range(12))
+    assert found["tended_files"] < 5  # of which Iceberg joins no fewer
+    assert found["tended_snapshots"] < 5
     taken_over, passed = found["refusals"][::2], found["refusals"][1::2]
     assert all("another task has written orders-0" in text for text in taken_over)
     assert all("Cannot fast-forward" in text for text in passed)

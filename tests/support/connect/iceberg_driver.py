@@ -158,6 +158,41 @@ def reader(spark: Any, given: dict[str, Any]) -> Any:
     return session
 
 
+def write_behind(spark: Any, settings: dict[str, str], given: dict[str, Any]) -> int:
+    """Let somebody else write after the sink, and let all other snapshots expire.
+
+    Then the sink reads its topic from the beginning. Returns how many rows it adds to the table,
+    and leaves one row of its own for later.
+    """
+    topic = Topic()
+    for number in range(3):
+        topic.add(NARROW, id=number)
+        topic.drain(spark, settings)
+    session = reader(spark, given)
+    session.sql("INSERT INTO lake.db.kept VALUES (100, NULL)")
+    load = session._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
+    table = load(session._jsparkSession, "lake.db.kept")
+    table.expireSnapshots().expireOlderThan(2**62).retainLast(1).commit()
+    before = session.table("lake.db.kept").count()
+    topic.committed = 0
+    topic.drain(spark, settings)
+    after = reader(spark, given).table("lake.db.kept").count()
+    topic.add(NARROW, id=3)
+    topic.committed = 0
+    topic.drain(spark, settings)
+    return int(after - before)
+
+
+def tend(spark: Any, settings: dict[str, str]) -> None:
+    """Commit a dozen times with one task, which tends the table after each."""
+    topic = Topic()
+    writer = IcebergSink().writer(TaskContext("tended", 0, settings, spark=spark))
+    for number in range(12):
+        topic.add(NARROW, id=number)
+        where = SinkRange("orders", 0, number, number + 1)
+        writer.commit([where], [writer.write(iter(topic.records[number:]), where)])
+
+
 def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
     """Append and merge, with failures; returns what is there."""
     common = {
@@ -217,6 +252,16 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
     for number in range(2):
         aside.add(NARROW, id=number, city="Lima")
         aside.drain(spark, audited, "Auditor")
+    kept = {**common, "iceberg.tables": "db.kept"}
+    forgotten = write_behind(spark, kept, given)
+    tended = {
+        **common,
+        "iceberg.tables": "db.tended",
+        "iceberg.catalog.table-default.history.expire.max-snapshot-age-ms": "1",
+        "barnabas.iceberg.expire-snapshots.interval-ms": "1",
+        "barnabas.iceberg.rewrite-data-files.interval-ms": "1",
+    }
+    tend(spark, tended)
     session = reader(spark, given)
 
     def column(table: str, name: str) -> list[Any]:
@@ -245,6 +290,11 @@ def run(given: dict[str, Any], spark: Any) -> dict[str, Any]:
         "late": column("late", "offset"),
         "late_upserts": column("late_upserts", "offset"),
         "branches": column("late.refs", "name"),
+        "kept": column("kept", "id"),
+        "forgotten": forgotten,
+        "tended": column("tended", "id"),
+        "tended_files": session.table("lake.db.tended.files").count(),
+        "tended_snapshots": session.table("lake.db.tended.snapshots").count(),
         "audited": ids("second.branch_audit"),
     }
 

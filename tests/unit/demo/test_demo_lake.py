@@ -11,7 +11,13 @@ import pytest
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect.config.common import CONVERTERS
-from barnabas.connect.connectors.iceberg.connectors import HADOOP_AWS, PACKAGE, IcebergSink
+from barnabas.connect.connectors.iceberg.connectors import (
+    EXPIRE,
+    HADOOP_AWS,
+    PACKAGE,
+    REWRITE,
+    IcebergSink,
+)
 from barnabas.connect.worker.settings import check_settings, is_distributed
 from barnabas.demo.access import CONNECT, Access
 from barnabas.demo.dashboard import connectors as monitoring
@@ -60,6 +66,7 @@ def test_worker_and_connector_are_as_users_write_them(workspace: Workspace, plac
     assert all(parsed[name] for name in CONVERTERS)
     assert IcebergSink().validate(connector) == {}
     assert connector["topics"] == USER_ACTIVITY
+    assert {EXPIRE, REWRITE} <= connector.keys()
     assert f"connect-{connector['name']}" == ICEBERG_GROUP
 
 

@@ -26,6 +26,9 @@ ROOT: Final = f"{BUCKET_NAME}/warehouse"
 PARTITION_COLUMN, OFFSET_COLUMN = "kafka_partition", "kafka_offset"
 """Where each row was in its topic: what is there twice was written twice."""
 _COMMIT_MS: Final = 10_000
+_UPKEEP_MS: Final = 600_000
+_SNAPSHOT_AGE_MS: Final = 3_600_000
+_FILE_BYTES: Final = 32 * 1024 * 1024
 
 
 def worker_spec(
@@ -83,7 +86,7 @@ def connector_properties(place: Place) -> dict[str, str]:
         "connection.ssl.enabled": "false",
         "fast.upload.buffer": "array",
     }
-    defaults = "iceberg.catalog.table-default.write.metadata"
+    defaults = "iceberg.catalog.table-default"
     return {
         "name": WAREHOUSE_CONNECTOR,
         "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
@@ -93,8 +96,13 @@ def connector_properties(place: Place) -> dict[str, str]:
         "iceberg.catalog.type": "hadoop",
         "iceberg.catalog.warehouse": f"s3a://{ROOT}",
         **{f"iceberg.hadoop.fs.s3a.{name}": value for name, value in hadoop.items()},
-        f"{defaults}.delete-after-commit.enabled": "true",
-        f"{defaults}.previous-versions-max": "20",
+        # A demo that runs for days keeps an hour of snapshots, and files of some size.
+        f"{defaults}.write.metadata.delete-after-commit.enabled": "true",
+        f"{defaults}.write.metadata.previous-versions-max": "20",
+        f"{defaults}.write.target-file-size-bytes": str(_FILE_BYTES),
+        f"{defaults}.history.expire.max-snapshot-age-ms": str(_SNAPSHOT_AGE_MS),
+        "barnabas.iceberg.expire-snapshots.interval-ms": str(_UPKEEP_MS),
+        "barnabas.iceberg.rewrite-data-files.interval-ms": str(_UPKEEP_MS),
         "iceberg.tables": f"{NAMESPACE}.{TABLE}",
         "iceberg.tables.auto-create-enabled": "true",
         "iceberg.tables.evolve-schema-enabled": "true",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Importance
 from barnabas.connect.connectors.base import Settings, TaskContext
+from barnabas.connect.connectors.iceberg.maintenance import Maintenance
 from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
 from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
@@ -21,6 +23,8 @@ from barnabas.connect.errors.kinds import ConnectError
 PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.1"
 """Of the Hadoop that Spark 4.0 comes with."""
+EXPIRE: Final = "barnabas.iceberg.expire-snapshots.interval-ms"
+REWRITE: Final = "barnabas.iceberg.rewrite-data-files.interval-ms"
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _T = ConfigType
 _LOW = Importance.LOW
@@ -47,6 +51,25 @@ class IcebergSink(LakeSink):
             ("iceberg.control.commit.timeout-ms", _T.LONG, 30_000, _LOW, "Taken: not needed."),
             ("iceberg.control.commit.threads", _T.INT, None, _LOW, "Taken: not needed."),
             ("iceberg.hadoop-conf-dir", _T.STRING, None, _LOW, "Taken; use iceberg.hadoop.*."),
+        )
+        + group(
+            "Maintenance",
+            (
+                *(EXPIRE, _T.LONG, 0, _LOW),
+                (
+                    "How often snapshots beyond the table's history.expire.max-snapshot-age-ms "
+                    "are removed, after a commit; 0 is never."
+                ),
+                validators.at_least(0),
+            ),
+            (
+                *(REWRITE, _T.LONG, 0, _LOW),
+                (
+                    "How often small files of the main branch are joined, up to the table's "
+                    "write.target-file-size-bytes, after a commit; 0 is never."
+                ),
+                validators.at_least(0),
+            ),
         ),
     )
 
@@ -66,6 +89,7 @@ class IcebergSink(LakeSink):
                 "Iceberg's sink needs Spark in the worker: start it with "
                 "barnabas.connect.engine=spark, and not through Spark Connect (sc://)"
             )
+        maintenance = Maintenance(expire_ms=int(values[EXPIRE]), rewrite_ms=int(values[REWRITE]))
         return IcebergTables(
             context.spark,
             context.connector,
@@ -73,4 +97,5 @@ class IcebergSink(LakeSink):
             with_prefix("iceberg.catalog.", context.settings),
             with_prefix("iceberg.hadoop.", context.settings),
             settings,
+            maintenance,
         )

@@ -5,6 +5,9 @@ still add its rows. So a change is written to a branch of its own, which begins 
 now. Once it is there, `main` (or the branch that commits go to) is moved on to it, which Iceberg
 refuses if that has come further meanwhile: what the table said when the branch was made is true
 when it becomes the table.
+
+How far a connector has come is in the summary of its newest snapshot. Others may write behind it,
+join its files or expire snapshots: a tag keeps that one, moved in the same commit as the branch.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from uuid import uuid4
 MAIN: Final = "main"
 ABANDONED_AFTER_MS: Final = 24 * 60 * 60 * 1000
 """A branch that a crash left over goes with the next expiry of snapshots after this time."""
+FOR_EVER_MS: Final = 2**63 - 1
+TAG: Final = "barnabas_offsets_"
 _log: Final = logging.getLogger(__name__)
 
 
@@ -28,23 +33,50 @@ class History:
     `target` is the branch that commits go to; it begins as `main` is.
     """
 
-    def __init__(self, spark: Any, name: str, offsets_property: str, target: str = MAIN) -> None:
+    def __init__(
+        self,
+        spark: Any,
+        name: str,
+        offsets_property: str,
+        target: str = MAIN,
+    ) -> None:
         load = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
         self._table = load(spark._jsparkSession, name)
         self._property = offsets_property
         self._target = target
 
     def offsets(self, branch: str | None = None) -> dict[str, int]:
-        """Return the offsets that the newest snapshot of a branch with any has."""
+        """Return the offsets that the newest snapshot of a branch with any has.
+
+        Where there is none left and snapshots have expired, that is the one that is tagged.
+        """
         snapshot = self._table.snapshot(branch) if branch is not None else self._head()
         while snapshot is not None:
-            text = snapshot.summary().get(self._property)
-            if text:
-                found: dict[str, int] = json.loads(text)
+            found = self._offsets_of(snapshot)
+            if found:
                 return found
             parent = snapshot.parentId()
-            snapshot = None if parent is None else self._table.snapshot(parent)
+            if parent is None:
+                return {}
+            snapshot = self._table.snapshot(parent)
+            if snapshot is None:
+                return self._tagged_offsets()
         return {}
+
+    def _offsets_of(self, snapshot: Any) -> dict[str, int]:
+        text = snapshot.summary().get(self._property)
+        found: dict[str, int] = json.loads(text) if text else {}
+        return found
+
+    def _tagged_offsets(self) -> dict[str, int]:
+        refs = self._table.refs()
+        target = self._target if refs.containsKey(self._target) else MAIN
+        tag = self._tag(target)
+        return self._offsets_of(self._table.snapshot(tag)) if refs.containsKey(tag) else {}
+
+    def _tag(self, target: str) -> str:
+        connector = self._property.partition(".offsets.")[2]
+        return f"{TAG}{connector}" + ("" if target == MAIN else f"@{target}")
 
     def _head(self) -> Any:
         refs = self._table.refs()
@@ -63,10 +95,26 @@ class History:
             yield name
             self._table.refresh()
             snapshots = self._table.manageSnapshots().fastForwardBranch(self._target, name)
+            self._keep_offsets(snapshots, self._table.snapshot(name))
             snapshots.removeBranch(name).commit()
         except BaseException:
             self._drop(name)
             raise
+
+    def _keep_offsets(self, snapshots: Any, written: Any) -> None:
+        """Move the tag, in the same commit."""
+        if written is None or not self._offsets_of(written):
+            return
+        tag = self._tag(self._target)
+        if self._table.refs().containsKey(tag):
+            snapshots.replaceTag(tag, written.snapshotId())
+        else:
+            snapshots.createTag(tag, written.snapshotId()).setMaxRefAgeMs(tag, FOR_EVER_MS)
+
+    def table(self) -> Any:
+        """Return Iceberg's table, as it is now."""
+        self._table.refresh()
+        return self._table
 
     def _drop(self, branch: str) -> None:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # Py4J has none

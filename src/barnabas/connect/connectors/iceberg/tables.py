@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from barnabas.connect.connectors.base import TopicPartition
 from barnabas.connect.connectors.iceberg.history import MAIN, History
+from barnabas.connect.connectors.iceberg.maintenance import Maintenance, rewrite_data_files
 from barnabas.connect.connectors.iceberg.types import (
     is_wider,
     quoted,
@@ -46,12 +47,14 @@ class IcebergTables(Tables):
         properties: Mapping[str, str],
         hadoop: Mapping[str, str],
         settings: LakeSettings,
+        maintenance: Maintenance | None = None,
     ) -> None:
         # A session of its own: another connector's catalog of the same name may be another one.
         self._spark = spark.newSession()
         self._property = property_of(connector)
         self._catalog = catalog
         self._settings = settings
+        self._maintenance = maintenance
         self._secrets = [v for k, v in {**properties, **hadoop}.items() if _is_secret(k)]
         prefix = f"spark.sql.catalog.{catalog}"
         self._spark.conf.set(prefix, CATALOG)
@@ -79,6 +82,17 @@ class IcebergTables(Tables):
                 change.check(_of_places(stored, change.offsets))
                 new = {_key(place): offset for place, offset in change.offsets.items()}
                 self._write(change, branch, json.dumps(stored | new, sort_keys=True))
+            self._maintain(change.table, history)
+
+    def _maintain(self, table: str, history: History) -> None:
+        if self._maintenance is None:
+            return
+        is_main = (self._settings.of_table(table).branch or MAIN) == MAIN
+        for job in self._maintenance.due(table):
+            if is_main or job is not rewrite_data_files:
+                self._maintenance.do(
+                    job, self._spark, history.table(), lambda error: self._text(table, error)
+                )
 
     def _history(self, table: str) -> History:
         target = self._settings.of_table(table).branch or MAIN
