@@ -62,6 +62,11 @@ STEPS = [
     validate(FILE_SINK, name="a", topics="a,b", topics__regex="c"),
     validate(FILE_SINK, name="s", topics="a", errors__deadletterqueue__topic__name="a"),
     validate(FILE_SINK, name="", topics__regex="("),
+    validate(FILE_SINK, name="a", topics="a, a"),
+    validate(FILE_SINK, name="a", topics=","),
+    validate(FILE_SINK, name="a", topics="a,,b"),
+    validate(FILE_SOURCE, name="a", topic="b", exactly__once__support="x"),
+    validate(FILE_SOURCE, name="a", topic="b", transaction__boundary="x"),
     validate(
         FILE_SOURCE,
         name="a",
@@ -132,6 +137,15 @@ STEPS = [
         {"name": "other", "config": {**SOURCE, "tasks.max": "x", "topic": ""}},
     ),
     Step("POST", "/connectors", {"config": SOURCE}),
+    *[
+        Step(
+            "POST",
+            "/connectors",
+            {"name": "q", "config": {**SOURCE, "connector.class": name}},
+            only=lambda v: v["error_code"],
+        )
+        for name in ("no.such", "", f" {FILE_SOURCE} ", T + "HoistField$Key")
+    ],
     Step("GET", "/connectors/lines-{tag}"),
     Step("GET", "/connectors/lines-{tag}/config"),
     Step("GET", "/connectors/lines-{tag}/tasks"),
@@ -202,6 +216,11 @@ STEPS = [
     Step(
         "PATCH",
         "/connectors/lines-{tag}/offsets",
+        {"offsets": [{"partition": {"filename": "x"}, "offset": {"position": 2**63}}]},
+    ),
+    Step(
+        "PATCH",
+        "/connectors/lines-{tag}/offsets",
         {"offsets": [{"partition": {"filename": "{dir}/in.txt"}, "offset": {"position": 4}}]},
     ),
     Step("GET", "/connectors/lines-{tag}/offsets"),
@@ -223,6 +242,21 @@ STEPS = [
                 "partition": {"kafka_topic": "a", "kafka_partition": 1},
                 "offset": {"kafka_offset": "x"},
             },
+            *(
+                {
+                    "partition": {"kafka_topic": topic, "kafka_partition": one},
+                    "offset": {"kafka_offset": o},
+                }
+                for topic, one, o in (
+                    ("a", 2**31, 1),
+                    ("a", 0, 2**63),
+                    ("a", 0, "1 "),
+                    ("a", 0, True),
+                    ("lines-{tag}", 0, -1),
+                    ("lines-{tag}", -1, 1),
+                    ("", 0, 1),
+                )
+            ),
             {
                 "partition": {"kafka_topic": "lines-{tag}", "kafka_partition": "0"},
                 "offset": {"kafka_offset": "1"},

@@ -262,6 +262,7 @@ def sink_definition() -> Definition:
                 4,
                 Width.LONG,
                 "Topics",
+                validator=validators.list_of(),
             ),
             Setting(
                 TOPICS_REGEX,

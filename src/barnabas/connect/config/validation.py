@@ -81,7 +81,10 @@ def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
     if class_name is None:
         names = ", ".join(sorted(settings))
         raise BadRequestError(f"Connector config {{{names}}} contains no connector type")
-    connector = new_connector(class_name)
+    try:
+        connector = new_connector(class_name)
+    except ConnectError as error:
+        raise BadRequestError(str(error)) from error
     is_source = isinstance(connector, SourceConnector)
     base = common.source_definition() if is_source else common.sink_definition()
     definition = enriched(_with_workers(base, settings, rules), settings)

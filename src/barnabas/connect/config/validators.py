@@ -11,7 +11,7 @@ import unicodedata
 from typing import Any
 
 from barnabas.connect.config.definition import Validator
-from barnabas.connect.config.values import invalid, java_text
+from barnabas.connect.config.values import invalid, java_set, java_text
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.sql.functions.java_regex import compile_java
 from barnabas.pipeline.sql.functions.regex_characters import PatternError
@@ -50,7 +50,7 @@ def one_of(*allowed: str) -> Validator:
 
 def one_of_any_case(*allowed: str) -> Validator:
     """One of some texts, in capitals or not (CaseInsensitiveValidString)."""
-    upper = list(dict.fromkeys(text.upper() for text in allowed))
+    upper = java_set(text.upper() for text in allowed)
 
     def check(name: str, value: Any) -> None:
         if value is None or value.upper() not in upper:

@@ -6,6 +6,7 @@ Source: org.apache.kafka.common.config.ConfigDef.parseType and convertToString (
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -74,6 +75,21 @@ def java_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(java_text, value))}]"
     return str(value)
+
+
+def java_set(texts: Iterable[str]) -> list[str]:
+    """Return texts, each once, in the order in which Java's HashSet has them.
+
+    For at most twelve: a larger set has more buckets.
+    """
+    return sorted(dict.fromkeys(texts), key=_bucket)
+
+
+def _bucket(text: str) -> int:
+    number = 0
+    for char in text:
+        number = (31 * number + ord(char)) & 0xFFFFFFFF
+    return (number ^ number >> 16) & 15
 
 
 def parse_value(name: str, value: Any, type_: ConfigType) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.base.peer_lines import peer_logger
+from barnabas.connect.config.values import invalid
 from barnabas.connect.engine.chain import Settings, with_prefix
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.streams.client_settings import librdkafka_settings
@@ -170,6 +171,11 @@ def consumer_settings(connector_name: str, connector: Settings, worker: Settings
             "partition.assignment.strategy": "cooperative-sticky",
         },
     )
+    if not str(settings["group.id"]).strip():
+        # librdkafka's consumer would end this process.
+        raise invalid(
+            "group.id", "", "The configured group.id should not be an empty string or whitespace."
+        )
     if settings.get("group.protocol", "classic") == "consumer":
         settings.pop("partition.assignment.strategy", None)
     return settings

@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.connect.errors.requests import BadRequestError, RequestError
 from barnabas.connect.worker.herder import Offsets
 from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
+from barnabas.pipeline.sql.java_numbers import JAVA_SPACE
 
 _INITIAL = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 
@@ -65,7 +66,7 @@ def parse_creation(body: bytes) -> tuple[str, dict[str, str | None], str | None]
     unknown = sorted(given.keys() - {"name", "config", "initial_state"})
     if unknown:
         raise RequestError(f'Unrecognized field "{unknown[0]}"')
-    name = (_text("name", given.get("name")) or "").strip()
+    name = (_text("name", given.get("name")) or "").strip(JAVA_SPACE)
     if given.get("config") is None:
         raise BadRequestError("The request has no config")
     return name, config_of(given["config"]), _initial(given.get("initial_state"))

@@ -149,6 +149,7 @@ class Resources:
         (name,) = request.names
         changes = bodies.parse_config(request.body)
         if "name" in changes:
+            self._herder.info(name)  # a connector that is not there comes first
             changes = bodies.named(name, changes)
         return Answer(body=self._herder.patch(name, changes)[1])
 
@@ -249,6 +250,7 @@ class Resources:
         level = bodies.parse_config(request.body).get("level")
         if level is None:
             raise BadRequestError("Desired 'level' parameter was not specified in request.")
+        level = level.strip()
         if not is_level(level):
             raise NotFoundError(f"invalid log level '{level}'.")
         (name,) = request.names

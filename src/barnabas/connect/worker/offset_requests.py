@@ -21,11 +21,13 @@ from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import BadRequestError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.store import OffsetStore
+from barnabas.pipeline.sql.java_numbers import parse_whole
 
 TOPIC: Final = "kafka_topic"
 PARTITION: Final = "kafka_partition"
 OFFSET: Final = "kafka_offset"
 _TIMEOUT_S: Final = 90.0
+_LONG: Final = 1 << 63
 Pair = tuple[JsonMap, JsonMap]
 Given = Sequence[tuple[JsonMap | None, JsonMap | None]]
 
@@ -85,6 +87,11 @@ def _check_format(fields: JsonMap | None) -> None:
                 "Offsets may only contain primitive types as values, but field "
                 f"{name} contains {'ARRAY' if isinstance(value, list) else 'MAP'}"
             )
+        if isinstance(value, int) and not -_LONG <= value < _LONG:
+            raise ConnectError(
+                "Offsets may only contain primitive types as values, but field "
+                f"{name} contains class java.math.BigInteger"
+            )
 
 
 def _modify_sink(
@@ -99,6 +106,7 @@ def _modify_sink(
     held = _committed(admin, group, name)
     is_whole = connector.alter_offsets(config, dict.fromkeys(held) if wanted is None else wanted)
     changed = {} if wanted is None else {**held, **wanted}
+    _check_numbers(wanted or {}, name)  # before the group is deleted: its offsets would be lost
     kept = {key: offset for key, offset in changed.items() if offset is not None}
     if wanted is None or (len(kept) < len(changed)):
         # No client library deletes single offsets: the group goes, and what stays comes again.
@@ -109,6 +117,14 @@ def _modify_sink(
     if written:
         _alter(admin, group, name, written)
     return is_whole
+
+
+def _check_numbers(wanted: Mapping[tuple[str, int], int | None], name: str) -> None:
+    for (topic, number), offset in wanted.items():
+        if not topic or number < 0:
+            raise ConnectError(f"Failed to alter consumer group offsets for connector {name}")
+        if offset is not None and offset < 0:
+            raise ConnectError(f"Failed to modify offsets for sink connector {name}")
 
 
 def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
@@ -128,7 +144,7 @@ def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
             raise BadRequestError("Kafka topic names must be valid strings and may not be null")
         if partition[PARTITION] is None:
             raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
-        number = _whole(partition[PARTITION], "Kafka partition", "Partition")
+        number = _whole(partition[PARTITION], 32, "Kafka partition", "Partition")
         key = (_text(partition[TOPIC]), number)
         if offset is None:
             found[key] = None
@@ -138,15 +154,16 @@ def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
                 f"'{OFFSET}'"
             )
         else:
-            found[key] = _whole(offset[OFFSET], "Kafka offset", "Offset")
+            found[key] = _whole(offset[OFFSET], 64, "Kafka offset", "Offset")
     return found
 
 
-def _whole(value: Any, what: str, subject: str) -> int:
+def _whole(value: Any, bits: int, what: str, subject: str) -> int:
     try:
         if isinstance(value, bool | float):
             raise ValueError("not a whole number")
-        return int(value)
+        half = 1 << (bits - 1)
+        return parse_whole(str(value), -half, half - 1)
     except (TypeError, ValueError):
         raise BadRequestError(
             f"Failed to parse the following {what} value in the provided offsets: "

@@ -96,13 +96,22 @@ def test_wrong_texts_are_refused(type_: ConfigType, text: str, message: str) -> 
             "x",
             (
                 "Invalid value x for configuration x: String must be one of (case insensitive): "
-                "POLL, INTERVAL"
+                "INTERVAL, POLL"
             ),
         ),
         (
             validators.list_of("a"),
             ["b"],
             "Invalid value b for configuration x: String must be one of: a",
+        ),
+        (
+            validators.one_of_any_case("poll", "connector", "interval"),
+            "x",
+            # As Java's sets have them.
+            (
+                "Invalid value x for configuration x: String must be one of (case insensitive): "
+                "INTERVAL, POLL, CONNECTOR"
+            ),
         ),
         (validators.list_of(), ["b", "b"], "Configuration 'x' values must not be duplicated."),
         (validators.list_of(), None, "Configuration 'x' values must not be null."),

@@ -112,6 +112,9 @@ def test_common_settings_are_checked(changes: dict[str, str | None], messages: l
          [("The DLQ topic 'bad' may not be matched by the regex for the topics "
           "('topics.regex=b.*') consumed by the connector")]),
         ({"topics": "a"}, []),
+        ({"topics": "a, a"}, ["Configuration 'topics' values must not be duplicated."]),
+        ({"topics": ","}, ["Configuration 'topics' values must not be duplicated."]),
+        ({"topics": "a,,b"}, ["Configuration 'topics' values must not be empty."]),
     ],
 )  # fmt: skip
 def test_sinks_need_topics(changes: dict[str, str | None], messages: list[str]) -> None:
@@ -151,8 +154,9 @@ def test_overrides_follow_the_policy_and_hide_secrets() -> None:
 def test_unknown_classes_and_none() -> None:
     with pytest.raises(BadRequestError, match="contains no connector type"):
         validate_connector({"name": "c"}, ALONE)
-    with pytest.raises(ConnectError, match="Failed to find any class that implements Connector"):
-        validate_connector({"connector.class": "no.such"}, ALONE)
+    for name in ("no.such", "", "org.apache.kafka.connect.transforms.HoistField$Key"):
+        with pytest.raises(BadRequestError, match="Failed to find any class that implements Conn"):
+            validate_connector({"connector.class": name}, ALONE)
 
 
 def test_a_plugin_that_lacks_a_package_says_which(

@@ -81,6 +81,13 @@ def test_consumers_are_of_the_connectors_group() -> None:
     Consumer(found).close()
 
 
+@pytest.mark.parametrize("group", ["", " "])
+def test_a_group_without_a_name_is_refused(group: str) -> None:
+    """librdkafka's consumer would end the whole worker."""
+    with pytest.raises(ConfigError, match="should not be an empty string or whitespace"):
+        consumer_settings("shop", {"consumer.override.group.id": group}, WORKER)
+
+
 def test_transactional_producers_ack_all_and_write_in_time() -> None:
     given = {**WORKER, "producer.acks": "1", "producer.transaction.timeout.ms": "20000"}
     found = producer_settings("client", {}, given, transactional_id="t")

@@ -24,7 +24,7 @@ def world(tmp_path: Path) -> Iterator[RestWorld]:
 
 async def test_the_life_of_a_connector(world: RestWorld) -> None:
     config = {"connector.class": SOURCE, "topic": "t", "tasks.max": 1}
-    made = await world.send("POST", "/connectors", {"name": " c ", "config": config})
+    made = await world.send("POST", "/connectors", {"name": " c\x07", "config": config})
     assert made.status_code == 201
     assert made.headers["location"] == "http://localhost:8083/connectors/c"
     info = {
@@ -122,6 +122,8 @@ ERRORS: list[tuple[str, str, Any, int, str]] = [
      "Connector name configuration (d) doesn't match connector name in the URL (c)"),
     ("PATCH", "/connectors/c/config", {"name": "d"}, 400,
      "Connector name configuration (d) doesn't match connector name in the URL (c)"),
+    ("PATCH", "/connectors/x/config", {"name": "d"}, 404, "Connector x not found"),
+    ("PUT", "/admin/loggers/a", {"level": " loud "}, 404, "invalid log level 'loud'."),
     ("POST", "/connectors", {"name": "c", "config": {"connector.class": SOURCE, "topic": "t"}}, 409,
      "Connector c already exists"),
     ("PUT", "/connector-plugins/Other/config/validate", {"connector.class": SOURCE}, 400,

@@ -170,7 +170,7 @@ class Cluster:
             found = self._result(future)
         except KafkaException as error:
             raise self._failed("list consumer groups", error) from error
-        return {one.group_id for one in found.valid if one.group_id}
+        return {one.group_id for one in found.valid if one.group_id.strip()}
 
     def offsets(
         self, places: Sequence[Place], *, is_latest: bool, is_committed: bool = False
