@@ -1,4 +1,4 @@
-"""Clients in JavaScript and Go, built once from `support/node` and `support/go`.
+"""Clients in JavaScript and Go, built once from `support/node` and `support/go`; jars from Maven.
 
 What they are built of is fetched by npm and go at first use, and kept in `.cache`. Where node, npm
 or go is absent, or its packages cannot be fetched, their tests are skipped and say so. A program
@@ -7,6 +7,7 @@ that does not build fails them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -39,6 +40,20 @@ def go_program(folder: str) -> Path:
     return _built(source, "*", fetch=["go", "mod", "download"], build=build) / "program"
 
 
+def maven_jars(pom: Path, folder: Path) -> Path:
+    """The folder of the jars that a POM names, fetched once; skips where that is impossible."""
+    if not folder.exists():
+        _need("mvn")
+        partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+        copy = ["dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
+        fetch = ["mvn", "--batch-mode", "--quiet", "-f", str(pom), *copy]
+        if fault := _fault(fetch, pom.parent):
+            pytest.skip(fault)
+        with contextlib.suppress(OSError):  # another process was faster
+            partial.rename(folder)
+    return folder
+
+
 def _need(*programs: str) -> None:
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
@@ -63,12 +78,16 @@ def _built(source: Path, pattern: str, *, fetch: Sequence[str], build: Sequence[
     return built
 
 
-def _fault(command: Sequence[str], folder: str) -> str:
+def _fault(command: Sequence[str], folder: str | Path) -> str:
     """What a command says that fails; nothing of one that succeeds."""
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
     )
-    return f"{' '.join(command)} failed: {done.stderr[-2000:]}" if done.returncode else ""
+    return (
+        f"{' '.join(command)} failed: {(done.stderr or done.stdout)[-2000:]}"
+        if done.returncode
+        else ""
+    )
 
 
 def _keep(folder: Path, built: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -14,11 +13,11 @@ import pytest
 
 from support.apache_kafka import AVAILABLE as KAFKA_AVAILABLE
 from support.apache_kafka import LIBS, MISSING, ROOT, TELEMETRY
+from support.foreign_programs import maven_jars
 from support.ports import HOST, free_port
 
 POM = ROOT / "tools" / "debezium" / "pom.xml"
 JARS = ROOT / ".cache" / "debezium-3.3.1" / "libs"
-FETCH_TIMEOUT_S = 600.0
 HEAP = "384m"
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 CONNECTOR = "io.debezium.connector.postgresql.PostgresConnector"
@@ -28,25 +27,7 @@ def jars() -> Path:
     """The folder of its jars, fetched once; skips where that is impossible."""
     if not KAFKA_AVAILABLE:
         pytest.skip(MISSING)
-    if not JARS.exists():
-        maven = shutil.which("mvn")
-        if maven is None:
-            pytest.skip("needs Debezium's jars, and there is no mvn to fetch them")
-        partial = JARS.with_name(f"libs.{os.getpid()}")
-        done = subprocess.run(
-            [
-                *(maven, "--batch-mode", "--quiet", "-f", str(POM)),
-                *("dependency:copy-dependencies", f"-DoutputDirectory={partial}"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=FETCH_TIMEOUT_S,
-        )
-        if done.returncode != 0:
-            pytest.skip(f"Debezium's jars cannot be fetched: {done.stdout[-500:]}")
-        with contextlib.suppress(OSError):  # another process was faster
-            partial.rename(JARS)
-    return JARS
+    return maven_jars(POM, JARS)
 
 
 @contextlib.contextmanager
