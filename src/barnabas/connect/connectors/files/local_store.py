@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from barnabas.connect.connectors.storage.claims import Claim
 from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
@@ -32,8 +33,8 @@ class LocalStore(Store):
         except OSError as error:
             raise failed(f"cannot use directory {self._directory}", error) from error
 
-    def create(self, name: str) -> Upload:
-        """Begin a file."""
+    def create(self, name: str, claim: Claim | None = None) -> Upload:
+        """Begin a file; claims are not kept."""
         return _LocalUpload(self._path(name))
 
     def open(self, name: str) -> BinaryIO:

@@ -14,6 +14,9 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
+from barnabas.connect.connectors.s3.answers import NotFoundError, refused
+from barnabas.connect.connectors.s3.claims import make_visible, metadata
+from barnabas.connect.connectors.storage.claims import Claim
 from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
@@ -21,25 +24,6 @@ T = TypeVar("T")
 
 PARTS_AT_ONCE: Final = 4
 _READ_BLOCK_BYTES: Final = 1024 * 1024
-_SERVER_ERROR: Final = 500
-_LASTING: Final = frozenset(
-    {
-        "AccessDenied",
-        "AllAccessDisabled",
-        "ExpiredToken",
-        "InvalidAccessKeyId",
-        "InvalidBucketName",
-        "InvalidToken",
-        "MethodNotAllowed",
-        "NoSuchBucket",
-        "PermanentRedirect",
-        "SignatureDoesNotMatch",
-        "400",
-        "401",
-        "403",
-    }
-)
-_BUSY: Final = frozenset({"SlowDown", "RequestTimeout", "RequestTimeTooSkewed", "503", "500"})
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,12 +62,12 @@ class Bucket(Store):
         bucket = self._place.bucket
         try:
             self.ask("find", lambda: self.client.head_bucket(Bucket=bucket))
-        except _NotFoundError as error:
+        except NotFoundError as error:
             raise ConnectError(f"Non-existent S3 bucket: {bucket}") from error
 
-    def create(self, name: str) -> Upload:
+    def create(self, name: str, claim: Claim | None = None) -> Upload:
         """Begin an object."""
-        return _S3Upload(self, name)
+        return _S3Upload(self, name, claim)
 
     def open(self, name: str) -> BinaryIO:
         """Open an object; it is read in blocks as it is needed."""
@@ -141,24 +125,11 @@ class Bucket(Store):
         try:
             return call()
         except ClientError as error:
-            raise self._refused(what, error) from None
+            raise refused(f"{what} bucket {self._place.bucket}", error) from None
         except NoCredentialsError as error:
             raise ConnectError(f"cannot {what} bucket {self._place.bucket}: {error}") from None
         except (BotoCoreError, OSError) as error:
             raise RetriableError(f"cannot {what} bucket {self._place.bucket}: {error}") from None
-
-    def _refused(self, what: str, error: ClientError) -> ConnectError:
-        details = error.response.get("Error", {})
-        code, message = str(details.get("Code", "")), details.get("Message", "")
-        text = f"cannot {what} bucket {self._place.bucket}: {code} {message}".rstrip()
-        if code in ("404", "NoSuchKey", "NoSuchUpload"):
-            return _NotFoundError(text)
-        if code in _LASTING:
-            return ConnectError(text)
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-        if code in _BUSY or status >= _SERVER_ERROR:
-            return RetriableError(text)
-        return ConnectError(text)
 
 
 _CLIENTS: Final[dict[BucketPlace, Any]] = {}
@@ -203,17 +174,15 @@ def _made_client(session: Any, place: BucketPlace) -> Any:
     )
 
 
-class _NotFoundError(ConnectError):
-    """There is no such object or bucket."""
-
-
 class _S3Upload(Upload):
     """One request for what is smaller than a part, else one for each part, several at once."""
 
-    def __init__(self, bucket: Bucket, name: str) -> None:
+    def __init__(self, bucket: Bucket, name: str, claim: Claim | None) -> None:
         self._bucket = bucket
         self._name = name
+        self._claim = claim
         self._where = {"Bucket": bucket.place.bucket, "Key": name}
+        self._more = {**metadata(claim), **dict(bucket.place.put)}
         self._buffer = bytearray()
         self._id: str | None = None
         self._parts: list[Future[str]] = []
@@ -227,22 +196,20 @@ class _S3Upload(Upload):
         return len(data)
 
     def complete(self) -> None:
-        client, what = self._bucket.client, f"write {self._name} to"
-        more = dict(self._bucket.place.put)
+        client = self._bucket.client
         if self._id is None:
             body = bytes(self._buffer)
-            self._bucket.ask(what, lambda: client.put_object(**self._where, Body=body, **more))
+            self._make_visible(client.put_object, Body=body, **self._more)
             return
         try:
             if self._buffer:
                 self._send(bytes(self._buffer))
             tags = [part.result() for part in self._parts]
             parts = [{"ETag": tag, "PartNumber": n} for n, tag in enumerate(tags, 1)]
-            self._bucket.ask(
-                what,
-                lambda: client.complete_multipart_upload(
-                    **self._where, UploadId=self._id, MultipartUpload={"Parts": parts}
-                ),
+            self._make_visible(
+                client.complete_multipart_upload,
+                UploadId=self._id,
+                MultipartUpload={"Parts": parts},
             )
         except BaseException:
             self.abort()
@@ -263,12 +230,16 @@ class _S3Upload(Upload):
             except (ClientError, BotoCoreError, OSError):
                 return  # buckets have rules that remove what was never completed
 
+    def _make_visible(self, call: Callable[..., Any], **given: Any) -> None:
+        last = functools.partial(call, **self._where, **given)
+        make_visible(self._bucket, self._name, self._claim, last)
+
     def _send(self, data: bytes) -> None:
         bucket, client = self._bucket, self._bucket.client
         what = f"write {self._name} to"
         if self._id is None:
-            more = dict(bucket.place.put)
-            made = bucket.ask(what, lambda: client.create_multipart_upload(**self._where, **more))
+            given = {**self._where, **self._more}
+            made = bucket.ask(what, lambda: client.create_multipart_upload(**given))
             self._id = str(made["UploadId"])
         number, upload, again = len(self._parts) + 1, self._id, bucket.place.put_part
         if len(self._parts) >= PARTS_AT_ONCE:

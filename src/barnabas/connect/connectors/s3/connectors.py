@@ -13,13 +13,15 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.s3.settings import (
+    CONDITIONAL,
     CUSTOMER_KEY,
     S3_SINK,
     S3_SOURCE,
     gzip_level,
     make_bucket,
 )
-from barnabas.connect.connectors.storage.settings import errors_of, routes_of
+from barnabas.connect.connectors.storage.claims import rules_of
+from barnabas.connect.connectors.storage.settings import SINK, errors_of, routes_of
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
 from barnabas.connect.connectors.storage.source import (
     FileSourceReader,
@@ -89,4 +91,6 @@ class S3Sink(SinkConnector):
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of a task. Raises ConfigError."""
         values = self.definition.parse(context.settings)
-        return FileSinkWriter(make_bucket(values), FileSettings.of(values, gzip_level(values)))
+        claims = rules_of(context.settings, SINK.settings) if values[CONDITIONAL] else None
+        settings = FileSettings.of(values, gzip_level(values), claims)
+        return FileSinkWriter(make_bucket(values), settings)

@@ -23,6 +23,7 @@ _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _PART_BYTES_MIN: Final = 5 * 1024 * 1024
 CUSTOMER_KEY: Final = "s3.sse.customer.key"
+CONDITIONAL: Final = "enable.conditional.writes"
 _CUSTOMER_KEY_BYTES: Final = 32
 
 BUCKET: Final = group(
@@ -82,8 +83,8 @@ OBJECTS: Final = group(
     ),
     ("storage.class", _T.STRING, "S3Storage", _LOW, "Taken: there is one."),
     (
-        *("enable.conditional.writes", _T.BOOLEAN, True, _LOW),
-        "Taken: objects that are written again hold what they held, and what came since.",
+        *(CONDITIONAL, _T.BOOLEAN, True, _LOW),
+        "Whether an object that the clock ended is never replaced; rotate.schedule.interval.ms.",
     ),
     ("max.files.scan.limit", _T.INT, 100, _LOW, "Taken; has no effect."),
     ("s3.wan.mode", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),

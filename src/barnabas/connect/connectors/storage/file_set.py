@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.cutting import Placed
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter
 from barnabas.connect.connectors.storage.settings import make_format
@@ -87,11 +88,18 @@ class OpenFile:
     """One file on its way."""
 
     def __init__(
-        self, store: Store, name: str, format_: FileFormat, schema: Schema | None, level: int | None
+        self,
+        store: Store,
+        name: str,
+        format_: FileFormat,
+        schema: Schema | None,
+        level: int | None,
+        claim: Claim | None = None,
     ) -> None:
-        self._upload: Upload = store.create(name)
+        self._upload: Upload = store.create(name, claim)
         self._zip: gzip.GzipFile | None = None
         self.name = name
+        self.claim = claim
         try:
             output: Any = self._upload
             if level is not None and format_.is_compressible:
@@ -113,7 +121,7 @@ class OpenFile:
         self._writer.write(value)
 
     def complete(self) -> None:
-        """Make it visible."""
+        """Make it visible. Raises TakenError."""
         self._writer.finish()
         if self._zip is not None:
             self._zip.close()
@@ -174,10 +182,21 @@ class DirectoryFiles:
             what = ending.removeprefix(".")
             raise ConnectError(f"{what} do not fit into one file: {error}") from error
 
-    def complete(self) -> list[str]:
-        """Make them visible: values last, so that who sees them finds the others."""
+    def complete(self, behind: int, *, by_clock: bool) -> list[str]:
+        """Make them visible: values last, so that who sees them finds the others.
+
+        They end with the record before `behind`. Those that are there already stay as they are.
+        Raises TakenError where the file that is there ends elsewhere.
+        """
         for ending in sorted(self._files, reverse=True):
-            self._files[ending].complete()
+            file = self._files[ending]
+            try:
+                file.complete()
+            except TakenError as taken:
+                mine = file.claim
+                if mine is None or not mine.ends_alike(taken.claim, behind, by_clock=by_clock):
+                    raise
+                file.abort()
         return [file.name for file in self._files.values()]
 
     def abort(self) -> None:

@@ -63,6 +63,9 @@ class Progress:
     tried: int = -1
     next_try_ms: int = 0
     cost_ms: int = 0
+    must_end: bool = False
+    """Another task has written the file that begins at `done`; it ended before `limit`."""
+    limit: int | None = None
     scheduled_ms: int = field(init=False)
     arrivals: list[tuple[int, int]] = field(default_factory=list)
 
@@ -81,6 +84,8 @@ class Progress:
 
     def plan(self, topic: str, partition: int, now_ms: int) -> FileRange | None:
         """Return what to read now."""
+        if self.must_end:
+            return self._plan_end(topic, partition)
         is_last = 0 <= self.scheduled_ms <= now_ms
         if is_last:
             self.scheduled_ms = self._next_schedule(now_ms)
@@ -101,11 +106,30 @@ class Progress:
 
     def finished(self, done: int, tried: int, records_open: int, cost_ms: int) -> None:
         """A range up to `tried` was read; what is below `done` is in files."""
+        if done > self.done:
+            self.must_end = False
         self.done = done
         self.tried = tried
         self.records_open = records_open
         self.cost_ms = cost_ms
         self.arrivals = [one for one in self.arrivals if one[0] > done] or self.arrivals[-1:]
+
+    def ended_elsewhere(self, limit: int | None) -> None:
+        """The file that begins at `done` is there, and ended by other records than was wanted.
+
+        It ends before `limit` at the latest, and where that is None, at a record that ends files.
+        """
+        self.must_end, self.limit = True, limit
+        self.tried = -1
+
+    def _plan_end(self, topic: str, partition: int) -> FileRange | None:
+        """Read what the file holds that another task has written, as soon as it is there."""
+        behind = max(self.done, self.tried)
+        wanted = behind + 1 if self.limit is None else self.limit
+        if self.available < wanted:
+            return None
+        end = min(self.limit or self.available, behind + self._most())
+        return FileRange(topic, partition, self.done, end, end == self.limit, list(self.arrivals))
 
     def _is_worth_it(self, now_ms: int) -> bool:
         behind = max(self.done, self.tried)

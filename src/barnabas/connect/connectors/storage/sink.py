@@ -2,8 +2,10 @@
 
 The consumer group's offset of a partition is where its open files begin, and is committed once
 those before it are whole. After whatever failed, the same records are read from there and cut at
-the same places: the same names are written again, with the same records or, where the clock ends
-files (`rotate.schedule.interval.ms`), with those and more. No file stays that is not written anew.
+the same places: the same names are written again, with the same records. Where the clock ends files
+(`rotate.schedule.interval.ms`), a file that is there already says where (`claims`); in a store that
+keeps no claims it is written again with those records and more. No file stays that is not written
+anew, or found to be what would be written.
 Only the Wallclock extractor puts a record into another directory when it is read again after a
 restart, and so may leave it in two.
 """
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, TopicPartition
+from barnabas.connect.connectors.storage.claims import Claim, TakenError, of_file
 from barnabas.connect.connectors.storage.cutting import CutRules, Cutter
 from barnabas.connect.connectors.storage.file_set import (
     DirectoryFiles,
@@ -44,9 +47,13 @@ class FileSettings:
     pace: Pace
     null_values: str
     reports_null_values: bool
+    claimed_by: str | None = None
+    """What stands for the rules in files' claims; None where there are none."""
 
     @staticmethod
-    def of(values: Mapping[str, Any], gzip_level: int | None = None) -> FileSettings:
+    def of(
+        values: Mapping[str, Any], gzip_level: int | None = None, claimed_by: str | None = None
+    ) -> FileSettings:
         """Take them. Raises ConfigError."""
         rules, partitioner = CutRules.of(values), make_partitioner(values)
         schedule_ms = int(values["rotate.schedule.interval.ms"])
@@ -64,12 +71,16 @@ class FileSettings:
             pace,
             str(values["behavior.on.null.values"]).lower(),
             bool(values["report.null.values.to.dlq"]),
+            claimed_by if schedule_ms > 0 else None,
         )
 
 
 @dataclass(slots=True)
 class WrittenRange:
-    """What became of a range: records below `done` are in files, `records_open` behind are not."""
+    """What became of a range: records below `done` are in files, `records_open` behind are not.
+
+    `taken` is the claim of a file from there that ends elsewhere than was wanted.
+    """
 
     topic: str
     partition: int
@@ -78,6 +89,7 @@ class WrittenRange:
     records_open: int
     cost_ms: int
     files: list[str] = field(default_factory=list)
+    taken: Claim | None = None
 
 
 class FileSinkWriter(SinkWriter):
@@ -136,6 +148,8 @@ class FileSinkWriter(SinkWriter):
                 progress.finished(
                     message.done, message.tried, message.records_open, message.cost_ms
                 )
+                if message.taken is not None:
+                    progress.ended_elsewhere(message.taken.limit)
             offsets[place] = message.done
         return offsets
 
@@ -168,22 +182,27 @@ class _RangeCut:
         self._behind = where.start
 
     def run(self, records: Iterator[SinkRecord]) -> WrittenRange:
-        where, began = self._where, time.monotonic()
+        where, began, taken = self._where, time.monotonic(), None
         try:
             for record in records:
                 self._take(record)
             if where.is_last and self._cutter.records:
-                self._complete()
+                self._complete(by_clock=True)
                 self._cutter.cut()
-            records_open = self._cutter.records
+        except TakenError as error:
+            taken = error.claim
+            if taken.limit is not None and taken.limit <= self._done:
+                raise  # not even its first record is before that
         finally:
             for files in self._open.values():
                 files.abort()
-        if not records_open:
+        records_open = self._cutter.records
+        if not records_open and taken is None:
             self._done = where.end
         cost_ms = int((time.monotonic() - began) * 1000)
         return WrittenRange(
-            where.topic, where.partition, self._done, where.end, records_open, cost_ms, self._files
+            *(where.topic, where.partition, self._done, where.end),
+            *(records_open, cost_ms, self._files, taken),
         )
 
     def _take(self, record: SinkRecord) -> None:
@@ -233,17 +252,26 @@ class _RangeCut:
             where.topic, where.partition, directory, record.original_offset
         )
 
+        claim = self._claim(record)
+
         def make(ending: str, format_: FileFormat, schema: Schema | None) -> OpenFile:
             name = f"{stem}{ending}{parts.extension(format_)}"
-            return OpenFile(self._store, name, format_, schema, parts.gzip_level)
+            return OpenFile(self._store, name, format_, schema, parts.gzip_level, claim)
 
         return DirectoryFiles(make)
 
-    def _complete(self) -> None:
-        """End all files."""
+    def _claim(self, first: SinkRecord) -> Claim | None:
+        by, where = self._settings.claimed_by, self._where
+        if by is None:
+            return None
+        return Claim(of_file(by, first.timestamp_ms), where.end if where.is_last else None)
+
+    def _complete(self, *, by_clock: bool = False) -> None:
+        """End all files. Raises TakenError."""
         while self._open:
             directory = next(iter(self._open))
-            self._files += self._open[directory].complete()
+            files = self._open[directory].complete(self._behind, by_clock=by_clock)
+            self._files += files
             del self._open[directory]
         self._done = self._behind
 

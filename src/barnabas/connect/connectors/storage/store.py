@@ -1,7 +1,8 @@
 """Where files are: one small interface over buckets and directories.
 
 A file is seen once it is whole: `create` gives an upload that `complete` makes visible in one step,
-in place of what had its name. Names use `/`. Stores are picklable and connect when first used.
+in place of what had its name, or, with a claim, only where none of its rules has it. Names use `/`.
+Stores are picklable and connect when first used.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
+
+from barnabas.connect.connectors.storage.claims import Claim
 
 
 @dataclass(slots=True, frozen=True)
@@ -31,7 +34,7 @@ class Upload(ABC):
 
     @abstractmethod
     def complete(self) -> None:
-        """Make the file visible. Raises RetriableError, ConnectError."""
+        """Make the file visible. Raises TakenError, RetriableError, ConnectError."""
 
     @abstractmethod
     def abort(self) -> None:
@@ -46,8 +49,8 @@ class Store(ABC):
         """Find out whether it is there and lets us in. Raises ConnectError, RetriableError."""
 
     @abstractmethod
-    def create(self, name: str) -> Upload:
-        """Begin a file. Raises RetriableError, ConnectError."""
+    def create(self, name: str, claim: Claim | None = None) -> Upload:
+        """Begin a file. Raises RetriableError, ConnectError. Not every store knows claims."""
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:

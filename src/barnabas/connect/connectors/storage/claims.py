@@ -1,0 +1,89 @@
+"""Which records a file that is there already holds, said by the file itself: pure.
+
+Where the clock ends files, two tasks can end a file of the same name at different records: one of
+them was cut off from its group, or died before it could commit. So a file is never put in place of
+another of the same claim: who comes second learns from the first one's claim where the file ends,
+and ends its own there. All directories' files that end together follow the first of them, which
+both tasks would write first; so both agree on everything.
+
+A claim says by which rules a file was cut, and before which offset the clock ended it at the
+latest. The same records and the same claim give the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.connect.errors.kinds import ConnectError
+
+_RULES_DIGITS: Final = 16
+_ALSO: Final = ("key.converter", "value.converter", "header.converter")
+_GROUPS: Final = ("transforms", "predicates")
+
+
+@dataclass(slots=True, frozen=True)
+class Claim:
+    """What a file says of itself; `limit` None means that the clock did not end it."""
+
+    rules: str
+    limit: int | None
+
+    def text(self) -> str:
+        """Return it as it is stored beside the file."""
+        return f"{self.rules}/{'' if self.limit is None else self.limit}"
+
+    @staticmethod
+    def read(text: str) -> Claim | None:
+        """Read it; None where it is none."""
+        rules, found, limit = text.partition("/")
+        if not found or not (limit == "" or limit.isdecimal()):
+            return None
+        return Claim(rules, int(limit) if limit else None)
+
+    def ends_alike(self, theirs: Claim, behind: int, *, by_clock: bool) -> bool:
+        """Whether a file that I end with the record before `behind` is the one that is there.
+
+        What a rule ended for me was ended there, too, unless the clock was faster.
+        """
+        if by_clock:
+            return theirs.limit == self.limit
+        return theirs.limit is None or behind <= theirs.limit
+
+
+class TakenError(ConnectError):
+    """There is a file of that name already, cut by the same rules."""
+
+    def __init__(self, name: str, claim: Claim) -> None:
+        super().__init__(f"{name} was written meanwhile")
+        self.name = name
+        self.claim = claim
+
+    def __reduce__(self) -> tuple[type[TakenError], tuple[str, Claim]]:
+        return TakenError, (self.name, self.claim)
+
+
+def rules_of(settings: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return what stands for a connector's rules: other settings of these names, other rules.
+
+    Transforms and converters count too: records would be others.
+    """
+    counted = {*names, *_ALSO}
+    relevant = {
+        name: value
+        for name, value in settings.items()
+        if name in counted or name.partition(".")[0] in _GROUPS
+    }
+    return _digest(json.dumps(relevant, sort_keys=True))
+
+
+def of_file(rules: str, first_ms: int | None) -> str:
+    """Return the rules of one file: of a topic that was made anew, records have other times."""
+    return _digest(f"{rules} {first_ms}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_RULES_DIGITS]
