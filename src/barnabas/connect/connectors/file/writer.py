@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import stat
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
+from barnabas.connect.connectors.files.local_store import failed
 from barnabas.connect.data.schema import Struct
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import SinkRecord
+
+_BLOCK_BYTES: Final = 64 * 1024
 
 
 class FileWriter(SinkWriter):
@@ -19,26 +26,75 @@ class FileWriter(SinkWriter):
         self._filename = filename
 
     def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
-        """Append the lines of a range."""
+        """Append the lines of a range, all or none. Raises RetriableError, ConnectError."""
         if self._filename is None:
-            _print(records, sys.stdout)
+            for record in records:
+                sys.stdout.write(_line(record))
+            sys.stdout.flush()
             return None
         try:
-            file = open(self._filename, "a", encoding="utf-8", newline="\n")  # noqa: SIM115  # see below
+            descriptor = os.open(
+                self._filename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
+            )
         except OSError as error:
             raise ConnectError(
                 f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
             ) from error
-        with file:
-            _print(records, file)
+        try:
+            _Appended(descriptor, self._filename).write(records)
+        finally:
+            os.close(descriptor)
         return None
 
 
-def _print(records: Iterator[SinkRecord], file: TextIO) -> None:
-    for record in records:
-        value = record.value
-        file.write(value + "\n" if isinstance(value, str) else java_text(value) + "\n")
-    file.flush()
+class _Appended:
+    """Lines behind what a file holds. What fails is taken back, or its last line would be torn.
+
+    Other tasks that append to the file wait meanwhile.
+    """
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+
+    def write(self, records: Iterator[SinkRecord]) -> None:
+        start = self._lock()
+        try:
+            block = bytearray()
+            for record in records:
+                block += _line(record).encode()
+                if len(block) >= _BLOCK_BYTES:
+                    self._append(block)
+                    block = bytearray()
+            self._append(block)
+        except BaseException:
+            if start is not None:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._descriptor, start)
+            raise
+
+    def _lock(self) -> int | None:
+        """Return the file's size; None where nothing can be taken back, of a pipe or a device."""
+        try:
+            if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                return None
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)  # until it is closed
+            return os.fstat(self._descriptor).st_size
+        except OSError:  # a file system without locks
+            return None
+
+    def _append(self, block: bytearray) -> None:
+        left = memoryview(block)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError as error:
+            raise failed(f"cannot write to '{self._name}'", error) from error
+
+
+def _line(record: SinkRecord) -> str:
+    value = record.value
+    return (value if isinstance(value, str) else java_text(value)) + "\n"
 
 
 def java_text(value: Any) -> str:
