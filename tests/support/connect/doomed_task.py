@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from barnabas.connect.connectors.file.reader import FileReader
-from barnabas.connect.engine import kafka_group, kafka_output, runner
+from barnabas.connect.engine import kafka_group, kafka_output, runner, source_transactions
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.connect.engine.spark import SparkEngine, session_of
 from barnabas.connect.engine.spark_exactly_once import BatchCommits
@@ -26,8 +26,8 @@ from support.connect.tasks import TaskRun, TopicOffsets
 
 STEPS: dict[str, tuple[Any, str, bool]] = {
     "planned": (FileReader, "partitions", False),
-    "sent": (runner, "settle", False),
-    "acknowledged": (runner, "settle", True),
+    "sent": ((runner, source_transactions), "settle", False),
+    "acknowledged": ((runner, source_transactions), "settle", True),
     "stored": (TopicOffsets, "store", True),
     "told": (FileReader, "commit", True),
     "before the transaction's end": (kafka_output.KafkaTransactions, "commit", False),
@@ -38,13 +38,16 @@ STEPS: dict[str, tuple[Any, str, bool]] = {
     "decided": (Journal, "write", True),
     "committed": (BatchCommits, "commit", True),
 }
-"""Each step: whose function it is, and whether the process dies before or after it."""
+"""Each step: whose function it is (or which modules have it), and whether the process dies before
+or after it.
+"""
 
 
 def doom(step: str, times: int) -> None:
     """Let the process die at a step."""
     owner, name, is_after = STEPS[step] if step in STEPS else _named(step)
-    real = getattr(owner, name)
+    owners = owner if isinstance(owner, tuple) else (owner,)
+    real = getattr(owners[0], name)
     left = [times]
 
     def die() -> None:
@@ -60,7 +63,9 @@ def doom(step: str, times: int) -> None:
             die()
         return result
 
-    setattr(owner, name, doomed)
+    for one in owners:
+        assert getattr(one, name) is real
+        setattr(one, name, doomed)
 
 
 def _named(step: str) -> tuple[Any, str, bool]:

@@ -111,11 +111,13 @@ class Task:
         try:
             new = [SinkRange("t", 0, self._position, end)] if self._position < end else []
             for one in self._writer.plan(new, world.now_ms):
+                records = iter(world.log[one.start : one.end])
                 try:
-                    done = self._writer.write(iter(world.log[one.start : one.end]), one)
+                    done = self._writer.write(records, one)
                 except RetriableError:
                     self._writer.abort([one], [])
                     continue
+                assert next(records, None) is None, "the engine wants all to be read"
                 offsets = self._writer.commit([one], [done])
                 self._position = max(self._position, one.end)
                 if world.owner is self:

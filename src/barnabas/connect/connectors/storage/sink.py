@@ -193,6 +193,8 @@ class _RangeCut:
             taken = error.claim
             if taken.limit is not None and taken.limit <= self._done:
                 raise  # not even its first record is before that
+            for _ in records:
+                pass  # the engine holds what is left unread for an error; it is read again
         finally:
             for files in self._open.values():
                 files.abort()
