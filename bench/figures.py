@@ -154,12 +154,19 @@ CONNECT_FIGURES = (
     Figure("connect_postgres_snapshot_s", "PostgreSQL: snapshot, reader", "rows/s", True, None, 0),
     Figure("connect_postgres_log_s", "PostgreSQL: log, reader", "rows/s", True, None, 0),
     Figure("connect_postgres_topic_s", "PostgreSQL: snapshot to topic", "rows/s", True, None, 0),
+    Figure("connect_postgres_log_topic_s", "PostgreSQL: log to topic", "rows/s", True, None, 0),
     Figure("connect_postgres_p50_ms", "PostgreSQL: 200 rows/s, p50", "ms", False, None, 0),
     Figure("connect_postgres_p99_ms", "The same, p99", "ms", False, None, 0),
     Figure("connect_postgres_mb", "PostgreSQL: memory", "MB", False, None, 0),
     Figure("connect_jdbc_source_s", "JDBC: query, reader", "rows/s", True, None, 0),
     Figure("connect_jdbc_new_s", "JDBC: upsert, new rows, writer", "rows/s", True, None, 0),
     Figure("connect_jdbc_upsert_s", "JDBC: upsert, rows that are there", "rows/s", True, None, 0),
+    Figure("connect_jdbc_topic_s", "JDBC: topic to table, upserts", "rows/s", True, None, 0),
+    Figure("connect_jdbc_mb", "JDBC sink: memory", "MB", False, None, 0),
+    Figure("connect_iceberg_topic_s", "Iceberg: topic to table", "rows/s", True, None, 0),
+    Figure("connect_iceberg_mb", "Iceberg: memory", "MB", False, None, 0),
+    Figure("connect_s3_topic_s", "S3: topic to bucket, JSON", "rows/s", True, None, 0),
+    Figure("connect_s3_mb", "S3: memory", "MB", False, None, 0),
     Figure("connect_s3_json_s", "S3: JSON, writer", "rows/s", True, None, 0),
     Figure("connect_s3_avro_s", "S3: Avro, writer", "rows/s", True, None, 0),
     Figure("connect_s3_parquet_s", "S3: Parquet, writer", "rows/s", True, None, 0),
@@ -184,6 +191,15 @@ CONNECT_FIGURES = (
     Figure("connect_flow_us", "JSON read, InsertField, ReplaceField", "µs", False, None, 2),
 )
 """Of connectors: by Kafka's worker, the plain driver, our worker, and ours on Spark."""
+
+NOT_THERE = {
+    **dict.fromkeys(
+        (("connect_jdbc_source_s", "kafka"), ("connect_s3_topic_s", "kafka")),
+        "none in Maven Central",
+    ),
+    ("connect_iceberg_topic_s", "barnabas"): "Spark only",
+}
+"""Where a connector cannot be run, and why: (figure, who) → what the table says."""
 
 LIMITS = (
     ("limit_receive_write_mb_s", "produce_1000_mb_s", "loop that receives and writes"),

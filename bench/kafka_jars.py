@@ -1,4 +1,4 @@
-"""Apache Kafka's jars: in .cache/kafka-<version>/libs, fetched by Maven when they are not."""
+"""Jars of Apache Kafka and of connectors for it: in .cache, fetched by Maven when they are not."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ POM = ROOT / "tools" / "kafka" / "pom.xml"
 def kafka_classpath() -> str:
     """The classpath of broker and tools. Raises RuntimeError where it cannot be had."""
     if not (LIBS / f"kafka-tools-{KAFKA_VERSION}.jar").exists():
-        _fetch()
+        fetch_jars(f"Apache Kafka {KAFKA_VERSION}", POM, LIBS)
     return f"{LIBS}/*"
 
 
@@ -25,19 +25,20 @@ def java() -> str:
     return path
 
 
-def _fetch() -> None:
+def fetch_jars(what: str, pom: Path, libs: Path) -> None:
+    """Put the jars that a POM names into a folder. Raises RuntimeError where that fails."""
     maven = shutil.which("mvn")
     if maven is None:
-        raise RuntimeError(f"mvn is not installed, and {LIBS} lacks Apache Kafka's jars")
-    print(f"Fetching Apache Kafka {KAFKA_VERSION} with Maven …", flush=True)
-    partial = Path(f"{LIBS}.partial")
+        raise RuntimeError(f"mvn is not installed, and {libs} lacks the jars of {what}")
+    print(f"Fetching {what} with Maven …", flush=True)
+    partial = Path(f"{libs}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     command = [
-        maven, "--batch-mode", "--quiet", "-f", str(POM),
-        "dependency:copy-dependencies", f"-DoutputDirectory={partial}",
+        maven, "--batch-mode", "--quiet", "-f", str(pom),
+        "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"mvn failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    shutil.rmtree(LIBS, ignore_errors=True)
-    partial.rename(LIBS)
+    shutil.rmtree(libs, ignore_errors=True)
+    partial.rename(libs)

@@ -13,6 +13,7 @@ from typing import Any
 from bench.figures import (
     CONNECT_FIGURES,
     LIMITS,
+    NOT_THERE,
     PULL_FIGURES,
     QUERY_FIGURES,
     REGISTRY_FIGURES,
@@ -101,7 +102,12 @@ def _connectors(rounds: Rounds) -> list[str]:
             for runner in CONNECT_RUNNERS
         ]
         if any(values):
-            shown = [f"{median(one):,.{figure.digits}f}" if one else "" for one in values]
+            shown = [
+                f"{median(one):,.{figure.digits}f}"
+                if one
+                else NOT_THERE.get((figure.name, who), "")
+                for who, one in zip(CONNECT_RUNNERS, values, strict=True)
+            ]
             lines.append(f"| {figure.label}, {figure.unit} | {' | '.join(shown)} |")
     if not lines:
         return []

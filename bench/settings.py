@@ -66,6 +66,7 @@ class Settings:
     """Lines that the file connectors move."""
     connect_mirror_records: int = 300_000
     connect_rows: int = 50_000
+    connect_lake_rows: int = 100_000
     connect_calls: int = 10_000
     connect_seconds: float = 10.0
     """Of changes at a steady rate, whose way to the topic is timed."""
@@ -109,6 +110,7 @@ class Settings:
             connect_records=50_000,
             connect_mirror_records=30_000,
             connect_rows=5_000,
+            connect_lake_rows=5_000,
             connect_calls=500,
             connect_seconds=2.0,
             handshake_seconds=1.0,

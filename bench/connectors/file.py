@@ -13,7 +13,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.connectors.latency import latencies
-from bench.connectors.workers import RUNNERS, TopicEnd, connector, rate
+from bench.connectors.workers import RUNNERS, TopicEnd, connector, in_turn, rate
 from bench.settings import Settings
 from bench.wire import make_topic
 
@@ -22,14 +22,14 @@ _LINE: Final = "x" * 99 + "\n"
 _PACKAGE: Final = "org.apache.kafka.connect.file."
 
 
-def file_round(port: int, directory: Path, settings: Settings) -> Figures:
+def file_round(port: int, directory: Path, settings: Settings, number: int) -> Figures:
     """Measure each runner, and the plain driver."""
     servers = f"127.0.0.1:{port}"
     records = settings.connect_records
     source = directory / "source.txt"
     source.write_text(_LINE * records)
     figures = {"driver": _driver(port, directory, source, records)}
-    for runner in RUNNERS:
+    for runner in in_turn(RUNNERS, number):
         figures[runner] = _measure(runner, port, servers, directory, source, settings)
     return figures
 

@@ -13,7 +13,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.connectors.latency import latencies
-from bench.connectors.workers import RUNNERS, TopicEnd, mirror, rate
+from bench.connectors.workers import RUNNERS, TopicEnd, in_turn, mirror, rate
 from bench.settings import MEGABYTE, Settings
 from bench.wire import make_topic
 
@@ -31,14 +31,16 @@ _FILE: Final = {
 }
 
 
-def mirror_round(source: int, target: int, directory: Path, settings: Settings) -> Figures:
+def mirror_round(
+    source: int, target: int, directory: Path, settings: Settings, number: int
+) -> Figures:
     """Measure each runner, and the plain driver; `source` and `target` are ports."""
     records = settings.connect_mirror_records
     figures: Figures = {}
     make_topic(source, "mirrored", _PARTITIONS)
     _fill(source, "mirrored", records)
     figures["driver"] = {"connect_mirror_mb_s": _driver(source, target, records)}
-    for runner in RUNNERS:
+    for runner in in_turn(RUNNERS, number):
         figures[runner] = _measure(runner, source, target, directory, settings)
     return figures
 

@@ -1,33 +1,36 @@
 """Rows of PostgreSQL: change capture and JDBC beside plain psycopg.
 
 A PostgreSQL of its own. Snapshot, log, query and upserts are the connectors' readers and writers
-alone, as psycopg is; how long a row takes to its topic, and how fast a snapshot gets there, is of a
-whole worker.
+alone, as psycopg is. How fast a snapshot and the log get to a topic, and how long a row takes there
+from its commit, is of a whole worker: ours on both engines, and Kafka's with Debezium's connector.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+import psycopg
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.jdbc.connectors import JdbcSource
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from barnabas.connect.record import SinkRecord, SourceRecord
+from bench.connectors.database import (
+    SourceDriver,
+    access,
+    capture_settings,
+    insert_many,
+    postgres,
+)
+from bench.connectors.kafka_plugins import DEBEZIUM
 from bench.connectors.latency import latencies
-from bench.connectors.workers import TopicEnd, connector, rate
+from bench.connectors.workers import JSON, RUNNERS, TopicEnd, connector, in_turn, rate
 from bench.settings import Settings
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-_server = import_module("support.connect.postgres")  # what tests use to start one
-_settings = import_module("support.connect.capture").settings
-SourceDriver = import_module("support.connect.reading").SourceDriver
 
 Figures = dict[str, dict[str, float]]
 TABLE = "(id bigint PRIMARY KEY, name text, amount numeric(10, 2), at timestamptz, flag boolean)"
@@ -36,20 +39,23 @@ UPSERT = (
     "INSERT INTO v VALUES (%s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE SET"
     " name = EXCLUDED.name, amount = EXCLUDED.amount"
 )
-_JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 
 
-def postgres_round(port: int, directory: Path, settings: Settings) -> Figures:
-    """Measure readers and writers, psycopg, and a worker on both engines."""
+def postgres_round(port: int, directory: Path, settings: Settings, number: int) -> Figures:
+    """Measure readers and writers, psycopg, and workers."""
     rows = settings.connect_rows
-    fill = f"INSERT INTO t SELECT {COLUMNS} FROM generate_series(1, {rows}) i"
-    with _server.postgres(synchronous_commit="off") as server:
-        server.run(f"CREATE TABLE t {TABLE}", fill)
-        figures = _alone(server, rows, fill)
-        for runner in ("barnabas", "spark"):
+    with postgres(synchronous_commit="off") as server:
+        server.run(f"CREATE TABLE t {TABLE}", _fill(1, rows))
+        figures = _alone(server, rows, _fill(1, rows))
+        for runner in in_turn(RUNNERS, number):
+            server.run("TRUNCATE t", _fill(1, rows), "VACUUM ANALYZE t")
             found = _worker(server, runner, port, directory, settings)
             figures.setdefault(runner, {}).update(found)
     return figures
+
+
+def _fill(first: int, last: int) -> str:
+    return f"INSERT INTO t SELECT {COLUMNS} FROM generate_series({first}, {last}) i"
 
 
 def _alone(server: Any, rows: int, fill: str) -> Figures:
@@ -63,14 +69,14 @@ def _alone(server: Any, rows: int, fill: str) -> Figures:
 
     with server.connect() as connection:
         timed(plain, "postgres_snapshot", lambda: _copied(connection))
-    capture = SourceDriver(PostgresConnector(), _settings(server, max_batch_size="8192"))
+    capture = SourceDriver(PostgresConnector(), capture_settings(server, max_batch_size="8192"))
     timed(ours, "postgres_snapshot", lambda: capture.until(lambda r: len(r) >= rows))
     server.run("TRUNCATE t", fill)
     timed(ours, "postgres_log", lambda: capture.until(lambda r: len(r) >= 2 * rows))
     capture.stop()
     query = JdbcSource()
     given = {
-        **_access(server),
+        **access(server),
         "mode": "incrementing",
         "incrementing.column.name": "id",
         "table.whitelist": "t",
@@ -89,7 +95,7 @@ def _alone(server: Any, rows: int, fill: str) -> Figures:
     made = [_sunk(record) for record in capture.records[:rows]]
     writer = JdbcSinkWriter(
         {
-            **_access(server),
+            **access(server),
             "auto.create": "true",
             "insert.mode": "upsert",
             "pk.mode": "record_key",
@@ -102,7 +108,7 @@ def _alone(server: Any, rows: int, fill: str) -> Figures:
     with server.connect() as connection:
         connection.execute(f"CREATE TABLE v {TABLE}".encode())
         values = [tuple(record.value.values) for record in made]
-        timed(plain, "jdbc_new", lambda: _server.insert_many(connection, "v", values))
+        timed(plain, "jdbc_new", lambda: insert_many(connection, "v", values))
         cursor = connection.cursor()
         timed(plain, "jdbc_upsert", lambda: cursor.executemany(UPSERT.encode(), values))
     return {"barnabas": ours, "driver": plain}
@@ -120,35 +126,33 @@ class _Context:
         raise error
 
 
-def _access(server: Any) -> dict[str, str]:
-    return {
-        "connection.url": server.jdbc_url,
-        "connection.user": _server.USER,
-        "connection.password": server.password,
-    }
-
-
 def _worker(
     server: Any, runner: str, port: int, directory: Path, settings: Settings
 ) -> dict[str, float]:
     servers, slot = f"127.0.0.1:{port}", f"slot_{runner}"
     given = {
-        **_settings(server, slot_name=slot, topic_prefix=runner, table_include_list="public.t"),
+        **capture_settings(
+            server, slot_name=slot, topic_prefix=runner, table_include_list="public.t"
+        ),
         "name": f"capture-{runner}",
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "publication.name": runner,
         "poll.interval.ms": "10",
-        "value.converter": _JSON,
+        "value.converter": JSON,
         "value.converter.schemas.enable": "false",
-        "key.converter": _JSON,
+        "key.converter": JSON,
     }
     topic = f"{runner}.public.t"
     end = TopicEnd(servers, topic)
     with (
-        connector(runner, directory, servers, given) as running,
+        connector(runner, directory, servers, given, DEBEZIUM) as running,
         server.connect() as connection,
     ):
-        topic_s = rate(running, end, settings.connect_rows, settings.timeout_seconds)
+        rows, timeout_s = settings.connect_rows, settings.timeout_seconds
+        topic_s = rate(running, end, rows, timeout_s)
+        _wait_for_slot(connection, slot, is_active=True, timeout_s=timeout_s)
+        connection.execute(_fill(rows + 1, 2 * rows))
+        log_s = rate(running, lambda: max(0, end() - rows), rows, timeout_s)
         insert = "INSERT INTO t (id, name, flag) VALUES (%s, '', true)"
         middle, high = latencies(
             running,
@@ -160,13 +164,28 @@ def _worker(
         )
         memory_mb = running.memory_mb
     end.close()
-    server.run(f"SELECT pg_drop_replication_slot('{slot}')", "DELETE FROM t WHERE name = ''")
+    with server.connect() as connection:
+        _wait_for_slot(connection, slot, is_active=False, timeout_s=timeout_s)
+        connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])
     return {
         "connect_postgres_topic_s": topic_s,
+        "connect_postgres_log_topic_s": log_s,
         "connect_postgres_p50_ms": middle,
         "connect_postgres_p99_ms": high,
         "connect_postgres_mb": memory_mb,
     }
+
+
+def _wait_for_slot(
+    connection: psycopg.Connection[Any], slot: str, *, is_active: bool, timeout_s: float
+) -> None:
+    """Wait until the log is read, or until its reader is gone."""
+    deadline = time.monotonic() + timeout_s
+    query = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active = %s"
+    while connection.execute(query, [slot, is_active]).fetchone() is None:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the slot {slot} is not as it should be within {timeout_s:g} s")
+        time.sleep(0.05)
 
 
 def _copied(connection: Any) -> None:

@@ -16,6 +16,8 @@ CONNECTOR_NAMES: Final = (
     "connect-file",
     "connect-mirror",
     "connect-postgres",
+    "connect-jdbc",
+    "connect-lake",
     "connect-s3",
     "connect-flow",
 )
@@ -39,13 +41,13 @@ def connector_round(
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         with noting(name):
-            for runner, figures in _measure(name, directory, settings).items():
+            for runner, figures in _measure(name, directory, settings, number).items():
                 print(f" {runner}", flush=True)
                 note(runner, figures)
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _measure(name: str, directory: Path, settings: Settings) -> Figures:
+def _measure(name: str, directory: Path, settings: Settings, number: int) -> Figures:
     # Imported when they are used: they need what an installation may lack.
     if name == "connect-s3":
         from bench.connectors.s3 import s3_round
@@ -59,15 +61,23 @@ def _measure(name: str, directory: Path, settings: Settings) -> Figures:
         if name == "connect-file":
             from bench.connectors.file import file_round
 
-            return file_round(port, directory, settings)
+            return file_round(port, directory, settings, number)
         if name == "connect-postgres":
             from bench.connectors.postgres import postgres_round
 
-            return postgres_round(port, directory, settings)
+            return postgres_round(port, directory, settings, number)
+        if name == "connect-jdbc":
+            from bench.connectors.jdbc import jdbc_round
+
+            return jdbc_round(port, directory, settings, number)
+        if name == "connect-lake":
+            from bench.connectors.lake import lake_round
+
+            return lake_round(port, directory, settings, number)
         from bench.connectors.mirroring import mirror_round
 
         with _broker(directory / "target") as target:
-            return mirror_round(port, target, directory, settings)
+            return mirror_round(port, target, directory, settings, number)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,45 +118,63 @@ def put(client: Any, bodies: dict[str, bytes]) -> None:
 
 def s3_round(settings: Settings) -> Figures:
     """Measure each format."""
-    (port,) = PortReservation(HOST).take(1)
     given = records(settings.connect_rows)
     names = [field.name for field in SCHEMA.fields]
     rows = [dict(zip(names, one.value.values, strict=True)) for one in given]
+    with s3_server() as url:
+        return run(url, given, plain_writers(rows))
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """Run an S3 server; gives its URL."""
+    (port,) = PortReservation(HOST).take(1)
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             server(Path(folder), port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            return run(f"http://{HOST}:{port}", given, plain_writers(rows))
+            yield f"http://{HOST}:{port}"
         finally:
             process.kill()
             process.wait()
 
 
-def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) -> Figures:
-    """Measure each format."""
-    client: Any = boto3.session.Session().client(
+def client_of(url: str) -> Any:
+    """A client of the server."""
+    return boto3.session.Session().client(
         "s3",
         endpoint_url=url,
         region_name="us-east-1",
         aws_access_key_id=KEY,
         aws_secret_access_key=KEY,
     )
-    _make_bucket(client)
+
+
+def sink_settings(url: str, format_: str, folder: str, flush_size: int) -> dict[str, str]:
+    """What tells S3's sink what to write, and where."""
+    return {
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "s3.bucket.name": BUCKET,
+        "s3.region": "us-east-1",
+        "store.url": url,
+        "aws.access.key.id": KEY,
+        "aws.secret.access.key": KEY,
+        "format.class": f"io.confluent.connect.s3.format.{format_}",
+        "flush.size": str(flush_size),
+        "topics.dir": folder,
+    }
+
+
+def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) -> Figures:
+    """Measure each format."""
+    client = client_of(url)
+    make_bucket(client)
     ours: dict[str, float] = {}
     libraries: dict[str, float] = {}
     for format_, library in plain.items():
         name = format_.partition(".")[0]
-        settings = {
-            "s3.bucket.name": BUCKET,
-            "s3.region": "us-east-1",
-            "store.url": url,
-            "aws.access.key.id": KEY,
-            "aws.secret.access.key": KEY,
-            "format.class": f"io.confluent.connect.s3.format.{format_}",
-            "flush.size": str(FILE_RECORDS),
-            "topics.dir": format_,
-        }
+        settings = sink_settings(url, format_, format_, FILE_RECORDS)
         writer = S3Sink().writer(TaskContext("bench", 0, settings))
         ours[f"connect_s3_{name}_s"] = len(given) / best(partial(write, writer, given))
         writer.stop()
@@ -169,7 +188,8 @@ def run(url: str, given: list[SinkRecord], plain: dict[str, Callable[[], Any]]) 
     return {"barnabas": ours, "driver": libraries}
 
 
-def _make_bucket(client: Any) -> None:
+def make_bucket(client: Any) -> None:
+    """Make the bucket, once the server answers."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Final
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
+from bench.connectors.kafka_plugins import Plugin
 from bench.ending import end_group
 from bench.kafka_jars import java, kafka_classpath
 from bench.kafka_server import LOG4J
@@ -23,6 +24,7 @@ from bench.settings import ROOT
 STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 RUNNERS: Final = ("kafka", "barnabas", "spark")
 """Kafka's program with a heap of 512 MB, ours with tasks in its process, and ours on Spark."""
+JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 LOOK_SECONDS: Final = 0.02
 MEMORY_SECONDS: Final = 1.0
 
@@ -38,7 +40,11 @@ class Running:
     def check_alive(self) -> None:
         """Raises RuntimeError with the end of its log if it has ended."""
         if self.process.poll() is not None:
-            raise RuntimeError(self.log.read_text(errors="replace")[-3000:])
+            raise RuntimeError(self.log_end())
+
+    def log_end(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-3000:]
 
     def look_at_memory(self) -> None:
         """Take note of the memory in use."""
@@ -52,11 +58,21 @@ class Running:
         self.memory_mb = max(self.memory_mb, total / 1e6)
 
 
+def in_turn(runners: Sequence[str], number: int) -> list[str]:
+    """The runners, beginning with another one in each round: none always comes last."""
+    first = number % len(runners)
+    return [*runners[first:], *runners[:first]]
+
+
 @contextmanager
 def connector(
-    runner: str, directory: Path, servers: str, settings: Mapping[str, str]
+    runner: str,
+    directory: Path,
+    servers: str,
+    settings: Mapping[str, str],
+    plugin: Plugin | None = None,
 ) -> Iterator[Running]:
-    """Run one connector in a standalone worker."""
+    """Run one connector in a standalone worker; `plugin` is where Kafka's finds it."""
     name = settings["name"]
     worker = {
         "bootstrap.servers": servers,
@@ -67,6 +83,8 @@ def connector(
         "listeners": "http://127.0.0.1:0",
         "barnabas.connect.engine": _engine(runner),
     }
+    if runner == "kafka" and plugin is not None:
+        worker |= {"plugin.path": plugin.path(), "plugin.discovery": "only_scan"}
     files = [
         _file(directory / f"{name}.{what}.properties", values)
         for what, values in (("worker", worker), ("connector", settings))
