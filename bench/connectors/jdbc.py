@@ -21,7 +21,7 @@ _BATCH: Final = "3000"
 
 def jdbc_round(port: int, directory: Path, settings: Settings, number: int) -> Figures:
     """Measure each runner."""
-    with postgres(synchronous_commit="off") as server:
+    with postgres() as server:
         return {
             runner: _measure(runner, server, port, directory, settings)
             for runner in in_turn(RUNNERS, number)

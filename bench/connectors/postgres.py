@@ -44,7 +44,7 @@ UPSERT = (
 def postgres_round(port: int, directory: Path, settings: Settings, number: int) -> Figures:
     """Measure readers and writers, psycopg, and workers."""
     rows = settings.connect_rows
-    with postgres(synchronous_commit="off") as server:
+    with postgres() as server:
         server.run(f"CREATE TABLE t {TABLE}", _fill(1, rows))
         figures = _alone(server, rows, _fill(1, rows))
         for runner in in_turn(RUNNERS, number):

@@ -27,6 +27,9 @@ RUNNERS: Final = ("kafka", "barnabas", "spark")
 JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
 LOOK_SECONDS: Final = 0.02
 MEMORY_SECONDS: Final = 1.0
+TASK_SECONDS: Final = 5.0
+_TASK_ENDED: Final = ("Task is being killed", ": the task ends")
+"""What Kafka's worker and ours log of a task that failed."""
 
 
 @dataclass(slots=True)
@@ -36,11 +39,20 @@ class Running:
     process: subprocess.Popen[bytes]
     log: Path
     memory_mb: float = 0.0
+    looked_s: float = 0.0
+    """When its log was read last."""
 
     def check_alive(self) -> None:
-        """Raises RuntimeError with the end of its log if it has ended."""
+        """Raises RuntimeError with the end of its log if it, or its task, has ended."""
         if self.process.poll() is not None:
             raise RuntimeError(self.log_end())
+        now = time.monotonic()
+        if now - self.looked_s > TASK_SECONDS:
+            self.looked_s = now
+            text = self.log.read_text(errors="replace")
+            place = next((text.index(one) for one in _TASK_ENDED if one in text), None)
+            if place is not None:
+                raise RuntimeError(text[max(0, place - 500) : place + 2500])
 
     def log_end(self) -> str:
         """The end of its log."""

@@ -21,7 +21,10 @@ class SimpleHeaderConverter(HeaderConverter):
         self, topic: str, header: str, schema: Schema | None, value: Any
     ) -> bytes | None:
         """Return the bytes of a header's text. Raises DataError."""
-        return None if value is None else value_to_text(value, schema).encode("utf-8", "replace")
+        if value is None:
+            return None
+        text = value if type(value) is str else value_to_text(value, schema)
+        return text.encode("utf-8", "replace")
 
     def to_connect(self, topic: str, header: str, data: bytes | None) -> SchemaAndValue:
         """Return what a header's text stands for; what cannot be read stays bytes."""

@@ -24,6 +24,8 @@ from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.errors.tolerance import java_class
 
 _PAUSED_SECONDS: Final = 1.0
+_IDLE_SECONDS_MIN: Final = 0.005
+"""Between two looks after a micro-batch: what comes steadily is soon there again."""
 _log = logging.getLogger(__name__)
 
 
@@ -85,6 +87,7 @@ class SourceTask(EngineTask):
         start = self._first(reader)
         self.begun()
         was_paused = self.is_paused
+        idle = _IDLE_SECONDS_MIN
         while not self.stopping.is_set():
             if self.is_paused != was_paused:
                 was_paused = not was_paused
@@ -95,10 +98,13 @@ class SourceTask(EngineTask):
                 self.idle(_PAUSED_SECONDS)
                 continue
             try:
+                looked_s = time.monotonic()
                 end = reader.latestOffset()
                 if end == start:
                     self._end_transaction(reader)
-                    self.idle(IDLE_SECONDS)
+                    # A reader that waits for news itself has waited already.
+                    self.idle(max(0.0, idle - (time.monotonic() - looked_s)))
+                    idle = min(idle * 2, IDLE_SECONDS)
                     continue
                 self._batch(reader, start, end)
             except (RetriableError, BatchAbortedError) as error:
@@ -109,7 +115,7 @@ class SourceTask(EngineTask):
                 self.back_off(error)
                 continue
             self.went_well()
-            start = end
+            start, idle = end, _IDLE_SECONDS_MIN
         try:
             self._end_transaction(reader, is_last=True)
         except (RetriableError, BatchAbortedError) as error:  # it is read again

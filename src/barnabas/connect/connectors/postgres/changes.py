@@ -139,7 +139,7 @@ class LogReader(RecordMaker):
         lsn: int,
         offset: JsonMap,
     ) -> Iterable[SourceRecord]:
-        skipped = self.settings.skipped_operations
+        skipped = self.skipped
         if kind == pgoutput.MESSAGE:
             if "m" not in skipped:
                 yield from self._message(item, transaction, lsn, offset)
@@ -198,7 +198,7 @@ class LogReader(RecordMaker):
         offset: JsonMap,
     ) -> Iterable[SourceRecord]:
         change = pgoutput.row_change(item)
-        skipped = self.settings.skipped_operations
+        skipped = self.skipped
         source = self._source(records.table, transaction, lsn)
 
         def block() -> Struct | None:
@@ -232,8 +232,7 @@ class LogReader(RecordMaker):
         block: Callable[[], Struct | None],
     ) -> Iterable[SourceRecord]:
         """A row whose key changed: a record with the old key, its tombstone, one with the new."""
-        skipped = self.settings.skipped_operations
-        if "u" in skipped:
+        if "u" in self.skipped:
             return
         key_schema = records.key_schema
         to_new = Header("__debezium.newkey", key_schema, records.key(new))

@@ -32,15 +32,19 @@ class RecordMaker:
 
     def __init__(self, settings: PostgresSettings, task: int) -> None:
         self.settings = settings
-        self.partition: JsonMap = {"server": settings.topic_prefix}
+        # Settings are worked out here: each record would do it again.
+        self._prefix, self._database = settings.topic_prefix, settings.database
+        self.skipped = settings.skipped_operations
+        self.partition: JsonMap = {"server": self._prefix}
+        self._has_headers = settings.has_extended_headers
         self._context = [
-            Header(f"{_CONTEXT}connectorLogicalName", STRING, settings.topic_prefix),
+            Header(f"{_CONTEXT}connectorLogicalName", STRING, self._prefix),
             Header(f"{_CONTEXT}taskId", STRING, str(task)),
             Header(f"{_CONTEXT}connectorName", STRING, "postgresql"),
         ]
 
     def headers(self, *first: Header) -> list[Header]:
-        return [*first, *self._context] if self.settings.has_extended_headers else []
+        return [*first, *self._context] if self._has_headers else []
 
     def source(
         self,
@@ -56,9 +60,20 @@ class RecordMaker:
         return Struct(
             SOURCE,
             [
-                *(__version__, "postgresql", self.settings.topic_prefix, time_us // 1000, snapshot),
-                *(self.settings.database, sequence, time_us, time_us * 1000, schema, name),
-                *(xid, lsn, xmin),
+                __version__,
+                "postgresql",
+                self._prefix,
+                time_us // 1000,
+                snapshot,
+                self._database,
+                sequence,
+                time_us,
+                time_us * 1000,
+                schema,
+                name,
+                xid,
+                lsn,
+                xmin,
             ],
         )
 
