@@ -185,6 +185,56 @@ def test_a_struct_is_written_as_jackson_writes_it() -> None:
     assert schema["fields"][1] == {"type": "int32", "optional": False, "default": 7, "field": "n"}
 
 
+INNER = struct_of({"text": OPTIONAL_STRING}, name="Inner")
+
+
+@pytest.mark.parametrize(
+    ("fields", "values", "expected"),
+    [
+        ({}, [], "{}"),
+        ({"a'b\"{c}\\": INT8}, [1], '{"a\'b\\"{c}\\\\":1}'),
+        ({"t": STRING}, ["\x01\x1f\n"], '{"t":"\\u0001\\u001F\\n"}'),
+        ({"t": STRING, "n": INT64}, ["\\u001f", -7], '{"t":"\\\\u001f","n":-7}'),
+        ({"in": INNER}, [Struct(INNER, ["\x7f\x1b"])], '{"in":{"text":"\x7f\\u001B"}}'),
+        ({"in": INNER}, [Struct(INNER, [None])], '{"in":{"text":null}}'),
+        ({"b": BOOLEAN, "o": optional(BOOLEAN)}, [True, None], '{"b":true,"o":null}'),
+        ({"d": with_default(STRING, "x\x1b")}, [None], '{"d":"x\\u001B"}'),
+        ({"f": FLOAT64, "g": FLOAT64}, [1e10, float("nan")], '{"f":1.0E10,"g":"NaN"}'),
+    ],
+)
+def test_structs_fields_are_written_as_jackson_writes_them(
+    fields: dict[str, Schema], values: list[Any], expected: str
+) -> None:
+    schema = struct_of(fields)
+    data = json_converter(schemas_enable="false").from_connect("t", schema, Struct(schema, values))
+    assert data is not None
+    assert data.decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "text"),
+    [
+        (INT8, 128, "Invalid type for INT8: class java.lang.Integer"),
+        (INT32, True, "Invalid type for INT32: class java.lang.Boolean"),
+        (STRING, b"x", "Invalid type for STRING: class [B"),
+        (BOOLEAN, 1, "Invalid type for BOOLEAN: class java.lang.Integer"),
+        (INNER, {"text": "x"}, "Invalid type for STRUCT: class java.util.HashMap"),
+        (INNER, Struct(struct_of({}), []), "Mismatching schema."),
+        (
+            *(STRING, None),
+            "Conversion error: null value for field that is required and has no default value",
+        ),
+    ],
+)
+def test_structs_fields_of_other_types_are_refused_with_kafkas_text(
+    schema: Schema, value: Any, text: str
+) -> None:
+    outer = struct_of({"field": schema})
+    with pytest.raises(DataError) as refused:
+        json_converter().from_connect("t", outer, Struct(outer, [value]))
+    assert str(refused.value) == text
+
+
 def test_a_message_is_read_the_same_the_first_time_and_again() -> None:
     converter = json_converter()
     data = converter.from_connect("t", POINT, VALUE)

@@ -96,6 +96,24 @@ def test_paused_source_reads_nothing_until_it_is_resumed(kit: ConnectKit) -> Non
     assert running.logs[0].states == ["RUNNING", "PAUSED", "RUNNING"]
 
 
+def test_source_is_looked_at_soon_after_a_micro_batch_and_then_less_often(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def idle(running: EngineTask, seconds: float) -> None:
+        waits.append(seconds)
+        running.stopping.wait(0.001)
+
+    monkeypatch.setattr(EngineTask, "idle", idle)
+    running = kit.start("n", NUMBERS)
+    kit.wait_until(lambda: len(waits) > 10)
+    running.stop()
+    # What the look itself has taken is not waited for again.
+    assert waits[0] <= 0.005
+    assert max(waits[:5]) < max(waits[5:]) <= task.IDLE_SECONDS
+
+
 def test_sink_writes_and_commits(kit: ConnectKit) -> None:
     kit.create("in", 2)
     for number in range(6):
