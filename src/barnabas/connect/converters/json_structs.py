@@ -55,7 +55,7 @@ def struct_writer(
         "slow": _slow_writer(names, writers),
     }
     places = [f"v{index}" for index in range(len(names))]
-    pieces = []
+    pieces: list[str] = []
     for place, name, field, write, null in zip(
         places, names, schema.fields, writers, nulls, strict=True
     ):
