@@ -25,10 +25,9 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
-from barnabas.connect.converters.json_nodes import read_without_schema, reader
+from barnabas.connect.converters.json_nodes import Read, read_without_schema, reader
 from barnabas.connect.converters.json_schemas import schema_of, schema_text
-from barnabas.connect.converters.json_structs import Read, Write
-from barnabas.connect.converters.json_text import JsonText, write_without_schema
+from barnabas.connect.converters.json_text import JsonText, Write, write_without_schema
 from barnabas.connect.converters.settings import CONVERTER_TYPE, flag, parse
 from barnabas.connect.data.cache import ENTRIES_MAX, Cache
 from barnabas.connect.data.schema import DECIMAL, Schema

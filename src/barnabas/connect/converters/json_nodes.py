@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import struct
 from base64 import b64decode
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.connect.converters.json_structs import Read, struct_reader
 from barnabas.connect.data.logical import (
     bytes_to_decimal,
     days_to_date,
@@ -25,12 +25,14 @@ from barnabas.connect.data.schema import (
     TIME,
     TIMESTAMP,
     Schema,
+    Struct,
     Type,
     validate_value,
 )
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.java_numbers import low_bits
 
+Read = Callable[[Any], Any]
 _FLOAT: Final = struct.Struct(">f")
 
 
@@ -91,6 +93,10 @@ def _reader(schema: Schema, *, replaces_null: bool) -> Read:
 
 
 def _struct(schema: Schema, *, replaces_null: bool) -> Read:
+    parts = [
+        (f.name, _as_it_is(f.schema), reader(f.schema, replaces_null=replaces_null))
+        for f in schema.fields
+    ]
     # These give null for what is of another type; the struct then refuses it.
     checked = [
         (f.index, f)
@@ -98,24 +104,26 @@ def _struct(schema: Schema, *, replaces_null: bool) -> Read:
         if not f.schema.optional and f.schema.type in (Type.STRING, Type.BYTES)
     ]
 
-    def check(values: list[Any]) -> None:
+    def read(node: Any) -> Struct:
+        if type(node) is not dict:
+            raise DataError(
+                f"Structs should be encoded as JSON objects, but found {node_type(node)}"
+            )
+        get = node.get
+        values = [
+            node if type(node := get(name)) is kind else part(node) for name, kind, part in parts
+        ]
         for index, field in checked:
             if values[index] is None:
                 validate_value(field.schema, None, field.name)
+        return Struct(schema, values)
 
-    return struct_reader(
-        schema,
-        [reader(f.schema, replaces_null=replaces_null) for f in schema.fields],
-        [_stays_null(f.schema, replaces_null=replaces_null) for f in schema.fields],
-        lambda node: DataError(
-            f"Structs should be encoded as JSON objects, but found {node_type(node)}"
-        ),
-        check if checked else None,
-    )
+    return read
 
 
-def _stays_null(schema: Schema, *, replaces_null: bool) -> bool:
-    return schema.optional and (schema.default is None or not replaces_null)
+def _as_it_is(schema: Schema) -> type | None:
+    """The class of nodes that are values already: most fields' nodes, which need no call."""
+    return None if schema.name in _LOGICAL else _SAME.get(schema.type)
 
 
 def _map(schema: Schema, *, replaces_null: bool) -> Read:
@@ -263,6 +271,8 @@ _NODE_TYPES: Final = {
     list: "ARRAY",
     dict: "OBJECT",
 }
+_LOGICAL: Final = (DECIMAL, DATE, TIME, TIMESTAMP)
+_SAME: Final[dict[Type, type]] = {Type.FLOAT64: float, Type.BOOLEAN: bool, Type.STRING: str}
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 _PLAIN: Final[dict[Type, Read]] = {
     Type.FLOAT32: _float,

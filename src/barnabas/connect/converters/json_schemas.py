@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.connect.converters.json_structs import Read, Write
-from barnabas.connect.converters.json_text import quoted
+from barnabas.connect.converters.json_nodes import Read
+from barnabas.connect.converters.json_text import Write, quoted
 from barnabas.connect.data.builder import array_of, map_of, struct_of, with_default
 from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.errors.kinds import DataError

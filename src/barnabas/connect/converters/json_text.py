@@ -6,13 +6,12 @@ Numbers print as Java prints them, so that the bytes are those of Kafka's JsonCo
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
-from barnabas.connect.converters.json_structs import BITS, ESCAPED, Write, struct_writer
 from barnabas.connect.data.logical import (
     date_to_days,
     decimal_to_bytes,
@@ -31,6 +30,8 @@ from barnabas.connect.data.schema import (
 )
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.java_numbers import double_text, float_text
+
+Write = Callable[[Any], str]
 
 
 class JsonText:
@@ -74,16 +75,17 @@ class JsonText:
         return _plain(schema)
 
     def _struct(self, schema: Schema) -> Write:
-        names = [quoted(f.name) for f in schema.fields]
-        writers = [self.writer(f.schema) for f in schema.fields]
-        nulls = [
-            write(None) if self._allows_null(f.schema) else None
-            for f, write in zip(schema.fields, writers, strict=True)
-        ]
-        return struct_writer(schema, names, writers, nulls, lambda value: _invalid(schema, value))
+        parts = [(quoted(f.name) + ":", self.writer(f.schema)) for f in schema.fields]
 
-    def _allows_null(self, schema: Schema) -> bool:
-        return schema.optional or (schema.default is not None and self._replaces_null)
+        def write(value: Any) -> str:
+            if type(value) is not Struct:
+                raise _invalid(schema, value)
+            if value.schema is not schema and value.schema != schema:
+                raise DataError("Mismatching schema.")
+            pairs = zip(parts, value.values, strict=True)
+            return f"{{{','.join([name + part(item) for (name, part), item in pairs])}}}"
+
+        return write
 
     def _map(self, schema: Schema) -> Write:
         keys, values = self.writer(schema.key_schema), self.writer(schema.value_schema)
@@ -148,7 +150,7 @@ def write_without_schema(value: Any) -> str:
 def quoted(text: str) -> str:
     """A text in quotes; Jackson's escapes have capital letters."""
     result = encode_basestring(text)
-    if ESCAPED in result:
+    if "\\u00" in result:
         return '"' + "".join(map(_escaped, text)) + '"'
     return result
 
@@ -170,7 +172,7 @@ def _refuse_null(write: Write) -> Write:
 
 
 def _plain(schema: Schema) -> Write:
-    bits = BITS.get(schema.type)
+    bits = _BITS.get(schema.type)
     if bits is not None:
         low, high = -1 << bits, (1 << bits) - 1
 
@@ -242,6 +244,7 @@ def _invalid(schema: Schema, value: Any) -> DataError:
     return DataError(f"Invalid type for {schema.type.name}: {java_class(value)}")
 
 
+_BITS: Final = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 _BYTES: Final = (bytes, bytearray, memoryview)
 _PLAIN: Final[dict[Type, tuple[Any, Write]]] = {
     Type.FLOAT32: (float, _float),

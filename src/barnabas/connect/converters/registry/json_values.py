@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from barnabas.connect.converters import json_nodes
-from barnabas.connect.converters.json_structs import Write
-from barnabas.connect.converters.json_text import JsonText
+from barnabas.connect.converters.json_text import JsonText, Write
 from barnabas.connect.converters.registry.json_schemas import has_text_keys, is_union
 from barnabas.connect.data.schema import Schema, Struct, Type, validate_value
 from barnabas.connect.errors.kinds import DataError
