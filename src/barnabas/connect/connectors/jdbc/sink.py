@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -16,9 +16,10 @@ from barnabas.connect.connectors.jdbc.dialects import (
     Dialect,
     dialect_of,
 )
-from barnabas.connect.connectors.jdbc.envelopes import is_truncation, plain, unwrapped
+from barnabas.connect.connectors.jdbc.envelopes import is_truncation, unwrapped
+from barnabas.connect.connectors.jdbc.rows import Columns
 from barnabas.connect.data.builder import INT32, INT64, STRING
-from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import SinkRecord
 
@@ -117,16 +118,23 @@ class JdbcSinkWriter(SinkWriter):
         known = self._prepared(connection, shape, is_deleting=not values)
         if known is None:
             return  # deletes from a table that is not there
-        final: dict[Any, SinkRecord] = {}
+        key_of = self._keys(shape)
+        others_of = self._columns(spec for spec in shape.specs if not spec.is_key).of
         if self._mode == "insert" and len(values) == len(records):
-            self._insert(connection, shape, [self._row(shape, record) for record in values], "")
+            made = [(*key_of(one), *others_of(one.value)) for one in values]
+            self._insert(connection, shape, made, "")
             return
+        final: dict[Any, SinkRecord] = {}
         for record in records:
-            key = tuple(self._key(shape, record))
+            key = key_of(record)
             final.pop(key, None)
             final[key] = record
         deleted = [key for key, record in final.items() if record.value is None]
-        rows = [self._row(shape, record) for record in final.values() if record.value is not None]
+        rows = [
+            (*key, *others_of(record.value))
+            for key, record in final.items()
+            if record.value is not None
+        ]
         if deleted:
             statement = self._dialect.delete(shape.table, shape.keys)
             self._dialect.run_many(connection, statement, deleted)
@@ -197,32 +205,20 @@ class JdbcSinkWriter(SinkWriter):
             raise ConnectError(f"pk.fields: the record {part} has no field {', '.join(missing)}")
         return [ColumnSpec(name, fields[name], is_key=True) for name in names]
 
-    def _key(self, shape: Shape, record: SinkRecord) -> list[Any]:
-        specs = [spec for spec in shape.specs if spec.is_key]
+    def _keys(self, shape: Shape) -> Callable[[SinkRecord], tuple[Any, ...]]:
         if self._pk_mode == "kafka":
-            return [record.original_topic, record.original_partition, record.original_offset]
-        source = record.key if self._pk_mode == "record_key" else record.value
-        if isinstance(source, Struct):
-            return [self._bound(spec, self._field(source, spec.name)) for spec in specs]
-        return [self._bound(spec, source) for spec in specs]
+            return lambda record: (
+                record.original_topic,
+                record.original_partition,
+                record.original_offset,
+            )
+        columns = self._columns(spec for spec in shape.specs if spec.is_key)
+        if self._pk_mode == "record_key":
+            return lambda record: columns.of(record.key)
+        return lambda record: columns.of(record.value)
 
-    def _row(self, shape: Shape, record: SinkRecord) -> tuple[Any, ...]:
-        others = [
-            self._bound(spec, self._field(record.value, spec.name))
-            for spec in shape.specs
-            if not spec.is_key
-        ]
-        return (*self._key(shape, record), *others)
-
-    def _bound(self, spec: ColumnSpec, value: Any) -> Any:
-        if value is None:
-            return None
-        return self._dialect.bind(spec.schema, plain(spec.schema, value))
-
-    def _field(self, struct: Struct, name: str) -> Any:
-        if self._replaces_null:
-            return struct.get(name)
-        return struct.get_without_default(name)
+    def _columns(self, specs: Iterable[ColumnSpec]) -> Columns:
+        return Columns(tuple(specs), self._dialect.bind, replaces_null=self._replaces_null)
 
     # What tables look like.
 
