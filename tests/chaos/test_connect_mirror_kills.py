@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from suffering import let_it_last
 
 from barnabas.connect.connectors.mirror.records import Checkpoint
 from support.cluster_processes import EAGER, ClusterProcesses
@@ -40,6 +40,7 @@ from support.connect.mirror import QUICK
 from support.connect.mirror_side import Side
 from support.connect.secured_cluster import SecureListener, secured_cluster
 from support.connect.tasks import read_messages
+from support.node_process import wait_until
 from support.spark import needs_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -128,9 +129,12 @@ class Life:
         """Stop writing, and let the group read to the end; returns how many records there are."""
         self._ending.set()
         self._threads[0].join()
-        deadline = time.monotonic() + SETTLE_S
-        while len(self.read) < self.written and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(
+            lambda: len(self.read) >= self.written,
+            "the group's reading to the end",
+            SETTLE_S,
+            lambda: f"{len(self.read)} of {self.written}",
+        )
         self.close()
         assert len(self.read) == self.written
         return self.written
@@ -212,23 +216,22 @@ class World:
         finally:
             consumer.close()
 
-    def wait(self, is_so: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + SETTLE_S
-        while not is_so():
-            if time.monotonic() > deadline:
-                self.mirror.end(signal.SIGABRT)  # it tells what its threads do
-                pytest.fail(f"{what}\n{self.mirror.log()}")
-            time.sleep(0.2)
+    def wait(self, is_so: Callable[[], bool], what: str) -> None:
+        def shown() -> str:
+            self.mirror.end(signal.SIGABRT)  # it tells what its threads do
+            return self.mirror.log()
+
+        wait_until(is_so, what, SETTLE_S, shown)
 
     def await_more(self) -> None:
         """Wait until the copy has grown."""
         wanted = self.copied() + STEP
-        self.wait(lambda: self.copied() >= wanted, "nothing more is copied")
+        self.wait(lambda: self.copied() >= wanted, "the copy of more")
 
     def kill_mirror(self) -> None:
         self.mirror.end(signal.SIGKILL)
         if self.random.random() < 0.5:
-            time.sleep(self.random.random() * 2)
+            let_it_last(self.random.random() * 2)
         self.mirror.start()
 
     def kill_node(self) -> None:
@@ -326,7 +329,7 @@ def test_nothing_is_lost_and_no_offset_is_too_far(world: tuple[World, bool]) -> 
             set(wanted[number]) <= set(values_of(made.east.records(COPY), number))
             for number in range(PARTITIONS)
         ),
-        "records are missing",
+        "the copy of all records",
     )
     upstream = {number: len(values) for number, values in wanted.items()}
     for number, end in upstream.items():
@@ -337,15 +340,15 @@ def test_nothing_is_lost_and_no_offset_is_too_far(world: tuple[World, bool]) -> 
             made.east.committed(GROUP, COPY, number)[0] == last_offset(made.east, number) + 1
             for number in range(PARTITIONS)
         ),
-        "offsets do not come to the end",
+        "the translation of offsets to the end",
     )
     made.wait(
         lambda: made.east.config(COPY, "retention.ms").value == "76543210987",
-        "settings do not follow",
+        "the copy of settings",
     )
     made.wait(
         lambda: readers(made.east) == {"User:early", "User:late"},
-        "rights do not follow",
+        "the copy of rights",
     )
     assert made.mirror.end(signal.SIGTERM) == 0, made.mirror.log()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import pytest
+from suffering import let_it_last
 
 import barnabas
 from support.cluster_processes import EAGER, ClusterProcesses
@@ -57,7 +57,7 @@ class Kills:
             self._random.shuffle(actions)
             for act in actions:
                 act()
-                time.sleep(self._random.random() * BETWEEN_S)  # so long it may go on
+                let_it_last(self._random.random() * BETWEEN_S)
         for _ in self._copying.workers:
             self.start_worker()
 
@@ -74,14 +74,14 @@ class Kills:
     def database(self) -> None:
         server = self._copying.story.server
         server.crash()
-        time.sleep(self._random.random())  # so long it is away
+        let_it_last(self._random.random())
         server.start()
 
     def node(self) -> None:
         assert self._cluster is not None
         number = self._random.choice(list(self._cluster.nodes))
         self._cluster.kill(number)
-        time.sleep(self._random.random() * 4)  # so long others lead
+        let_it_last(self._random.random() * 4)
         self._cluster.start(number)
 
 

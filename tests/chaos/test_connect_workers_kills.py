@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from confluent_kafka import Consumer
+from suffering import let_it_last
 
 from barnabas.app.testing import Kafka
 from support.connect.worker import OurWorker
@@ -117,9 +118,9 @@ class Chaos:
             "config.storage.replication.factor": "-1",
             "status.storage.replication.factor": "-1",
         }
-        group = kafka.name("group")
+        self.group = kafka.name("group")
         self.workers = [
-            OurWorker(folder / f"w{n}", kafka.bootstrap_servers, f"w{n}", group, settings)
+            OurWorker(folder / f"w{n}", kafka.bootstrap_servers, f"w{n}", self.group, settings)
             for n in range(3)
         ]
         self.lines: dict[str, Lines] = {}
@@ -170,7 +171,7 @@ class Chaos:
 
     def let_them_work(self) -> None:
         """Do nothing for a while: the times between what is done differ too."""
-        time.sleep(self.random.random())
+        let_it_last(self.random.random())
 
     def append(self) -> None:
         for lines in self.lines.values():
@@ -190,19 +191,24 @@ class Chaos:
                 return
 
     def hold_one(self) -> None:
-        """Hold a worker still for longer than a session: it must give up what it has."""
+        """Hold a worker still until its group goes on without it: it must give up what it has."""
         alive = [one for one in self.workers if one.process is not None]
         if len(alive) > 1:
             worker = self.random.choice(alive)
             assert worker.process is not None
+            self.wait(lambda: self.is_member(worker), "its membership")
             worker.process.send_signal(signal.SIGSTOP)
             try:
-                # Only time shows that it was longer than a session, whoever took over.
-                time.sleep(SESSION_S + 2)
+                self.wait(lambda: not self.is_member(worker), "the end of its session")
+                self.let_them_work()
                 self.append()
             finally:
                 worker.process.send_signal(signal.SIGCONT)
             self.kills += 1
+
+    def is_member(self, worker: OurWorker) -> bool:
+        (group,) = self.kafka.admin.list_groups(self.group, timeout=SETTLE_S)
+        return any(worker.url[7:] in member.client_id for member in group.members)
 
     def wait(self, until: Callable[[], bool], what: str) -> None:
         wait_until(until, what, SETTLE_S, lambda: (self.told[-5:], self.statuses()))

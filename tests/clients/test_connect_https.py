@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from barnabas.connect.rest.tls import ADMIN, REGULAR
 from support.certificates import Authority
 from support.connect.side_by_side import FILE_SOURCE
 from support.connect.worker import PATIENCE_S, OurWorker
+from support.node_process import wait_until
 from support.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -97,15 +97,13 @@ def test_workers_speak_https_with_each_other(
             client.get(url)
 
 
-def ask_until(
-    worker: OurWorker, method: str, path: str, status: int, body: object = None
-) -> object:
+def ask_until(worker: OurWorker, method: str, path: str, status: int, body: object = None) -> None:
     """Ask until it answers so: the group deals anew meanwhile."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found, answer = worker.ask(method, path, body)
-        if found == status:
-            return answer
-        assert found in (404, 409), answer
-        assert time.monotonic() < deadline, answer
-        time.sleep(0.1)
+    answers: list[tuple[int, object]] = []
+
+    def is_answered() -> bool:
+        answers.append(worker.ask(method, path, body))
+        assert answers[-1][0] in (status, 404, 409), answers[-1]
+        return answers[-1][0] == status
+
+    wait_until(is_answered, f"{method} {path}", PATIENCE_S, lambda: answers[-1:])

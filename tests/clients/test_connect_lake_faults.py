@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from barnabas.app.testing import Kafka
 from support.connect.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from support.connect.worker import JSON_CONVERTER, OurWorker
+from support.node_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -34,9 +34,11 @@ class Sink:
         status, said = self._worker.ask("PUT", f"/connectors/{self._name}/config", given)
         assert status in (200, 201), said
 
-    def wait_for(self, what: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Wait until its task's status is so; returns that."""
-        return until(lambda: next((one for one in self._tasks() if what(one)), None), self._log)
+    def wait_for(self, what: Callable[[dict[str, Any]], bool]) -> None:
+        """Wait until its task's status is so."""
+        wait_until(
+            lambda: any(what(one) for one in self._tasks()), "the status", PATIENCE_S, self._log
+        )
 
     def _tasks(self) -> list[dict[str, Any]]:
         status, said = self._worker.ask("GET", f"/connectors/{self._name}/status")
@@ -44,15 +46,6 @@ class Sink:
 
     def _log(self) -> str:
         return f"{self._tasks()}\n{self._worker.log()[-3000:]}"
-
-
-def until(look: Callable[[], Any], shown: Callable[[], str]) -> Any:
-    """Wait for something to be there."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := look()):
-        assert time.monotonic() < deadline, shown()
-        time.sleep(0.05)
-    return found
 
 
 def says(*texts: str) -> Callable[[dict[str, Any]], bool]:
@@ -109,7 +102,12 @@ def test_a_bucket_with_faults_is_written_to_once_it_is_well(
         kafka.produce(topic, [json.dumps({"id": first + n}).encode() for n in range(2)])
 
     def wait_for(*records: int) -> None:
-        until(lambda: found() == sorted(records), lambda: f"{found()}\n{worker.log()[-3000:]}")
+        wait_until(
+            lambda: found() == sorted(records),
+            f"the copy of {records}",
+            PATIENCE_S,
+            lambda: f"{found()}\n{worker.log()[-3000:]}",
+        )
 
     def found() -> list[int]:
         lines = [line for key in server.keys(bucket) for line in read(key).splitlines()]
@@ -138,8 +136,8 @@ def test_a_bucket_with_faults_is_written_to_once_it_is_well(
     # The server is away for a while: the task waits.
     server.stop()
     produce(4)
-    until(lambda: "trying again in" in worker.log(), worker.log)
-    assert sink.wait_for(runs)
+    wait_until(lambda: "trying again in" in worker.log(), "another try", PATIENCE_S, worker.log)
+    sink.wait_for(runs)
     server.start()
     wait_for(2, 3, 4, 5)
 

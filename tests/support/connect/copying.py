@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from support.connect.database_story import (
 )
 from support.connect.postgres import USER, Postgres
 from support.connect.worker import OurWorker
+from support.node_process import wait_until
 
 COPY = "copy"
 SETTLE_S = 240.0
@@ -189,11 +189,7 @@ class Copying:
             assert not self.told(table), self.told(table)[:5]
 
     def wait(self, until: Callable[[], bool], shown: Callable[[], object]) -> None:
-        deadline = time.monotonic() + SETTLE_S
-        while not until():
-            late = time.monotonic() > deadline
-            assert not late, (shown(), self.statuses())
-            time.sleep(0.2)  # between two looks at other processes
+        wait_until(until, "the copy", SETTLE_S, lambda: (shown(), self.statuses()))
 
     def statuses(self) -> list[Any]:
         """What each worker says of the connectors, and the end of its log."""
