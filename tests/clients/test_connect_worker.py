@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.connect.daemon_threads import DaemonThreads
 from support.connect.hanging import HANGING
 from support.connect.side_by_side import FILE_SINK, FILE_SOURCE, Step, answer
 from support.connect.worker import OurWorker
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 
 def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: str) -> None:
@@ -48,17 +50,38 @@ def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("group", ["hangs0", None])
 def test_a_connector_that_hangs_does_not_keep_a_worker_from_its_end(
-    tmp_path: Path, kafka_bootstrap_servers: str
+    tmp_path: Path, kafka_bootstrap_servers: str, group: str | None
 ) -> None:
-    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs0", group="hangs0")
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs0", group=group)
     begun = tmp_path / "begun"
     config = {"connector.class": HANGING, "begun": str(begun)}
+
+    def put() -> None:
+        while not begun.exists():  # while the group begins it answers 409
+            worker.ask("PUT", "/connectors/hangs0/config", config)
+
+    threads = DaemonThreads(1, "asks")
     try:
         worker.start()
-        wait_until(  # while the group begins it answers 409
-            lambda: worker.ask("PUT", "/connectors/hangs0/config", config)[0] == 201, "the group"
-        )
+        asked = threads.submit(put)  # a standalone worker does not answer
+        wait_until(begun.exists, "the start")
+        assert worker.kill() == 0
+        asked.exception(PATIENCE_S)
+    finally:
+        worker.close()
+
+
+@pytest.mark.slow
+def test_a_file_whose_connector_hangs_does_not_keep_a_worker_from_its_end(
+    tmp_path: Path, kafka_bootstrap_servers: str
+) -> None:
+    begun, file = tmp_path / "begun", tmp_path / "hangs.properties"
+    file.write_text(f"name=hangs1\nconnector.class={HANGING}\nbegun={begun}\n")
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs1", files=[file])
+    try:
+        worker.launch()
         wait_until(begun.exists, "the start")
         assert worker.kill() == 0
     finally:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,15 +124,22 @@ def _group_settings(group: str) -> dict[str, str]:
 
 
 class OurWorker(WorkerProcess):
-    """`barnabas connect start`, on a port that it chooses, with the local engine."""
+    """`barnabas connect start`, on a port that it chooses, with the local engine.
 
-    def __init__(self, *arguments: Any, engine: str = "local", **named: Any) -> None:
+    `files` describe a connector each.
+    """
+
+    def __init__(
+        self, *arguments: Any, engine: str = "local", files: Sequence[Path] = (), **named: Any
+    ) -> None:
         super().__init__(*arguments, **named)
         self._engine = engine
+        self._files = files
 
     def command(self) -> list[str]:
         return [
             *(sys.executable, "-m", "barnabas", "connect", "start", str(self.properties)),
+            *map(str, self._files),
             *("--json", "-l", self.url or "http://127.0.0.1:0"),
             *("-o", f"barnabas.connect.engine={self._engine}"),
         ]

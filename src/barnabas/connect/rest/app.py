@@ -12,13 +12,13 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import httpx
 from starlette.types import Receive, Scope, Send
 
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.rest.routes import Answer, Request, Route, find, parse_query
 
@@ -51,7 +51,7 @@ class RestApp:
     ) -> None:
         self._routes = routes
         self._client, self._hide = client, hide
-        self._threads = ThreadPoolExecutor(THREADS, "connect-rest")
+        self._threads = DaemonThreads(THREADS, "connect-rest")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,9 +88,8 @@ class RestApp:
         return await self._handle(route, request), {}
 
     async def _handle(self, route: Route, request: Request) -> Answer:
-        loop = asyncio.get_running_loop()
         try:
-            work = loop.run_in_executor(self._threads, route.handler, request)
+            work = asyncio.wrap_future(self._threads.submit(route.handler, request))
             answer = await asyncio.wait_for(asyncio.shield(work), REQUEST_S)
         except ElsewhereError as error:
             return await self._forward(request, error)
@@ -138,7 +137,7 @@ class RestApp:
 
     def close(self) -> None:
         """Take no more work."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.drop()
 
 
 async def _read(receive: Receive) -> bytes:

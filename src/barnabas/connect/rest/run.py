@@ -13,6 +13,7 @@ import httpx
 
 from barnabas.base.http_guard import only_loopback
 from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.rest import settings as rest_settings
 from barnabas.connect.rest import tls
@@ -29,6 +30,7 @@ from barnabas.pipeline.sql.server.listening import Room, bound, serve
 
 _log = logging.getLogger(__name__)
 CONNECTIONS_MAX = 2_000
+THREADS_MAX = 3
 Ready = Callable[["ConnectServer"], None]
 
 
@@ -61,6 +63,7 @@ class ConnectServer:
         verify = tls.client_tls(settings) if knows_tls else True
         room = Room(CONNECTIONS_MAX)
         self._sockets: dict[bool, list[socket.socket]] = {}
+        self._threads = DaemonThreads(THREADS_MAX, "connect-server")
         try:
             self._sockets[False] = [bound(one, room) for one in wanted]
             self._sockets[True] = [bound(one, room) for one in admin or ()]
@@ -101,18 +104,26 @@ class ConnectServer:
             serving.append(self._serve(apps[1], True, self._admin, stopping))
         served = asyncio.gather(*serving)
         try:
-            await asyncio.to_thread(self.herder.start)
-            await asyncio.to_thread(self._create_all)
-            ready(self)
+            await self._beside(self.herder.start)
+            creating = self._beside(self._create_all)
+            # A connector may hang in its start, and the worker is to end all the same.
+            await asyncio.wait([creating, served], return_when=asyncio.FIRST_COMPLETED)
+            if not creating.cancel():
+                creating.result()
+                ready(self)
             await served
         finally:
             stopping.set()
             await asyncio.gather(served, return_exceptions=True)
             for app in apps:
                 app.close()
-            await asyncio.to_thread(self.herder.close)
+            await self._beside(self.herder.close)
             await self._client.aclose()
             self._providers.close()
+
+    def _beside(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        """Do something that blocks, on a thread of its own."""
+        return asyncio.wrap_future(self._threads.submit(work))
 
     async def _serve(
         self, app: RestApp, is_admin: bool, listeners: Sequence[Listener], stopping: asyncio.Event

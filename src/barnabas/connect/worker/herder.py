@@ -42,6 +42,8 @@ Json = dict[str, Any]
 Offsets = Sequence[tuple[JsonMap | None, JsonMap | None]]
 VERSION: Final = "4.3.1"
 """The version of Kafka whose interface this is."""
+CLOSE_MARGIN_S: Final = 15.0
+"""How long the herder may take to end what it does, beyond what stopping tasks may."""
 
 
 class Herder(ABC):

@@ -14,13 +14,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas import __version__
 from barnabas.connect import plugins
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import Connector, OffsetReader
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.traces import trace_of
@@ -44,6 +47,9 @@ _log = logging.getLogger(__name__)
 Resolve = Callable[[Properties], dict[str, str]]
 """Replaces references to secrets (`${file:…}`) by what they stand for."""
 GRACEFUL_MS = "task.shutdown.graceful.timeout.ms"
+STOP_S: Final = 5.0
+"""How long connectors may take to stop when the worker ends: as long as Kafka's."""
+STOPS_MAX: Final = 8
 _STATES = {STARTED: RUNNING, PAUSED: PAUSED, STOPPED: STOPPED}
 
 
@@ -354,9 +360,11 @@ class Worker:
         self.put_status(name, DESTROYED)
 
     def close(self) -> None:
-        """Stop all."""
+        """Stop all; a connector that hangs in its `stop` is left to itself after a while."""
         self.reloads.close()
         self.stop_tasks(list(self.tasks))
-        for name in list(self.connectors):
-            self.stop_connector(name)
+        threads = DaemonThreads(STOPS_MAX, "connect-stop")
+        stops = {threads.submit(self.stop_connector, name): name for name in list(self.connectors)}
+        for late in wait(stops, STOP_S).not_done:
+            _log.warning("connector %s did not stop in time and is left to itself", stops[late])
         self.engine.close()

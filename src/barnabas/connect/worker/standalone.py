@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from barnabas.connect.config.validation import WorkerRules
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import AlreadyExistsError, NotFoundError
 from barnabas.connect.worker import offset_requests
-from barnabas.connect.worker.herder import Herder, Json, Offsets, info_json, patched
+from barnabas.connect.worker.herder import (
+    CLOSE_MARGIN_S,
+    Herder,
+    Json,
+    Offsets,
+    info_json,
+    patched,
+)
 from barnabas.connect.worker.restarts import Name
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.starting_again import StartingAgain
@@ -37,11 +45,10 @@ class StandaloneHerder(Herder):
     def __init__(self, worker: Worker, rules: WorkerRules, cluster_id: str | None) -> None:
         super().__init__(worker, rules, cluster_id)
         self._lock = threading.RLock()
-        self._closing = threading.Lock()
-        self._later = ThreadPoolExecutor(1, "connect-herder")
+        self._later = DaemonThreads(1, "connect-herder")
         self._is_closed = False
         self._again = StartingAgain(worker, lambda: self._soon(self._start_due))
-        worker.reloads.wake = lambda: self._soon(self._reload)
+        worker.reloads.wake = lambda: self._soon(worker.reloads.run_due)
         worker.reloads.restart = self._start_again_quietly
         worker.on_task_failed = lambda task, error: self._soon(self._failed, task, error)
         worker.on_connector_failed = lambda name, error: self._soon(self._failed, name, error)
@@ -51,7 +58,7 @@ class StandaloneHerder(Herder):
     ) -> tuple[bool, Json]:
         """See Herder."""
         checked = self._check(config)
-        with self._lock:
+        with self._turn():
             is_new = name not in self.store.snapshot().connectors
             if not is_new and not may_replace:
                 raise AlreadyExistsError(f"Connector {name} already exists")
@@ -70,7 +77,7 @@ class StandaloneHerder(Herder):
 
     def delete(self, name: str) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             self._known(name, f"Connector {name} not found")
             self._again.forget(name)
             self._remove_tasks(name)
@@ -80,7 +87,7 @@ class StandaloneHerder(Herder):
 
     def restart_connector(self, name: str) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             self._known(name, f"Connector {name} not found")
             self.worker.stop_connector(name)
             self._start(name)
@@ -89,7 +96,7 @@ class StandaloneHerder(Herder):
     def restart(self, request: RestartRequest) -> Json:
         """See Herder."""
         name = request.connector
-        with self._lock:
+        with self._turn():
             self._known(name, f"Unknown connector: {name}")
             is_meant, tasks, answer = self._plan(request)
             if is_meant:
@@ -108,7 +115,7 @@ class StandaloneHerder(Herder):
 
     def restart_task(self, task: TaskId) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             state = self._known(task.connector, f"Connector {task.connector} not found")
             if task not in state.tasks(task.connector):
                 raise NotFoundError(f"Task {task} not found")
@@ -118,19 +125,19 @@ class StandaloneHerder(Herder):
 
     def pause(self, name: str) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             super().pause(name)
             self._move(name)
 
     def resume(self, name: str) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             super().resume(name)
             self._move(name)
 
     def stop(self, name: str) -> None:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             self._known(name, f"Unknown connector {name}")
             self._again.forget(name)
             self._remove_tasks(name)
@@ -149,7 +156,7 @@ class StandaloneHerder(Herder):
 
     def modify_offsets(self, name: str, offsets: Offsets | None) -> str:
         """See Herder."""
-        with self._lock:
+        with self._turn():
             state = self._modifiable(name)
             config = self.worker.resolve(state.connectors[name])
             return offset_requests.modify(self.store, self.worker.settings, name, config, offsets)
@@ -160,8 +167,7 @@ class StandaloneHerder(Herder):
 
     def _reconfigure(self, name: str) -> None:
         try:
-            with self._lock:
-                self._update_tasks(name)
+            self._update_tasks(name)
         except Exception as error:  # noqa: BLE001  told in its status
             _log.exception("connector %s could not tell its tasks", name)
             self.worker.fail_connector(name, error)
@@ -175,20 +181,37 @@ class StandaloneHerder(Herder):
             pass
 
     def close(self) -> None:
-        """See Herder."""
-        with self._closing:
-            self._is_closed = True
-        self._later.shutdown(cancel_futures=True)
-        with self._lock:
+        """See Herder; what hangs is left to itself after a while."""
+        self._is_closed = True
+        self._later.drop()
+        is_ours = self._lock.acquire(timeout=self.worker.graceful_s + CLOSE_MARGIN_S)
+        if not is_ours:
+            _log.warning("the herder does not end what it does: it is left to itself")
+        try:
             self._again.close()
             self.worker.close()
             self.store.close()
+        finally:
+            if is_ours:
+                self._lock.release()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, for what starts or stops something. Raises ConnectError once closed."""
+        with self._lock:
+            if self._is_closed:
+                raise ConnectError("Worker is shutting down")
+            yield
 
     def _soon(self, do: Callable[..., None], *given: object) -> None:
         """Let the herder's own thread do it: who asks may be a task that the herder waits for."""
-        with self._closing:
+        if not self._is_closed:
+            self._later.submit(self._do_open, do, *given)
+
+    def _do_open(self, do: Callable[..., None], *given: object) -> None:
+        with self._lock:
             if not self._is_closed:
-                self._later.submit(do, *given)
+                do(*given)
 
     def _start(self, name: str) -> None:
         state = self.store.snapshot()
@@ -202,19 +225,13 @@ class StandaloneHerder(Herder):
         self._again.started(name)
 
     def _failed(self, name: Name, error: BaseException) -> None:
-        with self._lock:
-            if self._has_failed(name):
-                self._again.failed(name, error)
+        if self._has_failed(name):
+            self._again.failed(name, error)
 
     def _start_due(self) -> None:
-        with self._lock:
-            for name in self._again.take_due():
-                if self._has_failed(name):
-                    self._start_again_quietly(name)
-
-    def _reload(self) -> None:
-        with self._lock:
-            self.worker.reloads.run_due()
+        for name in self._again.take_due():
+            if self._has_failed(name):
+                self._start_again_quietly(name)
 
     def _start_again_quietly(self, name: Name) -> None:
         try:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import __version__
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import (
@@ -15,8 +16,12 @@ from barnabas.connect.errors.requests import (
     BadRequestError,
     NotFoundError,
 )
+from barnabas.connect.worker import running, standalone
 from barnabas.connect.worker.state import PAUSED, STOPPED, RestartRequest
+from support.connect.hanging import HANGING, STOPPING, Hanging
 from support.connect.herder_world import SINK, SOURCE, WORKER, HerderWorld, Source
+from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -212,3 +217,44 @@ def test_sinks_give_their_tasks_the_topics(world: HerderWorld) -> None:
     world.create("s", class_name=SINK, topics="a,b", tasks_max="2")
     assert [info["config"]["topics"] for info in world.herder.task_infos("s")] == ["a,b", "a,b"]
     assert world.herder.info("s")["type"] == "sink"
+
+
+@pytest.fixture
+def hangs() -> Iterator[None]:
+    Hanging.free.clear()
+    yield
+    Hanging.free.set()
+
+
+@pytest.mark.usefixtures("hangs")
+def test_a_start_that_hangs_is_left_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standalone, "CLOSE_MARGIN_S", 0.0)
+    world = HerderWorld(tmp_path, {"task.shutdown.graceful.timeout.ms": "1"})
+    world.create("c")
+    begun = tmp_path / "begun"
+    threads = DaemonThreads(2, "asks")
+    hanging = threads.submit(world.create, "h", class_name=HANGING, begun=str(begun))
+    wait_until(begun.exists, "the start")
+    waiting = threads.submit(world.create, "w")
+    world.herder.close()
+    assert world.engine.tasks[TaskId("c", 0)].calls == ["stop"]
+    assert not hanging.done()
+    Hanging.free.set()
+    hanging.result(PATIENCE_S)
+    with pytest.raises(ConnectError, match="Worker is shutting down"):
+        waiting.result(PATIENCE_S)
+
+
+@pytest.mark.usefixtures("hangs")
+def test_a_stop_that_hangs_is_left_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(running, "STOP_S", 0.1)
+    world = HerderWorld(tmp_path)
+    world.create("c")
+    world.create("h", class_name=STOPPING, begun=str(tmp_path / "begun"))
+    world.herder.close()
+    assert "connector h did not stop in time and is left to itself" in caplog.text
+    assert "connector c" not in caplog.text

@@ -46,6 +46,7 @@ from barnabas.connect.worker.distributed.ticks import REQUEST_S, Ticks, TickTime
 from barnabas.connect.worker.distributed.work import LocalWork
 from barnabas.connect.worker.distributed.zombies import Zombies
 from barnabas.connect.worker.herder import (
+    CLOSE_MARGIN_S,
     Herder,
     Json,
     Offsets,
@@ -58,8 +59,6 @@ from barnabas.connect.worker.state import STOPPED, Properties, RestartRequest
 
 _log = logging.getLogger(__name__)
 _TEND_S: Final = 0.5
-CLOSE_MARGIN_S: Final = 15.0
-"""How long the herder's end may take beyond what reading and stopping tasks may."""
 _SET_CONFIGS: Final = "Only the leader can set connector configs."
 
 

@@ -12,14 +12,14 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, Final
 
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
-from barnabas.connect.worker.distributed.starters import Starters
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.distributed.zombies import Zombies
 from barnabas.connect.worker.herder import connector_type
@@ -28,6 +28,7 @@ from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import FAILED, STARTED
 
 _log = logging.getLogger(__name__)
+STARTERS_MAX: Final = 8
 
 
 class LocalWork:
@@ -50,7 +51,7 @@ class LocalWork:
         self._zombies = zombies
         self._fencing: dict[TaskId, object] = {}
         self._restarts = Restarts(self._policy)
-        self._starters = Starters()
+        self._starters = DaemonThreads(STARTERS_MAX, "connect-start")
         worker.reloads.wake = lambda: ticks.post(worker.reloads.run_due)
         worker.reloads.restart = self._start_again
         worker.on_connector_failed = lambda name, error: ticks.post(

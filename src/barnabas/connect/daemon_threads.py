@@ -1,4 +1,4 @@
-"""Threads that start and stop connectors and tasks; a process ends without them.
+"""Threads that connectors may hang in: a process ends without them.
 
 Python waits at its end for those of `concurrent.futures`: a connector that hangs in its `start`
 would keep the worker alive.
@@ -10,18 +10,18 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Lock, Thread
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
-THREADS_MAX: Final = 8
 
 
-class Starters:
+class DaemonThreads:
     """Does at most `threads_max` things at once, the first one given first."""
 
-    def __init__(self, threads_max: int = THREADS_MAX) -> None:
+    def __init__(self, threads_max: int, name: str) -> None:
         self._threads_max = threads_max
+        self._name = name
         self._threads = 0
         self._waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._lock = Lock()
@@ -34,8 +34,16 @@ class Starters:
             if self._threads == self._threads_max:
                 return answer
             self._threads += 1
-        Thread(target=self._run, name="connect-start", daemon=True).start()
+        Thread(target=self._run, name=self._name, daemon=True).start()
         return answer
+
+    def drop(self) -> None:
+        """Begin nothing of what still waits; its answers are cancelled."""
+        with self._lock:
+            dropped = [answer for _, answer in self._waiting]
+            self._waiting.clear()
+        for answer in dropped:
+            answer.cancel()
 
     def _run(self) -> None:
         while True:
@@ -44,6 +52,8 @@ class Starters:
                     self._threads -= 1
                     return
                 work, answer = self._waiting.popleft()
+            if not answer.set_running_or_notify_cancel():
+                continue
             try:
                 result = work()
             except BaseException as error:  # noqa: BLE001  raised where the answer is waited for
