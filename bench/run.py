@@ -162,10 +162,9 @@ def _registries(
     figures: dict[str, dict[str, float]],
     failures: list[str],
 ) -> None:
-    def note(name: str, found: dict[str, float]) -> None:
-        _note(figures.setdefault(name, {}), found)
-
-    registry_round(number, settings, karapace, only, lambda what: _noting(what, failures), note)
+    registry_round(
+        number, settings, karapace, only, lambda what: _noting(what, failures), _notes(figures)
+    )
 
 
 def _queries(
@@ -175,10 +174,7 @@ def _queries(
     figures: dict[str, dict[str, float]],
     failures: list[str],
 ) -> None:
-    def note(name: str, found: dict[str, float]) -> None:
-        _note(figures.setdefault(name, {}), found)
-
-    query_round(number, settings, only, lambda what: _noting(what, failures), note)
+    query_round(number, settings, only, lambda what: _noting(what, failures), _notes(figures))
 
 
 def _connectors(
@@ -188,10 +184,7 @@ def _connectors(
     figures: dict[str, dict[str, float]],
     failures: list[str],
 ) -> None:
-    def note(name: str, found: dict[str, float]) -> None:
-        _note(figures.setdefault(name, {}), found)
-
-    connector_round(number, settings, only, lambda what: _noting(what, failures), note)
+    connector_round(number, settings, only, lambda what: _noting(what, failures), _notes(figures))
 
 
 def _measure(
@@ -261,6 +254,10 @@ def _noting(what: str, failures: list[str]) -> Iterator[None]:
     except (RuntimeError, OSError) as error:
         failures.append(f"{what}: {error}")
         print(f"  {what} failed: {error}", flush=True)
+
+
+def _notes(figures: dict[str, dict[str, float]]) -> Callable[[str, dict[str, float]], None]:
+    return lambda name, found: _note(figures.setdefault(name, {}), found)
 
 
 def _note(figures: dict[str, float], found: dict[str, float]) -> None:
