@@ -126,20 +126,25 @@ def _as_it_is(schema: Schema) -> type | None:
     return None if schema.name in _LOGICAL else _SAME.get(schema.type)
 
 
+def object_reader(values: Read) -> Read:
+    """What reads an object as a map whose keys are texts."""
+
+    def read(node: Any) -> dict[Any, Any]:
+        if type(node) is not dict:
+            raise DataError(
+                "Maps with string fields should be encoded as JSON objects, "
+                f"but found {node_type(node)}"
+            )
+        return {key: values(item) for key, item in node.items()}
+
+    return read
+
+
 def _map(schema: Schema, *, replaces_null: bool) -> Read:
     keys = reader(schema.key_schema, replaces_null=replaces_null)
     values = reader(schema.value_schema, replaces_null=replaces_null)
     if schema.key_schema is None or schema.key_schema.type is Type.STRING:
-
-        def read_object(node: Any) -> dict[Any, Any]:
-            if type(node) is not dict:
-                raise DataError(
-                    "Maps with string fields should be encoded as JSON objects, "
-                    f"but found {node_type(node)}"
-                )
-            return {key: values(item) for key, item in node.items()}
-
-        return read_object
+        return object_reader(values)
 
     def read_pairs(node: Any) -> dict[Any, Any]:
         if type(node) is not list:

@@ -100,16 +100,7 @@ def _map(schema: Schema) -> Read:
     assert schema.value_schema is not None
     keys, values = reader(schema.key_schema), reader(schema.value_schema)
     if has_text_keys(schema):
-
-        def read_object(node: Any) -> dict[Any, Any]:
-            if type(node) is not dict:
-                raise DataError(
-                    "Maps with string fields should be encoded as JSON objects, but found "
-                    f"{json_nodes.node_type(node)}"
-                )
-            return {key: values(item) for key, item in node.items()}
-
-        return read_object
+        return json_nodes.object_reader(values)
 
     def read_entries(node: Any) -> dict[Any, Any]:
         return {keys(entry["key"]): values(entry["value"]) for entry in _list(node)}
