@@ -105,12 +105,7 @@ class MirrorCheckpoint(SourceConnector):
         self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
     ) -> bool:
         """Check offsets that a user wants to store."""
-        for partition, offset in offsets:
-            if offset is not None:
-                given_offsets.check_text(partition, "group")
-                given_offsets.check_text(partition, "topic")
-                given_offsets.check_partition(partition)
-                given_offsets.check_offset(partition, offset, is_zero=True)
+        given_offsets.check(offsets, ("group", "topic"), is_zero=True)
         return True
 
     def stop(self) -> None:

@@ -5,6 +5,7 @@ Source: MirrorUtils (Kafka 4.3).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from barnabas.connect.errors.kinds import ConnectError
@@ -13,15 +14,36 @@ from barnabas.connect.record import JsonMap
 _INT_MAX = 2**31 - 1
 
 
-def check_text(partition: JsonMap | None, key: str) -> None:
-    """A source partition must have a text under a key. Raises ConnectError."""
+def check(
+    offsets: Sequence[tuple[JsonMap, JsonMap | None]],
+    texts: Sequence[str],
+    *,
+    has_partition: bool = True,
+    is_zero: bool = False,
+) -> None:
+    """Check offsets that a user wants to store, by source partition; None is to be forgotten.
+
+    A source partition must have a text under each key of `texts`, and the number of a partition
+    where it has one. An offset must be a number; of checkpoints and heartbeats 0. Raises
+    ConnectError.
+    """
+    for partition, offset in offsets:
+        if offset is None:
+            continue
+        for key in texts:
+            _check_text(partition, key)
+        if has_partition:
+            _check_partition(partition)
+        _check_offset(partition, offset, is_zero=is_zero)
+
+
+def _check_text(partition: JsonMap | None, key: str) -> None:
     value = _value(partition, key)
     if not isinstance(value, str):
         raise _wrong(partition, key, value, "which must be a string")
 
 
-def check_partition(partition: JsonMap | None) -> None:
-    """A source partition must have a number of a partition. Raises ConnectError."""
+def _check_partition(partition: JsonMap | None) -> None:
     value = _value(partition, "partition")
     if not _is_int(value) or value > _INT_MAX:
         raise _wrong(partition, "partition", value, "which must be an integer")
@@ -29,8 +51,7 @@ def check_partition(partition: JsonMap | None) -> None:
         raise _wrong(partition, "partition", value, "which cannot be negative")
 
 
-def check_offset(partition: JsonMap, offset: JsonMap, *, is_zero: bool) -> None:
-    """An offset must be a number; of checkpoints and heartbeats 0. Raises ConnectError."""
+def _check_offset(partition: JsonMap, offset: JsonMap, *, is_zero: bool) -> None:
     where = f"Source offset {_java(offset)} for source partition {_java(partition)}"
     if "offset" not in offset:
         raise ConnectError(f"{where} is missing the 'offset' key, which is required")

@@ -62,11 +62,8 @@ class MirrorHeartbeat(SourceConnector):
         self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
     ) -> bool:
         """Check offsets that a user wants to store."""
-        for partition, offset in offsets:
-            if offset is not None:
-                given_offsets.check_text(partition, "sourceClusterAlias")
-                given_offsets.check_text(partition, "targetClusterAlias")
-                given_offsets.check_offset(partition, offset, is_zero=True)
+        aliases = ("sourceClusterAlias", "targetClusterAlias")
+        given_offsets.check(offsets, aliases, has_partition=False, is_zero=True)
         return True
 
     def stop(self) -> None:

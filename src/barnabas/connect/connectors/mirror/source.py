@@ -133,12 +133,7 @@ class MirrorSource(SourceConnector):
         self, settings: Settings, offsets: Sequence[tuple[JsonMap, JsonMap | None]]
     ) -> bool:
         """Check offsets that a user wants to store."""
-        for partition, offset in offsets:
-            if offset is not None:
-                given_offsets.check_text(partition, "cluster")
-                given_offsets.check_text(partition, "topic")
-                given_offsets.check_partition(partition)
-                given_offsets.check_offset(partition, offset, is_zero=False)
+        given_offsets.check(offsets, ("cluster", "topic"))
         return True
 
     def stop(self) -> None:
