@@ -21,17 +21,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourcePatternType,
-    ResourceType,
-)
 from suffering import let_it_last
 
 from barnabas.connect.connectors.mirror.records import Checkpoint
@@ -311,14 +300,14 @@ def test_nothing_is_lost_and_no_offset_is_too_far(world: tuple[World, bool]) -> 
     made.life.start()
     made.mirror.start()
     made.await_more()
-    give_right(made.west, "User:early")
+    made.west.give_right(TOPIC, principal="User:early")
     kills = [made.kill_mirror, made.kill_node, made.kill_both]
     made.random.shuffle(kills)
     for kill in (kills * ROUNDS)[:ROUNDS]:
         kill()
         made.await_more()
-    set_retention(made.west, "76543210987")
-    give_right(made.west, "User:late")
+    made.west.set_config(TOPIC, "retention.ms", "76543210987")
+    made.west.give_right(TOPIC, principal="User:late")
     count = made.life.end()
     source = made.west.records(TOPIC)
     assert len(source) == count
@@ -347,7 +336,7 @@ def test_nothing_is_lost_and_no_offset_is_too_far(world: tuple[World, bool]) -> 
         "the copy of settings",
     )
     made.wait(
-        lambda: readers(made.east) == {"User:early", "User:late"},
+        lambda: {who for who, _ in made.east.rights(COPY)} == {"User:early", "User:late"},
         "the copy of rights",
     )
     assert made.mirror.end(signal.SIGTERM) == 0, made.mirror.log()
@@ -389,35 +378,3 @@ def check_checkpoints(east: Side, copies: list[Message], wanted: dict[int, list[
         unread = wanted[number][checkpoint.upstream :]
         missed = [value for value in unread if where[number, value] < checkpoint.downstream]
         assert not missed, checkpoint
-
-
-def give_right(side: Side, principal: str) -> None:
-    binding = AclBinding(
-        ResourceType.TOPIC,
-        TOPIC,
-        ResourcePatternType.LITERAL,
-        principal,
-        "*",
-        AclOperation.READ,
-        AclPermissionType.ALLOW,
-    )
-    side.admin.create_acls([binding])[binding].result(CALL_S)
-
-
-def readers(side: Side) -> set[str]:
-    every = AclBindingFilter(
-        ResourceType.TOPIC,
-        COPY,
-        ResourcePatternType.LITERAL,
-        None,  # type: ignore[arg-type]  # any
-        None,  # type: ignore[arg-type]  # any
-        AclOperation.READ,
-        AclPermissionType.ALLOW,
-    )
-    return {one.principal for one in side.admin.describe_acls(every).result(CALL_S)}
-
-
-def set_retention(side: Side, value: str) -> None:
-    change = ConfigEntry("retention.ms", value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, TOPIC, incremental_configs=[change])
-    side.admin.incremental_alter_configs([resource])[resource].result(CALL_S)

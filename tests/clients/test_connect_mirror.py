@@ -6,18 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, NewPartitions
 
 from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
@@ -60,13 +49,9 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
     west.create("hidden.internal")
     west.produce("orders", range(600), 2)
     west.commit("shop", ("orders", 0, 300, "half"), ("orders", 1, 150, ""))
-    rights = [
-        acl("orders", AclOperation.ALL),
-        acl("orders", AclOperation.WRITE, "User:w"),
-        acl("orders", AclOperation.DESCRIBE, "User:d"),
-    ]
-    for done in west.admin.create_acls(rights).values():
-        done.result(WAIT_SECONDS)
+    west.give_right("orders", AclOperation.ALL)
+    west.give_right("orders", AclOperation.WRITE, "User:w")
+    west.give_right("orders", AclOperation.DESCRIBE, "User:d")
     run = MirrorRun(engine, west.servers, east.servers, {"topics.exclude": "hidden.*, mm2.*"})
     try:
         run.wait_until(lambda: len(east.records("west.orders")) == 600)
@@ -113,50 +98,20 @@ def test_topics_settings_rights_and_groups(west: Side, east: Side, engine: Local
         assert min(latencies) >= 0
 
         # Settings and partitions that change are followed.
-        change = ConfigEntry(
-            "retention.ms", "76543210987", incremental_operation=AlterConfigOpType.SET
-        )
-        resource = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[change])
-        west.admin.incremental_alter_configs([resource])[resource].result(WAIT_SECONDS)
+        west.set_config("orders", "retention.ms", "76543210987")
         west.admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(WAIT_SECONDS)
         run.wait_until(lambda: east.topics()["west.orders"] == 3)
         west.produce("orders", range(600, 900), 3)
         run.wait_until(lambda: len(east.records("west.orders")) == 900)
         assert len({record[1] for record in east.records("west.orders")}) == 900
         run.wait_until(lambda: east.config("west.orders", "retention.ms").value == "76543210987")
-        run.wait_until(lambda: len(rights_of(east, "west.orders")) == 2)
-        assert {(one.principal, one.operation) for one in rights_of(east, "west.orders")} == {
+        run.wait_until(lambda: len(east.rights("west.orders")) == 2)
+        assert east.rights("west.orders") == {
             ("User:r", AclOperation.READ),
             ("User:d", AclOperation.DESCRIBE),
         }
     finally:
         run.stop()
-
-
-def acl(topic: str, operation: AclOperation, principal: str = "User:r") -> AclBinding:
-    return AclBinding(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        principal,
-        "*",
-        operation,
-        AclPermissionType.ALLOW,
-    )
-
-
-def rights_of(side: Side, topic: str) -> list[AclBinding]:
-    every = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        None,  # type: ignore[arg-type]  # any
-        None,  # type: ignore[arg-type]  # any
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
-    found: list[AclBinding] = side.admin.describe_acls(every).result(WAIT_SECONDS)
-    return found
 
 
 @pytest.mark.parametrize("is_exactly_once", [pytest.param(False, marks=pytest.mark.slow), True])

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from support.connect.tasks import WAIT_SECONDS, read_messages
 
@@ -64,3 +76,37 @@ class Side:
         asked = ConfigResource(ConfigResource.Type.TOPIC, topic)
         found: dict[str, ConfigEntry] = self.admin.describe_configs([asked])[asked].result(30)
         return found[name]
+
+    def set_config(self, topic: str, name: str, value: str) -> None:
+        change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[change])
+        self.admin.incremental_alter_configs([asked])[asked].result(WAIT_SECONDS)
+
+    def give_right(
+        self, topic: str, operation: AclOperation = AclOperation.READ, principal: str = "User:r"
+    ) -> None:
+        """Give a right on a topic."""
+        binding = AclBinding(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            principal,
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        self.admin.create_acls([binding])[binding].result(WAIT_SECONDS)
+
+    def rights(self, topic: str) -> set[tuple[str, AclOperation]]:
+        """Who may do what with a topic."""
+        every = AclBindingFilter(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            None,  # type: ignore[arg-type]  # any
+            None,  # type: ignore[arg-type]  # any
+            AclOperation.ANY,
+            AclPermissionType.ANY,
+        )
+        found = self.admin.describe_acls(every).result(WAIT_SECONDS)
+        return {(one.principal, one.operation) for one in found}
