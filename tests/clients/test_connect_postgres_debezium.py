@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
+from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
 
 import barnabas
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from support.connect.capture import FENCE_TOPIC, PREFIX, change, fill, settings
-from support.connect.debezium import debezium
-from support.connect.events import GOLDEN, ByTopic, Event, events_of, normalised, resolved, written
+from support.connect.capture import FENCE_TOPIC, change, fill, settings
+from support.connect.debezium import Told, debezium
+from support.connect.events import GOLDEN, ByTopic, events_of, normalised, resolved, written
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver
-from support.patience import PATIENCE_S
 
 DATABASE = "compared"
 
@@ -70,54 +68,25 @@ def test_events_are_those_that_debezium_has_told(database: Postgres) -> None:
 def test_debezium_tells_these_events(database: Postgres, tmp_path: Path) -> None:
     """Where it does not, what it tells is in the folder of the test, to be the next golden file."""
     with barnabas.Cluster() as cluster:
-        told: list[Event] = []
         theirs = settings(database, DATABASE)
-        with debezium(tmp_path, cluster.bootstrap_servers, theirs):
-            consumer = Consumer(
-                {
-                    "bootstrap.servers": cluster.bootstrap_servers,
-                    "group.id": "compare",
-                    "auto.offset.reset": "earliest",
-                    "topic.metadata.refresh.interval.ms": 300,
-                }
-            )
-            consumer.subscribe([f"^{PREFIX}\\..*"])
-
-            def read(is_enough: Any) -> None:
-                deadline = time.monotonic() + PATIENCE_S
-                while not is_enough():
-                    assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-                    message = consumer.poll(0.2)
-                    if message is None or message.error() is not None:  # no topic is there yet
-                        continue
-                    key, value = message.key(), message.value()
-                    headers = [
-                        (str(name), bytes(text or b"").decode())
-                        for name, text in cast(Any, message.headers() or ())
-                    ]
-                    told.append(
-                        (
-                            str(message.topic()),
-                            key and json.loads(key),
-                            value and json.loads(value),
-                            headers,
-                        )
-                    )
+        with (
+            debezium(tmp_path, cluster.bootstrap_servers, theirs),
+            closing(Told(cluster.bootstrap_servers, tmp_path)) as told,
+        ):
 
             def fence(number: int) -> None:
-                read(
+                told.read(
                     lambda: any(
                         topic == FENCE_TOPIC and key["payload"]["id"] == number
-                        for topic, key, _value, _headers in told
+                        for topic, key, _value, _headers in told.events
                     )
                 )
 
-            read(lambda: len(told) >= SNAPSHOT_SIZE)
+            told.read(lambda: len(told.events) >= SNAPSHOT_SIZE)
             change(database, DATABASE, fence)
-            read(lambda: len(told) >= ALL_SIZE)
-            consumer.close()
+            told.read(lambda: len(told.events) >= ALL_SIZE)
     database.run(f"SELECT pg_drop_replication_slot('slot_{DATABASE}')")
-    found = normalised(_field_with(e, "ü") for e in told if e[0] != FENCE_TOPIC)
+    found = normalised(_field_with(e, "ü") for e in told.events if e[0] != FENCE_TOPIC)
     (tmp_path / GOLDEN.name).write_text(written(found))
     golden = resolved(json.loads(GOLDEN.read_text())) if GOLDEN.exists() else {}
     assert resolved(found) == golden, f"see {tmp_path / GOLDEN.name}"

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
 
 import barnabas
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from support.connect.capture import PREFIX, settings
-from support.connect.debezium import debezium
-from support.connect.events import events_of
+from support.connect.debezium import Told, debezium
+from support.connect.events import Event, events_of
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
 from support.node_process import wait_until
-from support.patience import PATIENCE_S
 
 DATABASE = "transactions"
 TOPIC = f"{PREFIX}.transaction"
@@ -81,17 +78,17 @@ class Ours:
         """The events, by topic, once so many transactions have ended."""
 
         def are_there(_records: object) -> bool:
-            told = by_topic(event[:3] for event in events_of(self.driver.records))
+            told = by_topic(events_of(self.driver.records))
             return count_ends(told) >= ends
 
         self.driver.until(are_there)
-        return by_topic(event[:3] for event in events_of(self.driver.records))
+        return by_topic(events_of(self.driver.records))
 
 
-def by_topic(events: Iterable[tuple[str, Any, Any]]) -> dict[str, list[Any]]:
+def by_topic(events: Iterable[Event]) -> dict[str, list[Any]]:
     """Key and what is told of transactions, of all that the log told."""
     topics: dict[str, list[Any]] = {}
-    for topic, key, value in events:
+    for topic, key, value, _headers in events:
         if value is None:
             continue
         found = value["payload"]
@@ -124,13 +121,13 @@ def test_events_tell_their_place_also_after_a_restart_in_the_middle(server: Post
     while True:
         batch = cut.driver.batch()
         records += batch
-        if count_ends(by_topic(event[:3] for event in events_of(records))) == ENDS:
+        if count_ends(by_topic(events_of(records))) == ENDS:
             break
         if batch:
             cut.driver.stop()
             cut = Ours(server, cut.driver.offsets, max_batch_size="3")
     cut.driver.stop()
-    assert by_topic(event[:3] for event in events_of(records)) == expected
+    assert by_topic(events_of(records)) == expected
     ends = [value for _key, value in expected[TOPIC] if value["status"] == "END"]
     assert [end["event_count"] for end in ends] == [8, 0, 2, 1]
     orders = [event[1][1]["total_order"] for event in expected[f"{PREFIX}.public.t"][:4]]
@@ -150,40 +147,17 @@ def test_xmin_is_asked_of_the_slot(server: Postgres) -> None:
 def test_debezium_tells_the_same(server: Postgres, tmp_path: Path) -> None:
     ours = Ours(server, slot_name="ours").started()
     theirs = settings(server, DATABASE, slot_name="theirs", **WITH_METADATA)
-    told: list[tuple[str, Any, Any]] = []
     with (
         barnabas.Cluster() as cluster,
         debezium(tmp_path, cluster.bootstrap_servers, theirs),
+        closing(Told(cluster.bootstrap_servers, tmp_path)) as told,
     ):
-        consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap_servers,
-                "group.id": "compare",
-                "auto.offset.reset": "earliest",
-                "topic.metadata.refresh.interval.ms": 300,
-            }
-        )
-        consumer.subscribe([f"^{PREFIX}\\..*"])
-
-        def read(is_enough: Any) -> None:
-            deadline = time.monotonic() + 3 * PATIENCE_S
-            while not is_enough():
-                assert time.monotonic() < deadline, (tmp_path / "log").read_text()[-3000:]
-                message = consumer.poll(0.2)
-                if message is None or message.error() is not None:  # no topic is there yet
-                    continue
-                key, value = message.key(), message.value()
-                told.append(
-                    (str(message.topic()), key and json.loads(key), value and json.loads(value))
-                )
-
-        read(lambda: told)  # of the snapshot
+        told.read(lambda: bool(told.events))  # of the snapshot
         active = "SELECT active FROM pg_replication_slots WHERE slot_name = 'theirs'"
         wait_until(lambda: server.run(active) == [(True,)], "Debezium reads the log")
         server.run(*CHANGES, database=DATABASE)
         expected = ours.told(ENDS)
         count = sum(map(len, expected.values()))
-        read(lambda: sum(map(len, by_topic(told).values())) >= count)
-        consumer.close()
+        told.read(lambda: sum(map(len, by_topic(told.events).values())) >= count)
     ours.driver.stop()
-    assert by_topic(told) == expected
+    assert by_topic(told.events) == expected

@@ -6,14 +6,20 @@ import contextlib
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import Consumer, Message
 
 from support.apache_kafka import AVAILABLE as KAFKA_AVAILABLE
 from support.apache_kafka import LIBS, MISSING, ROOT, TELEMETRY
+from support.connect.capture import PREFIX
+from support.connect.events import Event
 from support.foreign_programs import maven_jars
+from support.node_process import wait_until
+from support.patience import PATIENCE_S
 from support.ports import HOST, free_port
 
 POM = ROOT / "tools" / "debezium" / "pom.xml"
@@ -80,3 +86,46 @@ def debezium(
 
 def _properties(settings: Mapping[str, str]) -> str:
     return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+class Told:
+    """What Debezium writes to its topics, as it comes; to be closed."""
+
+    def __init__(self, bootstrap_servers: str, folder: Path) -> None:
+        """`folder` has its log."""
+        self.events: list[Event] = []
+        self._folder = folder
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": "compare",
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": 300,
+            }
+        )
+        self._consumer.subscribe([f"^{PREFIX}\\..*"])
+
+    def read(self, is_enough: Callable[[], bool]) -> None:
+        """Read until it is."""
+
+        def has_come() -> bool:
+            message = self._consumer.poll(0.2)
+            if message is not None and message.error() is None:  # else no topic is there yet
+                self.events.append(_event(message))
+            return is_enough()
+
+        log = self._folder / "log"
+        wait_until(has_come, "records", 3 * PATIENCE_S, lambda: log.read_text()[-3000:])
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+
+def _event(message: Message) -> Event:
+    key, value = message.key(), message.value()
+    headers = [
+        (str(name), bytes(text or b"").decode())
+        for name, text in cast(Any, message.headers() or ())
+    ]
+    return str(message.topic()), key and json.loads(key), value and json.loads(value), headers
