@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.base.units import parse_duration_ms
-from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.errors import CliError, ExitCode, from_kafka
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -133,7 +133,10 @@ def list_offsets(
     connection: "Connection", partitions: "Sequence[TopicPartition]", position: Position
 ) -> dict[tuple[str, int], int]:
     """Earliest, latest or by-time offsets by (topic, partition); -1 where there is none."""
+    from confluent_kafka import KafkaException
     from confluent_kafka.admin import OffsetSpec
+
+    from barnabas.app.listed_offsets import told_offset
 
     if not partitions:
         return {}
@@ -146,12 +149,14 @@ def list_offsets(
     futures = connection.admin.list_offsets(
         dict.fromkeys(partitions, spec), request_timeout=connection.timeout_s
     )
-    return {
-        (item.topic, item.partition): connection.wait(
-            future, f"{item.topic}-{item.partition}"
-        ).offset
-        for item, future in futures.items()
-    }
+    offsets = {}
+    for item, future in futures.items():
+        name = f"{item.topic}-{item.partition}"
+        try:
+            offsets[item.topic, item.partition] = told_offset(connection.wait(future, name))
+        except KafkaException as error:
+            raise from_kafka(error, name) from error
+    return offsets
 
 
 def topic_partitions(

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
-from barnabas.demo.dashboard.groups import end_offsets
+from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
 
 
@@ -43,12 +42,12 @@ def read_json(path: str) -> Any:
         return json.load(source)
 
 
-def measure(admin: AdminClient, page: dict[str, Any] | None) -> Backlog:
+def measure(ends_of: TopicEnds, page: dict[str, Any] | None) -> Backlog:
     """Ask for end offsets and compare them with the page."""
     if page is None:
         return UNKNOWN
     try:
-        ends = end_offsets(admin, [STATIONS, *INPUT_TOPICS, *OUTPUT_TOPICS])
+        ends = ends_of.of([STATIONS, *INPUT_TOPICS, *OUTPUT_TOPICS])
     except KafkaException:
         return UNKNOWN
     topic_ends: Counter[str] = Counter()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from barnabas.demo import catchup
 from barnabas.demo.access import client_config
@@ -18,6 +17,7 @@ from barnabas.demo.parts.part import Part, Stage
 from barnabas.demo.parts.stations import Stations
 from barnabas.demo.parts.warehouse import Warehouse
 from barnabas.demo.statements import SERVER
+from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 
 _STILL_SECONDS_MAX: Final = 120.0
@@ -64,12 +64,12 @@ class Closing:
         """Wait until everything is processed and shown; False where nothing moves any more."""
         stage = self._stage
         screen, reports = stage.screen, stage.reports
-        admin = AdminClient({**client_config(stage.bootstrap), "log_level": 0})
+        ends = TopicEnds({**client_config(stage.bootstrap), "log_level": 0})
         last = catchup.UNKNOWN
         moved_at = time.monotonic()
         while True:
             stage.supervisor.look()
-            backlog = catchup.measure(admin, reports.page())
+            backlog = catchup.measure(ends, reports.page())
             for part in (self._warehouse, *self._others):
                 part.show()
             if backlog.nothing:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import datetime
 
 import pytest
+from confluent_kafka import OFFSET_INVALID, TopicPartition
 
-from barnabas.cli.positions import Kind, Position, parse_position
+from barnabas.cli.connection import Connection
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.positions import Kind, Position, list_offsets, parse_position
+from support.stale_admin import StaleAdmin
 
 NOW_MS = 1_760_000_000_000
 
@@ -43,3 +47,15 @@ def test_a_date_is_local() -> None:
 def test_no_positions(text: str) -> None:
     with pytest.raises(ValueError, match="not a position"):
         parse_position(text, NOW_MS)
+
+
+def test_an_offset_that_no_leader_told_is_no_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = Connection("127.0.0.1:1", {}, 5.0)
+    StaleAdmin.begin(OFFSET_INVALID, -1)
+    places = [TopicPartition("t", 0)]
+    monkeypatch.setattr(Connection, "admin", StaleAdmin())
+    with pytest.raises(CliError, match="t-0: the partition's leader did not answer") as raised:
+        list_offsets(connection, places, Position(Kind.LATEST))
+    assert raised.value.code == ExitCode.UNREACHABLE
+    monkeypatch.setattr(Connection, "admin", StaleAdmin())
+    assert list_offsets(connection, places, Position(Kind.TIME, NOW_MS)) == {("t", 0): -1}

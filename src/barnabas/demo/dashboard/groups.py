@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from functools import cached_property
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka import Consumer, TopicPartition
 
-from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.readers import DASHBOARD_GROUP, ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, GroupStatus, ReaderStatus
 from barnabas.demo.topics import (
@@ -47,6 +42,7 @@ class GroupMonitor(ReaderThread):
         self._groups = groups
         self._histories = {group: History() for group in groups}
         self._furthest = Furthest()
+        self._ends = self.topic_ends("barnabas-group-monitor")
 
     def read(self) -> None:
         """Look until `stopping` is set."""
@@ -58,7 +54,7 @@ class GroupMonitor(ReaderThread):
         try:
             while not self.stopping.is_set():
                 read = {topic for topics in self._groups.values() for topic in topics}
-                ends = end_offsets(self._admin, sorted({*INPUT_TOPICS, *read}))
+                ends = self._ends.of(sorted({*INPUT_TOPICS, *read}))
                 inputs = {place: end for place, end in ends.items() if place[0] in INPUT_TOPICS}
                 self.state.set_records(sum(inputs.values()), self._furthest.lost(inputs))
                 self.state.set_groups(look(self._groups, consumers, ends, self._histories))
@@ -67,21 +63,6 @@ class GroupMonitor(ReaderThread):
         finally:
             for consumer in consumers.values():
                 consumer.close()
-
-    @cached_property
-    def _admin(self) -> AdminClient:
-        """One for the thread's whole life.
-
-        The traceback of a failed answer keeps a client until the garbage collector comes by, and
-        librdkafka aborts where that is in one of the client's own threads.
-        """
-        settings: dict[str, Any] = {
-            **client_config(self.bootstrap),
-            "client.id": "barnabas-group-monitor",
-            "error_cb": self.on_error,
-            "log_level": 3,
-        }
-        return AdminClient(settings)
 
 
 class History:
@@ -155,26 +136,6 @@ def look(
         fill(status, committed, ends, histories[group])
         statuses.append(status)
     return statuses
-
-
-def end_offsets(admin: AdminClient, topics: list[str]) -> dict[Place, int]:
-    """Return the log end offset of each partition of those topics that exist."""
-    futures = admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
-    wanted: dict[TopicPartition, OffsetSpec] = {}
-    latest: OffsetSpec = OffsetSpec.latest()
-    for name, future in futures.items():
-        try:
-            description = future.result()
-        except KafkaException as error:
-            if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
-                raise
-            continue
-        for partition in description.partitions:
-            wanted[TopicPartition(name, partition.id)] = latest
-    if not wanted:
-        return {}
-    answers = admin.list_offsets(wanted, request_timeout=_REQUEST_SECONDS)
-    return {(place.topic, place.partition): f.result().offset for place, f in answers.items()}
 
 
 def committed_offsets(consumer: Consumer, places: list[Place]) -> dict[Place, int]:

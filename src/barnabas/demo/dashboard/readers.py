@@ -25,6 +25,7 @@ from confluent_kafka import (
 from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.results import AvroValues, read_row
+from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
@@ -76,6 +77,16 @@ class ReaderThread(threading.Thread):
         """Note what librdkafka reports by itself: all brokers down."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self.state.set_connection("lost", "no broker answers")
+
+    def topic_ends(self, client_id: str) -> TopicEnds:
+        """Return what asks for the ends of topics."""
+        settings: dict[str, Any] = {
+            **client_config(self.bootstrap),
+            "client.id": client_id,
+            "error_cb": self.on_error,
+            "log_level": 3,
+        }
+        return TopicEnds(settings)
 
     def consumer(self, group: str, **settings: Any) -> Consumer:
         """Return a consumer with what all of the dashboard's consumers have in common."""

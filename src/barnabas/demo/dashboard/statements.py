@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-
-from barnabas.demo.access import client_config
-from barnabas.demo.dashboard.groups import History, Place, end_offsets, fill
+from barnabas.demo.dashboard.groups import History, Place, fill
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, SqlServerStatus, StatementStatus
 from barnabas.pipeline.sql.shell.client import Context, KsqlClient
@@ -26,6 +22,7 @@ class StatementMonitor(ReaderThread):
     def __init__(self, bootstrap: str, url: str, state: DashboardState) -> None:
         super().__init__("statement-monitor", bootstrap, state)
         self._url = url
+        self._ends = self.topic_ends("barnabas-statement-monitor")
         self._histories: dict[str, History] = defaultdict(History)
 
     def read(self) -> None:
@@ -46,21 +43,10 @@ class StatementMonitor(ReaderThread):
     def _status(self, answers: list[dict[str, Any]]) -> SqlServerStatus:
         found = described(answers)
         topics = {topic for _, offsets in found for topic, _ in offsets}
-        ends = end_offsets(self._admin, sorted(topics)) if topics else {}
+        ends = self._ends.of(sorted(topics)) if topics else {}
         for status, offsets in found:
             fill(status, offsets, ends, self._histories[status.name])
         return SqlServerStatus(self._url, up=True, statements=[status for status, _ in found])
-
-    @cached_property
-    def _admin(self) -> AdminClient:
-        """One for the thread's whole life, as the group monitor's."""
-        settings: dict[str, Any] = {
-            **client_config(self.bootstrap),
-            "client.id": "barnabas-statement-monitor",
-            "error_cb": self.on_error,
-            "log_level": 3,
-        }
-        return AdminClient(settings)
 
 
 def described(

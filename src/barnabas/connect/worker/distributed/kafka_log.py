@@ -27,6 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from barnabas.app.listed_offsets import told_offset
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.clients import Clients
@@ -158,11 +159,7 @@ class KafkaLog:
                     isolation_level=self._isolation,
                     request_timeout=max(0.1, min(_ASK_S, deadline - time.monotonic())),
                 )
-                ends = {place.partition: int(f.result().offset) for place, f in asked.items()}
-                if min(ends.values(), default=0) >= 0:
-                    return ends
-                # librdkafka's answer, without an error, where a leader did not answer in time.
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+                return {place.partition: told_offset(f.result()) for place, f in asked.items()}
             except KafkaException as error:
                 self._ask_anew()
                 if time.monotonic() > deadline or self._is_closed:

@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
     NewTopic as AdminTopic,
 )
 
+from barnabas.app.listed_offsets import Listed, OffsetLister
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.pipeline.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
@@ -52,6 +53,7 @@ class KafkaCluster:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {"log_level": 4, **settings}
         self._admin = AdminClient(self._settings)
+        self._offsets = OffsetLister(lambda: AdminClient(self._settings))
         self._producer = Producer(
             {
                 **self._settings,
@@ -126,14 +128,13 @@ class KafkaCluster:
     def bounds(
         self, places: Sequence[tuple[str, int]]
     ) -> Mapping[tuple[str, int], tuple[int, int]]:
-        def ask(spec: OffsetSpec) -> dict[tuple[str, int], int]:
+        def ask(spec: OffsetSpec) -> Listed:
             wanted = {TopicPartition(*place): spec for place in places}
-            futures = self._admin.list_offsets(wanted, request_timeout=_BOUNDS_S)
-            return {(at.topic, at.partition): f.result().offset for at, f in futures.items()}
+            return self._offsets.list(wanted, _BOUNDS_S)
 
         starts = asked(lambda: ask(OffsetSpec.earliest()))
         ends = asked(lambda: ask(OffsetSpec.latest()))
-        return {place: (int(starts[place]), int(ends[place])) for place in places}
+        return {place: (starts[place], ends[place]) for place in places}
 
     # --- writing -----------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ class KafkaCluster:
             for number in range(counts[topic].partitions)
         ]
         return KafkaFollower(
-            self._settings, self._admin, partitions, take, start, group, after_batch, on_error
+            self._settings, self._offsets, partitions, take, start, group, after_batch, on_error
         )
 
     def forget_group(self, group: str) -> None:

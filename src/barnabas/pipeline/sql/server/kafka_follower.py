@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
+from barnabas.app.listed_offsets import Listed, OffsetLister
 from barnabas.pipeline.sql.engine.cluster import ClusterError, Start, Take
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 
@@ -25,6 +26,8 @@ TIMEOUT_S = 30.0
 _BATCH_MAX = 1_000
 _POLL_S = 0.1
 _COMMIT_S = 1.0
+_ENDS_S = 5.0
+_PAUSE_S = 0.1
 _CHECK_S = 5.0
 """How often it is checked that the topics are there."""
 _LASTING = frozenset(
@@ -45,7 +48,7 @@ class KafkaFollower:
     def __init__(
         self,
         settings: Mapping[str, Any],
-        admin: AdminClient,
+        offsets: OffsetLister,
         partitions: list[TopicPartition],
         take: Take,
         start: Start,
@@ -53,7 +56,7 @@ class KafkaFollower:
         after_batch: Callable[[], None] | None,
         on_error: Callable[[Exception], None] | None,
     ) -> None:
-        self._admin = admin
+        self._offsets = offsets
         self._take = take
         self._after_batch = after_batch
         self._on_error = on_error
@@ -213,7 +216,7 @@ class KafkaFollower:
 
     def wait_until_caught_up(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
-        ends = self._ends()
+        ends = self._ends(deadline)
         while self._thread.is_alive():
             if all(self._next[key] >= ends[key] for key in self._keys):
                 return True
@@ -223,13 +226,18 @@ class KafkaFollower:
                 self._lock.wait(0.02)
         return False
 
-    def _ends(self) -> dict[tuple[str, int], int]:
+    def _ends(self, deadline: float) -> Listed:
+        """Raises ClusterError. A try is short, as a leader may be dead."""
         wanted = {TopicPartition(*key): OffsetSpec.latest() for key in self._keys}
-        futures = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_S)
-        return {
-            (place.topic, place.partition): int(asked(future.result).offset)
-            for place, future in futures.items()
-        }
+        while True:
+            left_s = deadline - time.monotonic()
+            try:
+                return self._offsets.list(wanted, min(max(left_s, _PAUSE_S), _ENDS_S))
+            except KafkaException as error:
+                failure = error.args[0]
+                if left_s <= 0 or failure.code() in _LASTING:
+                    raise ClusterError(str(failure.str())) from error
+            time.sleep(_PAUSE_S)
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         return {key: (max(self._next[key], 0), self._known_ends[key]) for key in self._keys}

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from types import SimpleNamespace
-from typing import Any, ClassVar
-
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
 from barnabas.connect.worker.distributed import kafka_log
 from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.kafka_log import KafkaLog, LogTimeoutError
-
-
-class Stale:
-    """Gives one answer for as long as it lives, as a client does that knows an old leader."""
-
-    answers: ClassVar[list[Exception | int]] = []
-
-    def __init__(self, _: object) -> None:
-        self._answer = self.answers.pop(0)
-
-    def list_offsets(self, asked: Any, **_: object) -> dict[Any, Future[Any]]:
-        future: Future[Any] = Future()
-        if isinstance(self._answer, Exception):
-            future.set_exception(self._answer)
-        else:
-            future.set_result(SimpleNamespace(offset=self._answer))
-        return dict.fromkeys(asked, future)
+from support.stale_admin import StaleAdmin
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
-    monkeypatch.setattr(kafka_log, "AdminClient", Stale)
+    monkeypatch.setattr(kafka_log, "AdminClient", StaleAdmin)
     monkeypatch.setattr(kafka_log, "_PAUSE_S", 0.0)
     made = KafkaLog(
         read_clients({"bootstrap.servers": "127.0.0.1:1"}, "worker"), "configs", lambda *_: None
@@ -44,14 +24,14 @@ def log(monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
 
 def test_the_end_is_asked_anew_until_the_leader_tells_it(log: KafkaLog) -> None:
     fenced = KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))
-    Stale.answers = [fenced, OFFSET_INVALID, 5]
+    StaleAdmin.begin(fenced, OFFSET_INVALID, 5)
     log._ask_anew()
     log.read_to_end(60)
-    assert not Stale.answers
+    assert not StaleAdmin.answers
 
 
 def test_an_end_that_nobody_tells_is_not_reached(log: KafkaLog) -> None:
-    Stale.answers = [OFFSET_INVALID, OFFSET_INVALID]
+    StaleAdmin.begin(OFFSET_INVALID, OFFSET_INVALID)
     log._ask_anew()
     with pytest.raises(LogTimeoutError, match="is not known"):
         log.read_to_end(-1)

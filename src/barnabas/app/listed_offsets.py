@@ -1,0 +1,57 @@
+"""Offsets that librdkafka's admin client lists where the leader of a partition may be dead.
+
+For partitions whose leader did not answer it gives the offset -1001 and no error: it begins with
+that, merges the leaders' answers into it, and a request that failed has nothing to merge
+(rd_kafka_ListOffsets_response_merge in librdkafka 2.16). And it goes on asking that leader for
+minutes after others have taken its place, since nothing makes it ask who leads now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+
+Listed = dict[tuple[str, int], int]
+"""Offsets by topic and partition."""
+
+
+def told_offset(answer: ListOffsetsResultInfo) -> int:
+    """Return the offset of a partition; -1 where no record is of the time that was asked for.
+
+    Raises KafkaException, as of a request that timed out.
+    """
+    offset = int(answer.offset)
+    if offset == OFFSET_INVALID:
+        reason = "the partition's leader did not answer"
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, reason))
+    return offset
+
+
+class OffsetLister:
+    """Lists offsets. After a failure it has a new client, which asks who leads."""
+
+    def __init__(self, make_client: Callable[[], AdminClient]) -> None:
+        self._make_client = make_client
+        self._client: AdminClient | None = None
+
+    def list(self, asked: Mapping[TopicPartition, OffsetSpec], timeout_s: float) -> Listed:
+        """Return the offset of each partition. Raises KafkaException."""
+        if self._client is None:
+            self._client = self._make_client()
+        try:
+            return _told(self._client.list_offsets(dict(asked), request_timeout=timeout_s))
+        except KafkaException:
+            self._client = None
+            raise
+
+
+def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Listed:
+    # Not where the client is at hand: an error's traceback keeps what its frames have until the
+    # garbage collector comes by, and in one of the client's own threads librdkafka would abort.
+    return {
+        (str(place.topic), int(place.partition)): told_offset(future.result())
+        for place, future in futures.items()
+    }

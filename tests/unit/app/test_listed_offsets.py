@@ -1,0 +1,50 @@
+"""Offsets of leaders that may be dead, with clients that are no network's."""
+
+from __future__ import annotations
+
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from barnabas.app.listed_offsets import OffsetLister, told_offset
+from support.stale_admin import StaleAdmin
+
+ENDS: dict[TopicPartition, OffsetSpec] = {TopicPartition("t", 0): OffsetSpec.latest()}
+
+
+def answer(offset: int) -> Any:
+    return SimpleNamespace(offset=offset)
+
+
+def test_an_offset_that_no_leader_told_is_none() -> None:
+    assert [told_offset(answer(offset)) for offset in (7, 0, -1)] == [7, 0, -1]
+    with pytest.raises(KafkaException) as raised:
+        told_offset(answer(OFFSET_INVALID))
+    assert raised.value.args[0].code() == KafkaError._TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    "failure", [OFFSET_INVALID, KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))]
+)
+def test_a_client_that_failed_is_asked_no_more(failure: Any) -> None:
+    StaleAdmin.begin(failure, 7)
+    made: list[weakref.ref[Any]] = []
+
+    def make() -> Any:
+        client = StaleAdmin()
+        made.append(weakref.ref(client))
+        return client
+
+    lister = OffsetLister(make)
+    with pytest.raises(KafkaException) as raised:
+        lister.list(ENDS, 5.0)
+    # The garbage collector may come by in a thread of the client's own: it is gone before.
+    assert raised.value is not None
+    assert made[0]() is None
+    for _ in range(2):
+        assert lister.list(ENDS, 5.0) == {("t", 0): 7}
+    assert len(made) == 2
