@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.connectors.mirror import log_reader, ranges
+from barnabas.connect.connectors.mirror import log_reader, patience, ranges
 from barnabas.connect.engine import kafka_ranges
 from barnabas.connect.engine.kafka_errors import as_connect_error
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
@@ -40,6 +40,7 @@ class Consumer:
     def __init__(self, _: object) -> None:
         self.messages = [Message(number) for number in range(3)]
         self.failure: KafkaException | None = None
+        self.asked_s: list[float] = []
 
     def poll(self, _: float) -> Message | None:
         return self.messages.pop(0) if self.messages else None
@@ -49,7 +50,10 @@ class Consumer:
         taken, self.messages = self.messages[:count], self.messages[count:]
         return taken
 
-    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+    def get_watermark_offsets(
+        self, _: object, timeout_s: float = 0.0, **__: object
+    ) -> tuple[int, int]:
+        self.asked_s.append(timeout_s)
         if self.failure is not None:
             raise self.failure
         return 0, 3
@@ -79,8 +83,24 @@ def test_a_log_whose_leader_is_unknown_is_read_again_later() -> None:
     log = log_reader.LogReader({}, "t")
     consumer: Any = log._consumer
     consumer.failure = KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
-    with pytest.raises(RetriableError):
-        list(log.read_to_end(5))
+    for _ in range(3):
+        with pytest.raises(RetriableError):
+            list(log.read_to_end(15.0))
+    consumer.failure = None
+    for _ in range(2):
+        list(log.read_to_end(15.0))
+    assert consumer.asked_s == [5.0, 10.0, 15.0, 15.0, 5.0]
+
+
+def test_a_log_whose_leader_is_silent_is_read_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "PATIENCE_SECONDS", 0.0)
+    log = log_reader.LogReader({}, "t")
+    consumer: Any = log._consumer
+    consumer.messages.pop()
+    found: list[bytes | None] = []
+    with pytest.raises(RetriableError, match="t does not answer"):
+        found.extend(value for _, value in log.read_to_end(3600.0))
+    assert found == [b"0", b"1"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Future
 from threading import Event
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -24,6 +23,7 @@ from barnabas.connect.connectors.mirror.checkpoint_reader import CheckpointReade
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.connect.errors.kinds import RetriableError
+from support.stale_admin import StaleAdmin
 
 GIVEN = {
     "name": "mirror",
@@ -68,46 +68,23 @@ def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.Mon
         cluster.Cluster("west", {}, 0.01).offsets([("t", 0)], is_latest=True)
 
 
-class Stale:
-    """Gives one answer for as long as it lives, as a client does that knows an old leader."""
-
-    answers: ClassVar[list[Exception | int]] = []
-    asked_s: ClassVar[list[float]] = []
-
-    def __init__(self, _: object) -> None:
-        self._answer = self.answers.pop(0)
-
-    def list_offsets(
-        self, asked: Any, *, request_timeout: float, **_: object
-    ) -> dict[Any, Future[Any]]:
-        self.asked_s.append(request_timeout)
-        future: Future[Any] = Future()
-        if isinstance(self._answer, Exception):
-            future.set_exception(self._answer)
-        else:
-            future.set_result(SimpleNamespace(offset=self._answer))
-        return dict.fromkeys(asked, future)
-
-
 @pytest.fixture
-def stale(monkeypatch: pytest.MonkeyPatch) -> type[Stale]:
-    monkeypatch.setattr(cluster, "AdminClient", Stale)
-    monkeypatch.setattr(Stale, "answers", [])
-    monkeypatch.setattr(Stale, "asked_s", [])
-    return Stale
+def stale(monkeypatch: pytest.MonkeyPatch) -> type[StaleAdmin]:
+    monkeypatch.setattr(cluster, "AdminClient", StaleAdmin)
+    return StaleAdmin
 
 
-def test_leaders_that_moved_are_asked_for_anew(stale: type[Stale]) -> None:
-    stale.answers[:] = [KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH)), 7]
+def test_leaders_that_moved_are_asked_for_anew(stale: type[StaleAdmin]) -> None:
+    stale.begin(KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH)), 7)
     source = cluster.Cluster("west", {}, 5.0)
     with pytest.raises(RetriableError):
         source.offsets([("t", 0)], is_latest=True)
     assert source.offsets([("t", 0)], is_latest=True) == {("t", 0): 7}
 
 
-def test_a_leader_that_is_dead_is_not_waited_for_long(stale: type[Stale]) -> None:
+def test_a_leader_that_is_dead_is_not_waited_for_long(stale: type[StaleAdmin]) -> None:
     dead = KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    stale.answers[:] = [dead, OFFSET_INVALID, dead, 7]
+    stale.begin(dead, OFFSET_INVALID, dead, 7)
     source = cluster.Cluster("west", {}, 15.0)
     for _ in range(3):
         with pytest.raises(RetriableError):
@@ -117,27 +94,49 @@ def test_a_leader_that_is_dead_is_not_waited_for_long(stale: type[Stale]) -> Non
     assert stale.asked_s == [5.0, 10.0, 15.0, 15.0, 5.0]
 
 
-def test_topics_that_are_gone_need_no_new_client(stale: type[Stale]) -> None:
-    stale.answers[:] = [KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))]
+def test_topics_that_are_gone_need_no_new_client(stale: type[StaleAdmin]) -> None:
+    stale.begin(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
     source = cluster.Cluster("west", {}, 5.0)
     for _ in range(2):
         assert source.offsets([("t", 0)], is_latest=True) == {}
 
 
+def test_a_broker_that_is_dead_is_not_waited_for_long(stale: type[StaleAdmin]) -> None:
+    late = KafkaError(KafkaError._TIMED_OUT)
+    stale.begin(KafkaException(late), ("shop", late), ("shop", "cafe"))
+    source = cluster.Cluster("west", {}, 60.0)
+    for _ in range(2):
+        with pytest.raises(RetriableError, match="groups on west"):
+            source.groups()
+    for _ in range(2):
+        assert source.groups() == {"shop", "cafe"}
+    assert stale.asked_s == [5.0, 10.0, 20.0, 5.0]
+
+
+def test_a_broker_that_never_answers_is_passed_over(stale: type[StaleAdmin]) -> None:
+    late = KafkaError(KafkaError._TIMED_OUT)
+    refused = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    stale.begin(("shop", late), ("shop", late, refused))
+    source = cluster.Cluster("west", {}, 10.0)
+    with pytest.raises(RetriableError):
+        source.groups()
+    assert source.groups() == {"shop"}
+
+
 class Log:
-    """A LogReader; the first that reads syncs fails."""
+    """A LogReader; those that read topics of the `failing` names fail as often as it says."""
 
     made: ClassVar[list[Log]] = []
+    failing: ClassVar[dict[str, int]] = {}
 
     def __init__(self, _: object, topic: str) -> None:
         self.made.append(self)
         self.topic = topic
         self.is_open = True
-        self.reads = 0
 
     def read_to_end(self, _: float) -> Iterator[tuple[bytes, bytes | None]]:
-        self.reads += 1
-        if "syncs" in self.topic and self.reads == 1:
+        if self.failing.get(self.topic, 0) > 0:
+            self.failing[self.topic] -= 1
             raise RetriableError("no leader")
         return iter(())
 
@@ -145,19 +144,40 @@ class Log:
         self.is_open = False
 
 
-def test_a_task_that_begins_again_leaves_no_client_open(monkeypatch: pytest.MonkeyPatch) -> None:
+SYNCS, CHECKPOINTS = "mm2-offset-syncs.east.internal", "west.checkpoints.internal"
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> CheckpointReader:
     monkeypatch.setattr(checkpoint_reader, "LogReader", Log)
     monkeypatch.setattr(Log, "made", [])
+    monkeypatch.setattr(Log, "failing", {})
     context = TaskContext("mirror", 0, {**GIVEN, "task.assigned.groups": "shop"})
-    reader = CheckpointReader(context, Flow.read(GIVEN, settings.CHECKPOINT))
+    return CheckpointReader(context, Flow.read(GIVEN, settings.CHECKPOINT))
+
+
+def test_a_task_that_begins_again_leaves_no_client_open(reader: CheckpointReader) -> None:
+    Log.failing[SYNCS] = 1
     with pytest.raises(RetriableError):
         reader.initialOffset()
     assert reader.initialOffset() == {"round": 0}
     reader.stop()
-    assert [one.topic for one in Log.made] == [
-        "mm2-offset-syncs.east.internal",
-        "west.checkpoints.internal",
-    ]
+    assert [one.topic for one in Log.made] == [SYNCS, CHECKPOINTS]
+    assert not any(one.is_open for one in Log.made)
+
+
+def test_earlier_checkpoints_are_read_again_for_a_while(reader: CheckpointReader) -> None:
+    Log.failing[CHECKPOINTS] = 3
+    for _ in range(2):
+        with pytest.raises(RetriableError):
+            reader.initialOffset()
+    driver = reader._driver
+    assert driver is not None
+    driver._load_until_s = 0.0
+    assert reader.initialOffset() == {"round": 0}
+    assert driver._known().only_last  # without them
+    reader.stop()
+    assert [one.topic for one in Log.made] == [SYNCS, *[CHECKPOINTS] * 3]
     assert not any(one.is_open for one in Log.made)
 
 

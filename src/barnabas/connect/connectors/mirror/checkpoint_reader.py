@@ -21,7 +21,7 @@ from barnabas.connect.connectors.mirror.log_reader import LogReader
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
 from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import ConnectError, DataError
+from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.record import SourceRecord
 
 ASSIGNED: Final = "task.assigned.groups"
@@ -137,6 +137,7 @@ class _Driver:
         self._sync_due_s = time.monotonic() + (self._interval_s or 0.0)
         self._noted: dict[str, dict[Place, Checkpoint]] = {}
         self._translation: OffsetTranslation | None = None
+        self._load_until_s = time.monotonic() + flow.timeout_s
         side = flow.syncs_side
         self._syncs = LogReader(
             flow.consumer(side, f"offset-syncs-{side}-consumer"), flow.syncs_topic
@@ -152,6 +153,7 @@ class _Driver:
         self._syncs.close()
 
     def _read_checkpoints(self) -> bool:
+        """Whether they could be read. Raises RetriableError while there is time to try again."""
         own = self._flow.consumer("target", "checkpoints-target-consumer")
         reader = LogReader(own, self._flow.checkpoints_topic)
         try:
@@ -166,8 +168,10 @@ class _Driver:
                 if found.group in self._groups:
                     self._noted.setdefault(found.group, {})[found.place] = found
         except ConnectError as error:
-            _log.warning("cannot read earlier checkpoints, go on without them: %s", error)
             self._noted.clear()
+            if isinstance(error, RetriableError) and time.monotonic() < self._load_until_s:
+                raise
+            _log.warning("cannot read earlier checkpoints, go on without them: %s", error)
             return False
         finally:
             reader.close()

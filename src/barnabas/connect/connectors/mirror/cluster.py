@@ -30,7 +30,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas.app.listed_offsets import told_offset
 from barnabas.connect.connectors.base import TopicPartition as Place
+from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
@@ -38,8 +40,6 @@ _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
 """Partitions in one request for committed offsets: librdkafka's time grows with their square."""
 _MARGIN_SECONDS: Final = 5.0
-PATIENCE_SECONDS: Final = 5.0
-"""How long leaders are waited for at first; twice as long after each try that failed."""
 _NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -61,7 +61,8 @@ class Cluster:
         self._settings = dict(settings)
         self._client = AdminClient(self._settings)
         self._is_stale = False
-        self._patience_s = min(PATIENCE_SECONDS, timeout_s)
+        self._offsets_patience = Patience()
+        self._groups_patience = Patience()
 
     @property
     def _admin(self) -> AdminClient:
@@ -164,12 +165,23 @@ class Cluster:
             self._each(done, "create ACL", KafkaError.SECURITY_DISABLED)
 
     def groups(self) -> set[str]:
-        """Return the groups of consumers. Raises ConnectError."""
+        """Return the groups of consumers. Raises RetriableError, ConnectError.
+
+        A try is short, as a broker may be dead: try again. Groups of a broker that never answers
+        are passed over in the end, as by Kafka's.
+        """
+        patience_s = self._groups_patience.begin(self.timeout_s)
         try:
-            future = self._admin.list_consumer_groups(request_timeout=self.timeout_s)
-            found = self._result(future)
+            future = self._admin.list_consumer_groups(request_timeout=patience_s)
+            found = self._result(future, patience_s)
         except KafkaException as error:
             raise self._failed("list consumer groups", error) from error
+        for missing in found.errors:
+            failure = self._failed("list a broker's consumer groups", KafkaException(missing))
+            if isinstance(failure, RetriableError) and patience_s < self.timeout_s:
+                raise failure
+            _log.warning("%s", failure)
+        self._groups_patience.answered()
         return {one.group_id for one in found.valid if one.group_id.strip()}
 
     def offsets(
@@ -184,13 +196,12 @@ class Cluster:
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
             return {}
-        patience_s = self._patience_s
+        patience_s = self._offsets_patience.begin(self.timeout_s)
         futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=patience_s)
-        self._patience_s = min(patience_s * 2, self.timeout_s)
         found: dict[Place, int] = {}
         for place, future in futures.items():
             try:
-                offset = self._result(future, patience_s).offset
+                offset = told_offset(self._result(future, patience_s))
             except KafkaException as error:
                 if error.args[0].code() in (
                     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -199,14 +210,8 @@ class Cluster:
                 ):
                     continue
                 raise self._failed("list offsets", error) from error
-            if offset < 0:
-                # librdkafka's answer, without an error, for a leader that did not answer in time.
-                self._is_stale = True
-                raise RetriableError(
-                    f"{self.alias} does not tell offsets of {place.topic}-{place.partition}"
-                )
             found[place.topic, place.partition] = offset
-        self._patience_s = min(PATIENCE_SECONDS, self.timeout_s)
+        self._offsets_patience.answered()
         return found
 
     def _result(self, future: Future[Any], timeout_s: float | None = None) -> Any:

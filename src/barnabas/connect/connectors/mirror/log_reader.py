@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.engine.taking import take
 from barnabas.connect.errors.kinds import RetriableError
@@ -22,6 +23,7 @@ class LogReader:
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
         self._next = 0
+        self._patience = Patience()
         more = {
             "fetch.wait.max.ms": 100,
             **settings,
@@ -32,15 +34,21 @@ class LogReader:
         self._consumer.assign([TopicPartition(topic, 0, 0)])
 
     def read_to_end(self, timeout_s: float) -> Iterator[tuple[bytes, bytes | None]]:
-        """Yield keys and values up to the end as it is now. Raises RetriableError, ConnectError."""
+        """Yield keys and values up to the end as it is now. Raises RetriableError, ConnectError.
+
+        A try is short, as the leader may be dead: try again. It goes on as long as records come.
+        """
+        patience_s = self._patience.begin(timeout_s)
         try:
             _, end = self._consumer.get_watermark_offsets(
-                TopicPartition(self._topic, 0), timeout_s, cached=False
+                TopicPartition(self._topic, 0), patience_s, cached=False
             )
         except KafkaException as error:
             raise as_connect_error(f"cannot read {self._topic}", error) from error
         deadline = time.monotonic() + timeout_s
+        came_s = time.monotonic()
         while self._next < end:
+            begun = self._next
             for message in take(self._consumer, _CHUNK, _POLL_SECONDS):
                 failure = message.error()
                 offset = message.offset() or 0
@@ -51,8 +59,12 @@ class LogReader:
                     self._next = max(self._next, offset)
                 elif not is_passing(failure):
                     raise as_connect_error(f"cannot read {self._topic}", KafkaException(failure))
-            if time.monotonic() > deadline:
+            now_s = time.monotonic()
+            if self._next > begun:
+                came_s = now_s
+            if now_s > min(deadline, came_s + patience_s):
                 raise RetriableError(f"{self._topic} does not answer")
+        self._patience.answered()
 
     def close(self) -> None:
         """Close the connection."""
