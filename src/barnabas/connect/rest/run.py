@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import httpx
 
@@ -107,7 +108,8 @@ class ConnectServer:
             await self._beside(self.herder.start)
             creating = self._beside(self._create_all)
             # A connector may hang in its start, and the worker is to end all the same.
-            await asyncio.wait([creating, served], return_when=asyncio.FIRST_COMPLETED)
+            both: set[asyncio.Future[Any]] = {creating, served}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not creating.cancel():
                 creating.result()
                 ready(self)
