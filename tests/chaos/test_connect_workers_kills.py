@@ -196,19 +196,21 @@ class Chaos:
         if len(alive) > 1:
             worker = self.random.choice(alive)
             assert worker.process is not None
-            self.wait(lambda: self.is_member(worker), "its membership")
+            self.wait(lambda: self.goes_on(worker, is_in=True), "its membership")
             worker.process.send_signal(signal.SIGSTOP)
             try:
-                self.wait(lambda: not self.is_member(worker), "the end of its session")
+                self.wait(lambda: self.goes_on(worker, is_in=False), "the end of its session")
                 self.let_them_work()
                 self.append()
             finally:
                 worker.process.send_signal(signal.SIGCONT)
             self.kills += 1
 
-    def is_member(self, worker: OurWorker) -> bool:
+    def goes_on(self, worker: OurWorker, *, is_in: bool) -> bool:
+        """Whether the group is at rest, with a worker in it or without."""
         (group,) = self.kafka.admin.list_groups(self.group, timeout=SETTLE_S)
-        return any(worker.url[7:] in member.client_id for member in group.members)
+        urls = b" ".join(member.metadata or b"" for member in group.members)
+        return group.state == "Stable" and (worker.url.encode() in urls) == is_in
 
     def wait(self, until: Callable[[], bool], what: str) -> None:
         wait_until(until, what, SETTLE_S, lambda: (self.told[-5:], self.statuses()))
