@@ -293,6 +293,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Worl
         finally:
             made.life.close()
             made.mirror.end(signal.SIGKILL)
+            made.west.close()
+            made.east.close()
 
 
 def test_nothing_is_lost_and_no_offset_is_too_far(world: tuple[World, bool]) -> None:

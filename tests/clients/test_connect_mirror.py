@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka import Producer
@@ -27,11 +28,15 @@ ACLS = {
 
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[tuple[Side, Side]]:
-    with Cluster(config=ACLS) as west, Cluster(config=ACLS) as east:
-        sides = Side(west.bootstrap_servers), Side(east.bootstrap_servers)
-        for side in sides:
+    with (
+        Cluster(config=ACLS) as west,
+        Cluster(config=ACLS) as east,
+        closing(Side(west.bootstrap_servers)) as west_side,
+        closing(Side(east.bootstrap_servers)) as east_side,
+    ):
+        for side in (west_side, east_side):
             side.create(OFFSETS, cleanup_policy="compact")
-        yield sides
+        yield west_side, east_side
 
 
 @pytest.fixture

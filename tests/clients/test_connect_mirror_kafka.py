@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
     with (
         Cluster() as barnabas,
         ClusterProcesses(directory, 1, SETTINGS, program=program) as kafka,
+        closing(Side(barnabas.bootstrap_servers)) as ours,
+        closing(Side(kafka.bootstrap_servers)) as theirs,
     ):
-        both = Side(barnabas.bootstrap_servers), Side(kafka.bootstrap_servers)
-        for side in both:
+        for side in (ours, theirs):
             side.create(OFFSETS, cleanup_policy="compact")
-        yield both
+        yield ours, theirs
 
 
 @pytest.mark.parametrize("is_from_kafka", [False, True])

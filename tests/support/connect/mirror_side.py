@@ -29,6 +29,10 @@ class Side:
         self.servers = servers
         self.admin = AdminClient({"bootstrap.servers": servers})
 
+    def close(self) -> None:
+        """Close the admin client before its cluster ends."""
+        del self.admin
+
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
         config = {name.replace("_", "."): value for name, value in config.items()}
         new = NewTopic(topic, partitions, 1, config=config)

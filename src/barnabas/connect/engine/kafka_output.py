@@ -24,6 +24,41 @@ _POLL_SECONDS: Final = 0.1
 _POLL_EVERY: Final = 500
 
 
+class _Told:
+    """What a producer calls back with.
+
+    It has its own object: a producer that what holds it is called by would last, with its threads
+    and connections, until the garbage collector comes by.
+    """
+
+    def __init__(self) -> None:
+        self.failed: list[tuple[RawRecord, Exception]] = []
+        self.fatal: KafkaError | None = None
+
+    def on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self.fatal = error
+
+    def on_receipt(
+        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
+    ) -> None:
+        if error is None:
+            on_written(message.offset() or 0)
+        else:
+            self.on_delivery(error, message)
+
+    def on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is None or error.code() == KafkaError._PURGE_QUEUE:
+            return
+        record = RawRecord(
+            topic=message.topic() or "",
+            partition=message.partition(),
+            key=message.key(),
+            value=message.value(),
+        )
+        self.failed.append((record, KafkaException(error)))
+
+
 class KafkaOutput:
     """A producer, with the topics it needs."""
 
@@ -31,15 +66,14 @@ class KafkaOutput:
         self, settings: Mapping[str, Any], topics: TopicCreation, *, has_receipts: bool = False
     ) -> None:
         self._topics = topics
-        self._failed: list[tuple[RawRecord, Exception]] = []
-        self._fatal: KafkaError | None = None
+        self._told = _Told()
         self._since_poll = 0
         self.producer = Producer(
             {
                 **settings,
                 "delivery.report.only.error": not has_receipts,
-                "on_delivery": self._on_delivery,
-                "error_cb": self._on_error,
+                "on_delivery": self._told.on_delivery,
+                "error_cb": self._told.on_error,
             }
         )
 
@@ -56,7 +90,7 @@ class KafkaOutput:
         if record.headers:
             more["headers"] = list(record.headers)
         if on_written is not None:
-            more["on_delivery"] = partial(self._on_receipt, on_written)
+            more["on_delivery"] = partial(self._told.on_receipt, on_written)
         while True:
             try:
                 self.producer.produce(
@@ -73,7 +107,7 @@ class KafkaOutput:
             except KafkaException as error:
                 if error.args[0].fatal():
                     raise _error("cannot write", error) from error
-                self._failed.append((record, error))
+                self._told.failed.append((record, error))
                 return
 
     def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
@@ -86,7 +120,7 @@ class KafkaOutput:
             if deadline is not None and time.monotonic() > deadline:
                 raise ConnectError("stopped before all records were acknowledged")
         self._check()
-        failed, self._failed = self._failed, []
+        failed, self._told.failed = self._told.failed, []
         return failed
 
     def close(self) -> None:
@@ -95,31 +129,8 @@ class KafkaOutput:
         self.producer.flush(0)
 
     def _check(self) -> None:
-        if self._fatal is not None:
-            raise ConnectError(f"cannot write any more: {self._fatal.str()}")
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = error
-
-    def _on_receipt(
-        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
-    ) -> None:
-        if error is None:
-            on_written(message.offset() or 0)
-        else:
-            self._on_delivery(error, message)
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is None or error.code() == KafkaError._PURGE_QUEUE:
-            return
-        record = RawRecord(
-            topic=message.topic() or "",
-            partition=message.partition(),
-            key=message.key(),
-            value=message.value(),
-        )
-        self._failed.append((record, KafkaException(error)))
+        if self._told.fatal is not None:
+            raise ConnectError(f"cannot write any more: {self._told.fatal.str()}")
 
 
 class KafkaTransactions(KafkaOutput):
@@ -157,7 +168,7 @@ class KafkaTransactions(KafkaOutput):
             try:
                 self.producer.commit_transaction(CALL_TIMEOUT_SECONDS)
                 self._is_open = False
-                self._failed.clear()
+                self._told.failed.clear()
                 return
             except KafkaException as error:
                 if error.args[0].txn_requires_abort():
@@ -172,12 +183,12 @@ class KafkaTransactions(KafkaOutput):
         if not self._is_open:
             return
         self._is_open = False
-        self._failed.clear()
+        self._told.failed.clear()
         try:
             self.producer.abort_transaction(CALL_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise _error("cannot abort a transaction", error) from error
-        self._failed.clear()
+        self._told.failed.clear()
 
     def _begin(self) -> None:
         if not self._is_open:

@@ -30,6 +30,7 @@ class MirrorCheckpoint(SourceConnector):
     definition: ClassVar[Definition] = settings.CHECKPOINT
     _flow: Flow | None = None
     _schedule: Schedule | None = None
+    _clusters: tuple[Cluster, ...] = ()
     _groups: frozenset[str] = frozenset()
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
@@ -57,6 +58,7 @@ class MirrorCheckpoint(SourceConnector):
         target = Cluster(
             flow.target, flow.client("target", "admin", "checkpoint-target-admin"), flow.timeout_s
         )
+        self._clusters = (source, target)
         is_wanted = flow.plugin("group.filter.class").should_replicate_group
 
         def look() -> bool:
@@ -112,3 +114,5 @@ class MirrorCheckpoint(SourceConnector):
         """End the watch."""
         if self._schedule is not None:
             self._schedule.stop()
+        for cluster in self._clusters:
+            cluster.close()

@@ -151,6 +151,7 @@ class _Driver:
 
     def stop(self) -> None:
         self._syncs.close()
+        self._source.close()
 
     def _read_checkpoints(self) -> bool:
         """Whether they could be read. Raises RetriableError while there is time to try again."""

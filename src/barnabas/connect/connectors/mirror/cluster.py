@@ -59,17 +59,23 @@ class Cluster:
         self.alias = alias
         self.timeout_s = timeout_s
         self._settings = dict(settings)
-        self._client = AdminClient(self._settings)
+        self._client: AdminClient | None = AdminClient(self._settings)
         self._is_stale = False
         self._offsets_patience = Patience()
         self._groups_patience = Patience()
 
     @property
     def _admin(self) -> AdminClient:
+        if self._client is None:
+            raise ConnectError(f"the connection to {self.alias} is closed")
         if self._is_stale:
             self._is_stale = False
             self._client = AdminClient(self._settings)
         return self._client
+
+    def close(self) -> None:
+        """Close the connections, which would last until the garbage collector comes by."""
+        self._client = None
 
     def partitions(self) -> dict[str, int]:
         """Return all topics with how many partitions they have. Raises ConnectError."""

@@ -36,12 +36,14 @@ class MirrorHeartbeat(SourceConnector):
     definition: ClassVar[Definition] = settings.HEARTBEAT
     _flow: Flow | None = None
     _schedule: Schedule | None = None
+    _clusters: tuple[Cluster, ...] = ()
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Create the topic."""
         flow = self._flow = Flow.read(settings, self.definition)
         own = flow.client("target", "admin", "heartbeats-target-admin")
         target = Cluster(flow.target, own, flow.timeout_s)
+        self._clusters = (target,)
         schedule = self._schedule = Schedule(f"{flow.source}->{flow.target}")
         replicas = int(flow.values["heartbeats.topic.replication.factor"])
         schedule.once(lambda: target.create_compacted(HEARTBEATS, replicas), "creating heartbeats")
@@ -70,6 +72,8 @@ class MirrorHeartbeat(SourceConnector):
         """End what `start` has begun."""
         if self._schedule is not None:
             self._schedule.stop()
+        for cluster in self._clusters:
+            cluster.close()
 
 
 class HeartbeatReader(SourceReader):

@@ -41,6 +41,7 @@ class MirrorSource(SourceConnector):
     _flow: Flow | None = None
     _mirror: TopicMirror | None = None
     _schedule: Schedule | None = None
+    _clusters: tuple[Cluster, ...] = ()
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what is wrong beyond single settings."""
@@ -75,6 +76,7 @@ class MirrorSource(SourceConnector):
         target = Cluster(
             flow.target, flow.client("target", "admin", "replication-target-admin"), flow.timeout_s
         )
+        self._clusters = (source, target)
         mirror = self._mirror = TopicMirror(flow, source, target)
         schedule = self._schedule = Schedule(f"{flow.source}->{flow.target}")
 
@@ -140,6 +142,8 @@ class MirrorSource(SourceConnector):
         """End the watch."""
         if self._schedule is not None:
             self._schedule.stop()
+        for cluster in self._clusters:
+            cluster.close()
 
 
 def _reads_committed(settings: Settings) -> bool:

@@ -267,3 +267,4 @@ class _Driver:
         if self._writer is not None:
             self.promote()
             self._writer.close()
+        self.source.close()

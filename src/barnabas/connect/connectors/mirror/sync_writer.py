@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -28,7 +29,8 @@ class SyncWriter:
                 **JAVA_PARTITIONER,
                 **flow.client(side, "producer", role, **{"enable.idempotence": True}),
                 "delivery.report.only.error": True,
-                "on_delivery": self._on_delivery,
+                # No method of this object: the producer would last until garbage is collected.
+                "on_delivery": partial(_tell, self._topic),
             }
         )
 
@@ -47,6 +49,7 @@ class SyncWriter:
         self._producer.flush(_CLOSE_SECONDS)
         self._producer.purge()
 
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and error.code() != KafkaError._PURGE_QUEUE:
-            _log.error("cannot write an offset sync to %s: %s", self._topic, error.str())
+
+def _tell(topic: str, error: KafkaError | None, _message: Message) -> None:
+    if error is not None and error.code() != KafkaError._PURGE_QUEUE:
+        _log.error("cannot write an offset sync to %s: %s", topic, error.str())
