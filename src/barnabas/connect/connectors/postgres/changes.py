@@ -8,6 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.connect.connectors.postgres import pgoutput
+from barnabas.connect.connectors.postgres.adhoc.items import (
+    AdHocItem,
+    ChunkRows,
+    Note,
+    StateChanged,
+)
+from barnabas.connect.connectors.postgres.adhoc.records import chunk_records, note_record
 from barnabas.connect.connectors.postgres.envelopes import (
     HEARTBEAT_KEY,
     HEARTBEAT_VALUE,
@@ -63,7 +70,7 @@ class Transaction:
     begin_lsn: int
 
 
-Item = tuple[int, "bytes | TableChanged | Beat", int]
+Item = tuple[int, "bytes | TableChanged | Beat | AdHocItem", int]
 """A place in the log, what is there, and how many changes of its transaction are read with it."""
 
 
@@ -72,6 +79,7 @@ class LogSplit:
     """A piece of the log: where it begins, the tables as they were there, and its messages.
 
     `counts` are of the events of the transaction in which it begins; None: nobody wants them.
+    `adhoc` are the keys that offsets have of ad-hoc snapshots there.
     """
 
     position: Position
@@ -80,6 +88,7 @@ class LogSplit:
     items: list[Item] = field(repr=False)
     counts: dict[str, int] | None = None
     xmin: int | None = None
+    adhoc: JsonMap = field(default_factory=dict)
 
 
 class LogReader(RecordMaker):
@@ -104,12 +113,15 @@ class LogReader(RecordMaker):
         if split.counts is not None:
             self._counts = EventCounts(split.counts)
             self._is_begin_due = not split.counts
+        adhoc = split.adhoc
         for lsn, item, events in split.items:
-            if isinstance(item, TableChanged):
-                tables[item.relation] = self._records(item.table)
-                continue
-            if isinstance(item, Beat):
-                yield self._heartbeat(item, position.json() | {"lsn": lsn, "lsn_proc": lsn})
+            if not isinstance(item, bytes):
+                if isinstance(item, TableChanged):
+                    tables[item.relation] = self._records(item.table)
+                elif isinstance(item, StateChanged):
+                    adhoc = item.fields
+                else:
+                    yield from self._beside(item, position, transaction, lsn, adhoc)
                 continue
             kind = item[0]
             if kind == pgoutput.BEGIN:
@@ -119,16 +131,42 @@ class LogReader(RecordMaker):
             if kind == pgoutput.COMMIT:
                 position = Position(pgoutput.commit_end(item))
                 if transaction is not None and self._counts is not None:
-                    yield from self._ended(transaction, lsn, offset_at(position, None, lsn, None))
+                    offset = offset_at(position, None, lsn, None) | adhoc
+                    yield from self._ended(transaction, lsn, offset)
                 transaction = None
                 continue
             if transaction is not None:
                 position = Position(position.done, transaction.commit_lsn, events)
             offset = offset_at(position, transaction, lsn, _TYPES[kind])
+            if adhoc:
+                offset |= adhoc
             for record in self._change(kind, item, tables, transaction, lsn, offset):
                 if self._is_begin_due and transaction is not None:
                     yield self._begun(transaction, offset)
                 yield record
+
+    def _beside(
+        self,
+        item: Beat | ChunkRows | Note,
+        position: Position,
+        transaction: Transaction | None,
+        lsn: int,
+        adhoc: JsonMap,
+    ) -> Iterable[SourceRecord]:
+        """What is not in the log: a heartbeat, a snapshot's rows, a notification."""
+        if isinstance(item, Beat):
+            offset = position.json() | {"lsn": lsn, "lsn_proc": lsn} | adhoc
+            yield self._heartbeat(item, offset)
+            return
+        offset = offset_at(position, transaction, lsn, None) | adhoc
+        if isinstance(item, Note):
+            yield note_record(self, item, offset)
+            return
+        begin_lsn, xid = (
+            (lsn, None) if transaction is None else (transaction.begin_lsn, transaction.xid)
+        )
+        sequence = _sequence(begin_lsn, lsn)
+        yield from chunk_records(self, item, sequence, xid, lsn, self._xmin, offset)
 
     def _change(
         self,

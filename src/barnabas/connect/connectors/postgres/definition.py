@@ -129,6 +129,25 @@ _ALL.group(
      "Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.<table>."),
 )  # fmt: skip
 _ALL.group(
+    "Signals",
+    ("signal.data.collection", STRING, "", MEDIUM,
+     "The table (schema.table) that signals are written to, and the marks of snapshots."),
+    ("signal.enabled.channels", STRING, "source", MEDIUM,
+     "Where signals come from: source (the table), file."),
+    ("signal.file", STRING, "file-signals.txt", LOW,
+     "The file of the channel file: a JSON object a line; what is read is taken out."),
+    ("signal.poll.interval.ms", LONG, 5000, LOW, "How often other channels are asked.",
+     at_least(1)),
+    ("incremental.snapshot.chunk.size", INT, 1024, MEDIUM,
+     "Rows that an incremental snapshot reads at once.", at_least(1)),
+    ("incremental.snapshot.watermarking.strategy", STRING, "insert_insert", LOW,
+     "The marks of a chunk: two rows in the table of signals, or one that is deleted.",
+     one_of_any_case("insert_insert", "insert_delete")),
+    ("notification.enabled.channels", STRING, "", LOW,
+     "Who is told of snapshots: sink (a topic), log."),
+    ("notification.sink.topic.name", STRING, "", LOW, "The topic of the channel sink."),
+)  # fmt: skip
+_ALL.group(
     "Values",
     ("decimal.handling.mode", STRING, "precise", MEDIUM, "How numeric and money are represented.",
      one_of_any_case("precise", "double", "string")),

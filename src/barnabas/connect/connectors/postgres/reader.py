@@ -16,6 +16,12 @@ import psycopg
 
 from barnabas.connect.connectors.base import SourceReader, TaskContext
 from barnabas.connect.connectors.postgres import pgoutput
+from barnabas.connect.connectors.postgres.adhoc.driver import AdHocSnapshots
+from barnabas.connect.connectors.postgres.adhoc.items import (
+    AdHocItem,
+    ChunkRows,
+    StateChanged,
+)
 from barnabas.connect.connectors.postgres.catalog import Catalog
 from barnabas.connect.connectors.postgres.changes import (
     Beat,
@@ -79,6 +85,8 @@ class PostgresReader(SourceReader):
         self._has_taken = False
         self._snapshot: Snapshot | None = None
         self._stream: LogStream | None = None
+        self._adhoc: AdHocSnapshots | None = None
+        self._hears_signals = self._settings.signal_table is not None
         self._connection: psycopg.Connection[Any] | None = None
         self._is_over = False
         self._idle_due = 0.0
@@ -208,20 +216,25 @@ class PostgresReader(SourceReader):
             if self._settings["provide.transaction.metadata"]:
                 self._counts = EventCounts.of_offset(self._end).by_collection
             self._stream = LogStream(self._settings, begin.start)
+        if self._adhoc is None:
+            self._adhoc = AdHocSnapshots(self._settings, self._connected, self._end)
         items, lsn = self._collect(self._stream.take(self._settings["max.batch.size"], WAIT_S))
         self._add_heartbeat(items, lsn)
         is_further = self._log.position.done > position_of(self._end).done
         if items or (is_further and time.monotonic() >= self._idle_due):
             self._idle_due = time.monotonic() + IDLE_INTERVAL_S
             log = self._log
-            self._end = offset_at(log.position, log.transaction, lsn, None)
+            assert self._adhoc is not None
+            self._end = offset_at(log.position, log.transaction, lsn, None) | self._adhoc.fields
             if self._counts and log.transaction is not None:
                 self._end |= EventCounts(self._counts).json(f"{log.transaction.xid}:{lsn}")
 
     def _collect(self, received: Sequence[tuple[int, bytes | None]]) -> tuple[list[Item], int]:
         """Keep what is wanted and not done yet; learn tables, count changes."""
-        log = self._log
+        log, adhoc = self._log, self._adhoc
+        assert adhoc is not None
         split = self._split([])
+        split.items += self._between(adhoc.polled())
         for lsn, data in received:
             if data is None:
                 log.all_sent_before(lsn)
@@ -231,20 +244,33 @@ class PostgresReader(SourceReader):
                 log.tables[relation.id] = table
                 if table is not None:
                     tell_left_out(table, self._settings.modes)
+                    split.items += self._between(adhoc.learnt(table))
                 split.items.append((lsn, TableChanged(relation.id, table), 0))
-            elif log.takes(lsn, data):
-                split.items.append((lsn, data, log.position.events))
+            else:
+                is_wanted = log.takes(lsn, data)
+                if self._hears_signals:
+                    split.items += self._between(adhoc.follow(data, log, is_wanted=is_wanted))
+                if is_wanted:
+                    split.items.append((lsn, data, log.position.events))
         if not any(_goes_on(item) for _lsn, item, _events in split.items):
+            adhoc.keep([item for _lsn, item, _events in split.items])
             return [], log.lsn  # the next split begins with what was learnt
         self._planned = (split,)
         self._counts = LogReader(self._settings, self._task).counts_after(split)
         return split.items, log.lsn
 
+    def _between(self, items: Sequence[AdHocItem]) -> list[Item]:
+        """Put them behind what is read of the log."""
+        return [(self._log.lsn, item, 0) for item in items]
+
     def _split(self, items: list[Item]) -> LogSplit:
         log = self._log
         counts = None if self._counts is None else dict(self._counts)
         tables = dict(log.tables)
-        return LogSplit(log.position, log.transaction, tables, items, counts, self._read_xmin())
+        adhoc = {} if self._adhoc is None else self._adhoc.fields
+        return LogSplit(
+            *(log.position, log.transaction, tables, items, counts, self._read_xmin(), adhoc)
+        )
 
     def _read_xmin(self) -> int | None:
         """The oldest transaction that the slot keeps the catalog for, asked at intervals."""
@@ -283,6 +309,7 @@ class PostgresReader(SourceReader):
     def _disconnect(self) -> None:
         """Close all connections."""
         self._is_prepared = False
+        self._adhoc = None
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
@@ -295,8 +322,10 @@ class PostgresReader(SourceReader):
 
 
 def _goes_on(item: object) -> bool:
-    """Whether the position is another after it."""
-    return isinstance(item, bytes) and item[0] != pgoutput.BEGIN
+    """Whether the offset is another after it."""
+    if isinstance(item, bytes):
+        return item[0] != pgoutput.BEGIN
+    return isinstance(item, ChunkRows | StateChanged)
 
 
 def _is_past(confirmed: int, offset: JsonMap) -> bool:

@@ -75,6 +75,7 @@ class PostgresSettings:
                 raise ConfigError(
                     f'"{kind}.include.list" and "{kind}.exclude.list" cannot both be set'
                 )
+        check_adhoc(self)
         for kind in ("table", "schema", "column", "message.prefix"):
             Patterns(self[f"{kind}.include.list"])
             Patterns(self[f"{kind}.exclude.list"])
@@ -142,9 +143,29 @@ class PostgresSettings:
         return _BAD_IN_TOPIC.sub("_", name)
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Whether a table's changes are captured."""
+        """Whether a table's changes are captured: those of signals are, whatever the lists say."""
         full = f"{schema}.{table}"
-        return _wants(self, "schema", schema) and _wants(self, "table", full)
+        is_listed = _wants(self, "schema", schema) and _wants(self, "table", full)
+        return is_listed or (schema, table) == self.signal_table
+
+    @property
+    def signal_table(self) -> tuple[str, str] | None:
+        """Schema and name of the table that signals and marks are written to."""
+        parts = str(self["signal.data.collection"]).replace('"', "").split(".")
+        return (parts[-2], parts[-1]) if len(parts) > 1 else None
+
+    @property
+    def signal_channels(self) -> frozenset[str]:
+        return _listed(self["signal.enabled.channels"])
+
+    @property
+    def notification_channels(self) -> frozenset[str]:
+        return _listed(self["notification.enabled.channels"])
+
+    @property
+    def marks_are_deleted(self) -> bool:
+        """Whether the second mark of a chunk is the end of the first."""
+        return bool(self["incremental.snapshot.watermarking.strategy"] == "insert_delete")
 
     def wants_column(self, schema: str, table: str, column: str) -> bool:
         """Whether records have a column."""
@@ -156,6 +177,8 @@ class PostgresSettings:
 
     def wants_rows(self, schema: str, table: str) -> bool:
         """Whether a snapshot has a table's rows."""
+        if (schema, table) == self.signal_table:
+            return False
         patterns = Patterns(self["snapshot.include.collection.list"])
         return not patterns or patterns.matches(f"{schema}.{table}")
 
@@ -175,6 +198,28 @@ class PostgresSettings:
             if name in names:
                 return str(self.values.get(f"{prefix}.{name}") or "") or None
         return None
+
+
+def check_adhoc(settings: PostgresSettings) -> None:
+    """Raises ConfigError for channels that there are not, or that lack something."""
+    if settings["signal.data.collection"] and settings.signal_table is None:
+        raise ConfigError('"signal.data.collection" needs a schema and a table: schema.table')
+    for kind, known in (("signal", _SIGNALS), ("notification", _NOTIFICATIONS)):
+        for name in sorted(_listed(settings[f"{kind}.enabled.channels"]) - set(known)):
+            raise ConfigError(
+                f'"{kind}.enabled.channels" names {name}, which this connector does not have:'
+                f" there are {', '.join(known)}"
+            )
+    if "sink" in settings.notification_channels and not settings["notification.sink.topic.name"]:
+        raise ConfigError('The channel sink needs a "notification.sink.topic.name"')
+
+
+_SIGNALS: Final = ("source", "file")
+_NOTIFICATIONS: Final = ("sink", "log")
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))
 
 
 def _wants(settings: PostgresSettings, kind: str, name: str) -> bool:

@@ -7,20 +7,12 @@ from typing import Final
 from barnabas.connect.config.unsupported import Unsupported
 
 _COLUMNS: Final = "Kafka's transforms MaskField and Cast, or a view, can do the like"
-_AGAIN: Final = (
-    "to read tables again, stop the connector, reset its offsets (DELETE"
-    " /connectors/{name}/offsets) and resume it"
-)
 UNSUPPORTED: Final = (
     Unsupported(r"column\.mask\.(hash|with)\..*", instead=_COLUMNS),
     Unsupported(r"column\.truncate\.to\..*", instead=_COLUMNS),
     Unsupported(r"(column|datatype)\.propagate\.source\.type"),
-    Unsupported(r"incremental\.snapshot\..*", instead=_AGAIN),
-    Unsupported(
-        r"signal\.(data\.collection|enabled\.channels|file|poll\.interval\.ms|kafka\..*)",
-        instead=_AGAIN,
-    ),
-    Unsupported(r"notification\..*"),
+    Unsupported(r"incremental\.snapshot\.allow\.schema\.changes", ("false",)),
+    Unsupported(r"signal\.(kafka|consumer)\..*"),
     Unsupported(r"(schema|field)\.name\.adjustment\.mode", ("none",)),
     Unsupported(r"topic\.naming\.strategy", ("io.debezium.schema.SchemaTopicNamingStrategy",)),
     Unsupported(
