@@ -19,9 +19,8 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("signal.data.collection", "public.signals"),
-        ("signal.enabled.channels", "source"),
-        ("incremental.snapshot.chunk.size", "100"),
+        ("signal.consumer.x", "y"),
+        ("incremental.snapshot.allow.schema.changes", "true"),
         ("column.mask.hash.SHA-256.with.salt.x", "public.t.name"),
         ("column.mask.with.3.chars", "public.t.name"),
         ("column.truncate.to.20.chars", "public.t.name"),
@@ -55,6 +54,18 @@ def test_what_asks_for_nothing_is_accepted(name: str, value: str) -> None:
     PostgresSettings.parse({**GIVEN, name: value})
 
 
-def test_who_wants_an_incremental_snapshot_is_told_what_to_do() -> None:
-    with pytest.raises(ConfigError, match=r"reset its offsets \(DELETE"):
-        PostgresSettings.parse({**GIVEN, "signal.data.collection": "public.signals"})
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        (
+            {"signal.enabled.channels": "source,jmx"},
+            "names jmx, which this",
+        ),
+        ({"notification.enabled.channels": "jmx"}, "names jmx, which this"),
+        ({"signal.data.collection": "signals"}, "needs a schema and a table"),
+        ({"notification.enabled.channels": "sink"}, "notification.sink.topic.name"),
+    ],
+)
+def test_channels_that_there_are_not_are_refused(more: dict[str, str], word: str) -> None:
+    with pytest.raises(ConfigError, match=word):
+        PostgresSettings.parse(GIVEN | more)

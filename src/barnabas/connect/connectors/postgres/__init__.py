@@ -21,6 +21,7 @@ envelopes     Debezium's records of changes (pure)
 transactions  an event's place in its transaction (pure)
 records       what records of snapshot and log have in common
 changes       from messages to records, on executors
+adhoc/        snapshots that signals ask for, while the log is read
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's
 "Logical Replication Message Formats".

@@ -88,7 +88,7 @@ class LogSplit:
     items: list[Item] = field(repr=False)
     counts: dict[str, int] | None = None
     xmin: int | None = None
-    adhoc: JsonMap = field(default_factory=dict)
+    adhoc: dict[str, Any] = field(default_factory=dict)
 
 
 class LogReader(RecordMaker):
@@ -151,7 +151,7 @@ class LogReader(RecordMaker):
         position: Position,
         transaction: Transaction | None,
         lsn: int,
-        adhoc: JsonMap,
+        adhoc: dict[str, Any],
     ) -> Iterable[SourceRecord]:
         """What is not in the log: a heartbeat, a snapshot's rows, a notification."""
         if isinstance(item, Beat):

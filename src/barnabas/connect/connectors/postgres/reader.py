@@ -43,6 +43,7 @@ from barnabas.connect.connectors.postgres.server import connect, failure
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.slots import (
     check_server,
+    check_signals,
     drop_slot,
     make_slot,
     prepare_publication,
@@ -163,6 +164,7 @@ class PostgresReader(SourceReader):
         check_server(connection)
         tables = Catalog(connection, settings).captured()
         prepare_publication(connection, settings, tables)
+        check_signals(connection, settings)
         offset = self._end
         is_interrupted = is_in_snapshot(offset)
         slot = slot_of(connection, settings)

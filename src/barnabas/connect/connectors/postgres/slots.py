@@ -118,6 +118,22 @@ def prepare_publication(
             _run(connection, f"ALTER PUBLICATION {quoted(name)} SET TABLE {_listed(tables)}")
 
 
+def check_signals(connection: psycopg.Connection[Any], settings: PostgresSettings) -> None:
+    """Raises ConnectError if the log would not tell of signals."""
+    if settings.signal_table is None:
+        return
+    row = connection.execute(
+        b"SELECT 1 FROM pg_publication_tables"
+        b" WHERE pubname = %s AND schemaname = %s AND tablename = %s",
+        (settings["publication.name"], *settings.signal_table),
+    ).fetchone()
+    if row is None:
+        raise ConnectError(
+            f"The publication {settings['publication.name']} does not have the table of signals"
+            f" {'.'.join(settings.signal_table)}, or there is no such table"
+        )
+
+
 def _listed(tables: Sequence[Table]) -> str:
     if not tables:
         raise ConnectError(

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.errors import InvalidSchemaName
@@ -39,6 +39,7 @@ from barnabas.connect.connectors.postgres.tables import Column, Table
 from barnabas.connect.errors.kinds import RetriableError
 
 _log = logging.getLogger(__name__)
+_Answer = TypeVar("_Answer")
 Row = list["bytes | None"]
 _AGAIN_S: Final = 0.01
 _IDENTITY: Final = """
@@ -127,7 +128,9 @@ class Chunks:
 
         return self._reading(wanted.wanted, read)
 
-    def _reading(self, wanted: Wanted, read: Callable[[Table, Sequence[Column]], Any]) -> Any:
+    def _reading(
+        self, wanted: Wanted, read: Callable[[Table, Sequence[Column]], _Answer]
+    ) -> _Answer | Failed:
         """Do it in a transaction that sees one state of a table that nobody alters."""
         until = time.monotonic() + _UNSEEN_MAX_S
         try:

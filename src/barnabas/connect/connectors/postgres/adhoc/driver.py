@@ -168,9 +168,9 @@ class AdHocSnapshots:
             for place in table.kept
         ]
         if kind == pgoutput.DELETE:
-            name = values[0] or ""
-            is_mark = self._settings.marks_are_deleted and name.endswith("-open")
-            return self._done(MarkRead(name.removesuffix("-open"))) if is_mark else []
+            opened = values[0] or ""
+            is_mark = self._settings.marks_are_deleted and opened.endswith("-open")
+            return self._done(MarkRead(opened.removesuffix("-open"))) if is_mark else []
         if len(values) != 3:
             _log.warning("%s has not three columns: signals are passed over", table.full_name)
             return []
