@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer
@@ -165,7 +165,8 @@ class Told:
                 continue
             key, value = message.key(), message.value()
             headers = [
-                (str(name), bytes(text or b"").decode()) for name, text in message.headers() or ()
+                (str(name), bytes(text or b"").decode())
+                for name, text in cast(Any, message.headers() or ())
             ]
             self.events.append(
                 (

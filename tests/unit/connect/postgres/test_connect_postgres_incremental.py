@@ -131,9 +131,9 @@ class Capture:
                 seen = database.seen(wanted.table, self.at, next(self.lags))
                 begin = -1 if after is None else int(after[0] or 0)
                 keys = [key for key in sorted(seen) if begin < key <= int(last[0] or 0)]
-                rows = [((str(key),), (wanted.table, key, seen[key])) for key in keys]
-                rows = rows[: self.size]
-                return self.snapshot.step(ChunkRead(rows, rows[-1][0] if rows else None))
+                found = [((str(key),), (wanted.table, key, seen[key])) for key in keys]
+                found = found[: self.size]
+                return self.snapshot.step(ChunkRead(found, found[-1][0] if found else None))
             case Emit(rows):
                 for table, key, value in rows:
                     self.topics[table][key] = value
