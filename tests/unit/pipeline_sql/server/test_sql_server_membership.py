@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
 from barnabas.pipeline.sql.server import membership
 from barnabas.pipeline.sql.server.membership import Membership
@@ -45,10 +48,24 @@ class FakeConsumer:
     def close(self) -> None: ...
 
 
+class FakeAdmin:
+    """Leaves questions about groups to the test."""
+
+    def __init__(self, settings: Any) -> None:
+        self.asked: list[Future[Any]] = []
+
+    def describe_consumer_groups(
+        self, groups: list[str], request_timeout: float
+    ) -> dict[str, Future[Any]]:
+        assert request_timeout > 600.0  # the process ends where a coordinator comes after that
+        self.asked.append(Future())
+        return {groups[0]: self.asked[-1]}
+
+
 @pytest.fixture
 def member(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(membership, "Consumer", FakeConsumer)
-    monkeypatch.setattr(membership, "AdminClient", lambda settings: None)
+    monkeypatch.setattr(membership, "AdminClient", FakeAdmin)
     owned: list[frozenset[int]] = []
     found = Membership(MemoryCluster(), {}, "test_", "http://a:1", owned.append)
     found.owned = owned  # type: ignore[attr-defined]
@@ -78,3 +95,25 @@ def test_a_member_that_cannot_take_its_slots_joins_anew(member: Any) -> None:
     wait_until(lambda: member._consumer.joined == 2, "it joins again")
     wait_until(lambda: member.owned[-1] == frozenset({3}), "its slot again")
     assert frozenset() in member.owned
+
+
+def test_a_question_without_answer_is_waited_for_and_not_asked_again(
+    member: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(membership, "_WAIT_S", 0.01)
+    for _ in range(2):
+        with pytest.raises(ClusterError, match=r"coordinator of the group .* does not answer"):
+            member.servers()
+    (question,) = member._admin.asked
+    assignment = SimpleNamespace(topic_partitions=[TopicPartition("slots", 3)])
+    servers = SimpleNamespace(client_id="barnabas-sql@http://a:1", assignment=assignment)
+    others = SimpleNamespace(client_id="somebody", assignment=assignment)
+    question.set_result(SimpleNamespace(members=[servers, others]))
+    assert member.servers() == {"http://a:1": frozenset({3})}
+    with pytest.raises(ClusterError):
+        member.servers()
+    again = member._admin.asked[1]
+    again.set_exception(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
+    with pytest.raises(ClusterError):
+        member.servers()
+    assert len(member._admin.asked) == 2

@@ -9,12 +9,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.pipeline.sql.engine.cluster import Cluster, NewTopic
+from barnabas.pipeline.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.pipeline.sql.engine.ownership import SLOTS, Lease
 from barnabas.pipeline.sql.server.kafka_follower import asked
 
@@ -22,7 +23,11 @@ _log = logging.getLogger(__name__)
 SESSION_TIMEOUT_MS = 10_000
 _POLL_S = 0.1
 _PULSE_S = 0.1
-_ASK_S = 10.0
+_WAIT_S = 10.0
+"""How long who asks for the servers waits."""
+_ASK_S = 3600.0
+"""How long the group's coordinator is looked for. librdkafka (2.16) aborts the process where it is
+found after a request for it has timed out."""
 _MARK = "barnabas-sql@"
 
 
@@ -55,6 +60,8 @@ class Membership:
         self._slots: frozenset[int] = frozenset()
         self._change = threading.Condition()
         self._calls = threading.Lock()
+        self._asking = threading.Lock()
+        self._question: Future[Any] | None = None
         self._has_won = False
         self._is_closed = False
         self._told = ""
@@ -170,17 +177,29 @@ class Membership:
     def servers(self) -> dict[str, frozenset[int]]:
         """The slots of each server of the service, by its address. Raises ClusterError."""
 
-        def ask() -> Any:
-            futures = self._admin.describe_consumer_groups([self._group], request_timeout=_ASK_S)
-            return futures[self._group].result()
-
         found: dict[str, frozenset[int]] = {}
-        for member in asked(ask).members:
+        for member in self._describe().members:
             if member.client_id.startswith(_MARK):
                 places = member.assignment.topic_partitions if member.assignment else []
                 url = member.client_id.removeprefix(_MARK)
                 found[url] = found.get(url, frozenset()) | {place.partition for place in places}
         return found
+
+    def _describe(self) -> Any:
+        """Return the group. A question that is not answered yet is not asked again."""
+        with self._asking:
+            if self._question is None:
+                self._question = self._admin.describe_consumer_groups(
+                    [self._group], request_timeout=_ASK_S
+                )[self._group]
+            question = self._question
+        done, _ = wait([question], _WAIT_S)
+        if not done:
+            raise ClusterError(f"the coordinator of the group {self._group} does not answer")
+        with self._asking:
+            if self._question is question:
+                self._question = None
+        return asked(question.result)
 
     def close(self) -> None:
         """Stop this server's queries and leave the group."""
