@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,3 +88,47 @@ def test_a_file_whose_connector_hangs_does_not_keep_a_worker_from_its_end(
         assert worker.kill() == 0
     finally:
         worker.close()
+
+
+def test_what_fails_is_logged_once_and_without_secrets(
+    tmp_path: Path, kafka_bootstrap_servers: str
+) -> None:
+    folder = tmp_path / "hush-hush"
+    folder.mkdir()
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text(f"file={folder}\n")
+    provider = {
+        "config.providers": "file",
+        "config.providers.file.class": (
+            "org.apache.kafka.common.config.provider.FileConfigProvider"
+        ),
+        "barnabas.connect.restart.enabled": "false",
+    }
+    worker = OurWorker(tmp_path / "w", kafka_bootstrap_servers, "quiet0", settings=provider)
+    reference = f"${{file:{secrets}:file}}"
+    config = {"connector.class": FILE_SOURCE, "file": reference, "topic": "quiet0"}
+    try:
+        worker.start()
+        worker.ask("PUT", "/connectors/quiet0/config", config)
+        failed = answer(worker, Step("GET", "/connectors/{tag}/status", until=is_failed))
+        assert "[hidden]" in failed[1]["tasks"][0]["trace"]
+        worker.ask("PUT", "/connectors/wrong0/config", {"connector.class": reference})
+        assert worker.kill() == 0
+        log = worker.log()
+        assert "hush" not in log
+        assert log.count("Traceback") == 1, log
+        assert "[hidden]" in log
+        # Nor is it told by a worker that a file of a connector ends.
+        wrong = tmp_path / "wrong.json"
+        wrong.write_text(json.dumps({"name": "w", "config": {"connector.class": reference}}))
+        command = [*worker.command(), str(wrong)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert "matches [hidden]" in done.stderr
+        assert "hush" not in done.stderr
+    finally:
+        worker.close()
+
+
+def is_failed(status: Any) -> bool:
+    return any(one["state"] == "FAILED" for one in status.get("tasks", ()))

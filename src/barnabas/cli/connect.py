@@ -12,7 +12,7 @@ from barnabas.cli.connectors.start import start_command
 def command() -> None:
     """Run a worker of connectors; make, watch and change connectors.
 
-    All commands but start work with any worker that has Kafka Connect's REST interface.
+    All commands but start and mirror work with any worker that has Kafka Connect's REST interface.
     """
 
 

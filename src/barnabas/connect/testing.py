@@ -12,6 +12,7 @@ again under the same name, it goes on where its offsets say.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -37,6 +38,7 @@ from barnabas.connect.engine.transport import Offsets, Transport
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import JsonMap
 
+_log = logging.getLogger(__name__)
 WAIT_SECONDS: Final = 30.0
 _STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
 WORKER_SETTINGS: Final = MappingProxyType({"key.converter": _STRING, "value.converter": _STRING})
@@ -64,6 +66,7 @@ class TaskLog:
 
     def failed(self, error: BaseException) -> None:
         """It ended with an error."""
+        _log.error("a task failed: %s", error, exc_info=error)
         self.error = error
         self.states.append("FAILED")
 
@@ -286,8 +289,12 @@ class ConnectKit:
         self.wait_until(lambda: len(self.records(topic)) >= count)
         return self.records(topic)
 
-    def wait_for_failure(self, connector: RunningConnector) -> BaseException:
-        """Wait until a task has failed, and return its error."""
+    def wait_for_failure(self, connector: RunningConnector | str) -> BaseException:
+        """Wait until a task of a connector, or of that name, has failed; return its error."""
+        if isinstance(connector, str):
+            connector = next(
+                one for one in reversed(self._running) if one.context.name == connector
+            )
         deadline = time.monotonic() + WAIT_SECONDS
         while connector.error is None:
             assert time.monotonic() < deadline, "no task has failed"

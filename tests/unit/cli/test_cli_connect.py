@@ -153,6 +153,12 @@ def test_differences_and_pruning() -> None:
     assert differences(wanted, now, prune=False)[1:] == []
 
 
+def test_an_empty_folder_does_not_mean_that_there_are_to_be_no_connectors(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no connector")
+    with pytest.raises(CliError, match="there is no file of a connector in it"):
+        read_folder(str(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

@@ -48,6 +48,10 @@ def read_folder(path: str) -> list[Wanted]:
     if not os.path.isdir(path):
         raise CliError(f"{path}: there is no such folder", ExitCode.NOT_FOUND)
     names = sorted(name for name in os.listdir(path) if name.endswith(SUFFIXES))
+    if not names:
+        # With --prune an empty folder would delete all that there is.
+        text = f"{path}: there is no file of a connector in it ({', '.join(SUFFIXES)})"
+        raise CliError(text, ExitCode.NOT_FOUND)
     found: dict[str, Wanted] = {}
     for name in names:
         one = read_file(os.path.join(path, name))

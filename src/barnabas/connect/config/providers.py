@@ -20,16 +20,14 @@ from typing import Any, Final
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
+from barnabas.connect.config.hiding import Hiding
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.sql.functions.java_regex import compile_java
 from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 log = logging.getLogger(__name__)
-HIDDEN: Final = "[hidden]"
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PLACE: Final = "org.apache.kafka.common.config.provider."
-_SECRET_LENGTH_MIN: Final = 4
-"""Shorter values stand in texts by chance: hiding each `a` would hide the text."""
 
 
 @dataclass(slots=True)
@@ -136,10 +134,7 @@ class Resolved:
 
     def hidden(self, text: str) -> str:
         """The text without values that came from providers."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            if len(secret) >= _SECRET_LENGTH_MIN:
-                text = text.replace(secret, HIDDEN)
-        return text
+        return Hiding(self.secrets)(text)
 
 
 class ConfigProviders:

@@ -141,7 +141,6 @@ class EngineTask(ABC):
         try:
             self.run()
         except Exception as error:  # noqa: BLE001  # all that connectors raise ends the task
-            _log.exception("%s: the task ends", self.plan.id)
             self.listener.failed(error)
         else:
             self.listener.stopped()

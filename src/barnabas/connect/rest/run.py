@@ -47,7 +47,7 @@ class ConnectServer:
         files: Sequence[ConnectorFile] = (),
     ) -> None:
         self._providers = ConfigProviders.of_worker(settings)
-        resolve = Secrets(self._providers)
+        self._secrets = resolve = Secrets(self._providers)
         settings = resolve(settings)
         check_settings(settings)
         self.settings, self._files = dict(settings), files
@@ -90,6 +90,7 @@ class ConnectServer:
 
     async def run(self, ready: Ready) -> None:
         """Serve until SIGTERM or SIGINT. Raises ConnectError if a connector's file is refused."""
+        self._secrets.guard_logs()
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -122,6 +123,7 @@ class ConnectServer:
             await self._beside(self.herder.close)
             await self._client.aclose()
             self._providers.close()
+            self._secrets.leave_logs()
 
     def _beside(self, work: Callable[[], None]) -> asyncio.Future[None]:
         """Do something that blocks, on a thread of its own."""
@@ -146,7 +148,8 @@ class ConnectServer:
             try:
                 self.herder.put(file.name, file.config, file.target, may_replace=False)
             except ConnectError as error:
-                raise ConnectError(f"Failed to create connector {file.name}: {error}") from error
+                text = f"Failed to create connector {file.name}: {error}"
+                raise ConnectError(self._secrets.hidden(text)) from error
 
 
 def _is_of_tls(name: str) -> bool:

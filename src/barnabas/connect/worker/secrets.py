@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.connect.config.providers import ConfigProviders, Resolved
+from barnabas.connect.config.hiding import Hiding
+from barnabas.connect.config.providers import ConfigProviders
 
+_ROOT: Final = __name__.partition(".")[0]
 _KEPT_MAX: Final = 1_000
 """Secrets that were given lately: what a trace may still hold."""
 
@@ -19,6 +22,8 @@ class Secrets:
         self._providers = providers
         self._lock = threading.Lock()
         self._given: dict[str, None] = {}
+        self._hiding = Hiding(())
+        self._plain: list[tuple[logging.Handler, logging.Formatter | None]] = []
 
     def __call__(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Return settings with variables replaced. Raises ConfigError."""
@@ -28,15 +33,41 @@ class Secrets:
         """As a call, and for how many milliseconds what it returns holds; None for always."""
         resolved = self._providers.resolve(settings)
         with self._lock:
+            is_known = resolved.secrets <= self._given.keys()
             for secret in resolved.secrets:
                 self._given.pop(secret, None)
                 self._given[secret] = None
             while len(self._given) > _KEPT_MAX:
                 del self._given[next(iter(self._given))]
+            if not is_known:
+                self._hiding = Hiding(self._given)
         return resolved.settings, min(resolved.ttls_ms.values(), default=None)
 
     def hidden(self, text: str) -> str:
         """Return a text without secrets that were given lately."""
-        with self._lock:
-            given = frozenset(self._given)
-        return Resolved({}, given).hidden(text) if given else text
+        return self._hiding(text)
+
+    def guard_logs(self) -> None:
+        """From now on lines of this process's log are without them, and so are their traces."""
+        handlers = [*logging.getLogger(_ROOT).handlers, *logging.getLogger().handlers]
+        for handler in (*handlers, logging.lastResort):
+            if handler is not None:
+                self._plain.append((handler, handler.formatter))
+                handler.setFormatter(_HidingFormatter(handler.formatter, self.hidden))
+
+    def leave_logs(self) -> None:
+        """Undo that."""
+        while self._plain:
+            handler, formatter = self._plain.pop()
+            handler.setFormatter(formatter)
+
+
+class _HidingFormatter(logging.Formatter):
+    """Formats as another one does, and hides secrets."""
+
+    def __init__(self, plain: logging.Formatter | None, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._inner, self._hide = plain or logging.Formatter(), hide
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._hide(self._inner.format(record))

@@ -35,6 +35,7 @@ class DedicatedMirror:
         if not self.flows:
             raise ConfigError("no flow is enabled: set A->B.enabled=true for clusters A and B")
         self._herders: list[Herder] = []
+        self._secrets: list[Secrets] = []
 
     def start(self) -> None:
         """Start all; returns once their connectors are configured. Raises ConnectError."""
@@ -43,6 +44,8 @@ class DedicatedMirror:
 
     def _start(self, flow: FlowPlan) -> None:
         resolve = Secrets(self._providers)
+        resolve.guard_logs()
+        self._secrets.append(resolve)
         name = f"{flow.source}->{flow.target}"
         # No REST interface: the address only tells workers apart.
         herder = make_herder(resolve(flow.worker), f"mirror://{name}", resolve=resolve)
@@ -88,3 +91,5 @@ class DedicatedMirror:
         for herder in self._herders:
             herder.close()
         self._providers.close()
+        for secrets in reversed(self._secrets):
+            secrets.leave_logs()

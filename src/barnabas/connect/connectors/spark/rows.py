@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from pyspark.sql import Row
 from pyspark.sql import types as spark
 
+from barnabas.connect.connectors.spark.ddl import parse_schema
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -34,41 +34,14 @@ _PLAIN: Final[Mapping[type[spark.DataType], Type]] = {
     spark.BinaryType: Type.BYTES,
 }
 _SPARK: Final[Mapping[Type, type[spark.DataType]]] = {kind: one for one, kind in _PLAIN.items()}
-_DDL: Final[Mapping[str, type[spark.DataType]]] = {
-    "boolean": spark.BooleanType,
-    "tinyint": spark.ByteType,
-    "byte": spark.ByteType,
-    "smallint": spark.ShortType,
-    "short": spark.ShortType,
-    "int": spark.IntegerType,
-    "integer": spark.IntegerType,
-    "bigint": spark.LongType,
-    "long": spark.LongType,
-    "float": spark.FloatType,
-    "double": spark.DoubleType,
-    "string": spark.StringType,
-    "binary": spark.BinaryType,
-    "date": spark.DateType,
-    "timestamp": spark.TimestampType,
-}
 
 
 def struct_type(given: spark.StructType | str) -> spark.StructType:
-    """Return a schema; texts name columns of plain types (`id int, name string`).
+    """Return a schema; texts are read as Spark's SQL does (`id int, name string`).
 
     Raises ConfigError.
     """
-    if isinstance(given, spark.StructType):
-        return given
-    fields = []
-    for part in given.split(","):
-        found = re.fullmatch(r"\s*`?(\w+)`?:?\s+(\w+)\s*", part)
-        if found is None or found[2].lower() not in _DDL:
-            raise ConfigError(
-                f"{part.strip()!r} is no column of a plain type: give the schema as a StructType"
-            )
-        fields.append(spark.StructField(found[1], _DDL[found[2].lower()]()))
-    return spark.StructType(fields)
+    return given if isinstance(given, spark.StructType) else parse_schema(given)
 
 
 def connect_schema(kind: spark.DataType, *, is_optional: bool = False) -> Schema:
