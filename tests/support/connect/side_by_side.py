@@ -15,7 +15,7 @@ from support.node_process import wait_until
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-OWN_WORDS = ("documentation", "commit", "version", "worker_id", "recommended_values")
+OWN_WORDS = ("documentation", "commit", "worker_id", "recommended_values")
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,19 @@ def _without_own_words(value: Any) -> Any:
         configs = [one for one in configs if not one["value"]["name"].endswith("plugin.version")]
         value = {**value, "configs": configs, "groups": sorted(value["groups"])}
     if isinstance(value, dict):
-        return {
-            key: (one or "").partition("\n")[0] if key == "trace" else _without_own_words(one)
-            for key, one in value.items()
-            if key not in OWN_WORDS
-        }
+        return {key: _shown(key, one) for key, one in value.items() if key not in OWN_WORDS}
     if isinstance(value, list):
         found = [one for one in value if not _is_version(one)]
         return [_without_own_words(one) for one in found]
     return value
+
+
+def _shown(key: str, value: Any) -> Any:
+    if key == "trace":
+        return (value or "").partition("\n")[0]
+    if key == "version":
+        return value is not None  # each has its own
+    return _without_own_words(value)
 
 
 def _is_version(value: Any) -> bool:

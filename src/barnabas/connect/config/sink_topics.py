@@ -5,11 +5,12 @@ Source: SinkConnectorConfig (Kafka 4.3).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from barnabas.connect.config.common import DLQ_TOPIC, TOPICS, TOPICS_REGEX
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 
 def sink_errors(settings: Mapping[str, str | None]) -> dict[str, list[str]]:
@@ -45,6 +46,6 @@ def topic_names(settings: Mapping[str, str | None]) -> list[str]:
 
 def _matches(pattern: str, topic: str) -> bool:
     try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error as error:
+        return compile_java(pattern).matches(topic)
+    except PatternError as error:
         raise ConfigError(f"{TOPICS_REGEX}: {error}") from None

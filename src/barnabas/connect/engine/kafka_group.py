@@ -7,7 +7,6 @@ as offsets, so that executors can read it.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -26,6 +25,8 @@ from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.engine.chain import Settings, names
 from barnabas.connect.engine.transport import GroupListener
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -183,7 +184,7 @@ class KafkaGroup:
         except KafkaException as error:
             raise _failed("cannot list topics", error.args[0]) from error
         topics = frozenset(
-            topic for topic in known if topic not in _INTERNAL and self._pattern.fullmatch(topic)
+            topic for topic in known if topic not in _INTERNAL and self._pattern.matches(topic)
         )
         if topics:
             self._next_refresh = time.monotonic() + self._refresh_seconds
@@ -262,7 +263,7 @@ class KafkaGroup:
 _REFUSED: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 
 
-def _subscription(connector: Settings) -> tuple[list[str], re.Pattern[str] | None]:
+def _subscription(connector: Settings) -> tuple[list[str], JavaPattern | None]:
     """Topics or a pattern, as SinkConnectorConfig.validate wants them. Raises ConfigError."""
     topics, pattern = names(connector.get("topics", "")), connector.get("topics.regex", "")
     if topics and pattern:
@@ -270,8 +271,8 @@ def _subscription(connector: Settings) -> tuple[list[str], re.Pattern[str] | Non
     if not topics and not pattern:
         raise ConfigError("Must configure one of topics or topics.regex")
     try:
-        return topics, re.compile(pattern) if pattern else None
-    except re.error as error:
+        return topics, compile_java(pattern) if pattern else None
+    except PatternError as error:
         raise ConfigError(f"topics.regex: {error}") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from barnabas.connect.engine.transport import GroupListener, Offsets
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import JsonMap
+from barnabas.pipeline.sql.functions.java_regex import compile_java
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class MemoryGroup:
     ) -> None:
         self._topics = topics
         self._names = names(settings.get("topics", ""))
-        self._pattern = re.compile(settings["topics.regex"]) if not self._names else None
+        self._pattern = compile_java(settings["topics.regex"]) if not self._names else None
         if not self._names and self._pattern is None:
             raise ConfigError("Must configure one of topics or topics.regex")
         self._listener = listener
@@ -227,7 +227,7 @@ class MemoryGroup:
         topics = [
             topic
             for topic in self._topics.topics
-            if topic in self._names or (pattern is not None and pattern.fullmatch(topic))
+            if topic in self._names or (pattern is not None and pattern.matches(topic))
         ]
         places = [
             (topic, number)

@@ -17,6 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.kafka_errors import as_connect_error
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _DEFAULT: Final = "default"
@@ -37,9 +39,9 @@ class TopicGroup:
 
     def has(self, topic: str) -> bool:
         """Whether a topic belongs to it."""
-        if any(re.fullmatch(pattern, topic) for pattern in self.exclude):
+        if any(compile_java(pattern).matches(topic) for pattern in self.exclude):
             return False
-        return any(re.fullmatch(pattern, topic) for pattern in self.include)
+        return any(compile_java(pattern).matches(topic) for pattern in self.include)
 
 
 def read_groups(connector: Settings, worker: Settings) -> tuple[TopicGroup, ...]:
@@ -62,8 +64,8 @@ def _group(name: str, connector: Settings, default: TopicGroup | None) -> TopicG
     exclude = tuple(names(given.get("exclude", "")))
     for pattern in (*include, *exclude):
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_java(pattern)
+        except PatternError as error:
             raise ConfigError(
                 f"Invalid value {pattern} for configuration {prefix}include: "
                 f"Syntax error in regular expression: {error}"

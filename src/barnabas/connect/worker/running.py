@@ -136,8 +136,7 @@ class Worker:
         trace = None
         if error is not None:
             trace = self.hide("\n".join(filter(None, (trace_of(error), note))))
-        version = self._version_of(name) if state == RUNNING else None
-        status = Status(state, self.worker_id, self._generation(), trace, version)
+        status = Status(state, self.worker_id, self._generation(), trace, self._version_of(name))
         try:
             self.store.put_status(name, status, safely=safely)
         except ConnectError as problem:

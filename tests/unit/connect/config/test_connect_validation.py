@@ -111,6 +111,9 @@ def test_common_settings_are_checked(changes: dict[str, str | None], messages: l
         ({"topics.regex": "b.*", "errors.deadletterqueue.topic.name": "bad"},
          [("The DLQ topic 'bad' may not be matched by the regex for the topics "
           "('topics.regex=b.*') consumed by the connector")]),
+        ({"topics.regex": r"\p{L}+", "errors.deadletterqueue.topic.name": "bad"},
+         [("The DLQ topic 'bad' may not be matched by the regex for the topics "
+          "('topics.regex=\\p{L}+') consumed by the connector")]),
         ({"topics": "a"}, []),
         ({"topics": "a, a"}, ["Configuration 'topics' values must not be duplicated."]),
         ({"topics": ","}, ["Configuration 'topics' values must not be duplicated."]),

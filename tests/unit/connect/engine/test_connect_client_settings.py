@@ -126,7 +126,7 @@ GROUPS = {
     "topic.creation.default.replication.factor": "3",
     "topic.creation.default.partitions": "5",
     "topic.creation.groups": "a, b",
-    "topic.creation.a.include": "a.*, x",
+    "topic.creation.a.include": r"a\p{Lower}*, x",
     "topic.creation.a.exclude": "ab.*",
     "topic.creation.a.cleanup.policy": "compact",
     "topic.creation.b.include": "b",

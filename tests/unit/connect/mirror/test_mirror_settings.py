@@ -39,6 +39,9 @@ GIVEN = {
         ({"topics": "orders, pay.*"}, "orders2", False),
         ({"topics": ""}, "orders", False),
         ({"topics.exclude": "orders"}, "orders", False),
+        # As Java reads them.
+        ({"topics": r"\p{Alpha}+"}, "orders", True),
+        ({"topics": "[a-z&&[^o]]+"}, "orders", False),
         ({"topics.exclude": ""}, "x.internal", True),
     ],
 )

@@ -77,6 +77,8 @@ def test_pause_resume_stop(world: HerderWorld) -> None:
     world.create("c")
     world.herder.pause("c")
     assert world.states("c") == ("PAUSED", ["PAUSED"])
+    paused = world.herder.status("c")
+    assert {one["version"] for one in (paused["connector"], *paused["tasks"])} == {__version__}
     world.herder.resume("c")
     assert world.states("c") == ("RUNNING", ["RUNNING"])
     world.herder.stop("c")

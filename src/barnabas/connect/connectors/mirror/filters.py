@@ -5,11 +5,12 @@ Source: DefaultTopicFilter, DefaultGroupFilter, DefaultConfigPropertyFilter (Kaf
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 TOPICS_EXCLUDED: Final = r".*[\-\.]internal, .*\.replica, __.*"
 GROUPS_EXCLUDED: Final = "console-consumer-.*, connect-.*, __.*"
@@ -37,9 +38,9 @@ class _Lists:
         self._exclude = _pattern(self.EXCLUDE, settings.get(self.EXCLUDE, self.EXCLUDED))
 
     def _has(self, name: str) -> bool:
-        if self._include is None or not self._include.fullmatch(name):
+        if self._include is None or not self._include.matches(name):
             return False
-        return self._exclude is None or not self._exclude.fullmatch(name)
+        return self._exclude is None or not self._exclude.matches(name)
 
 
 class DefaultTopicFilter(_Lists):
@@ -76,20 +77,20 @@ class DefaultConfigPropertyFilter:
 
     def should_replicate_config_property(self, name: str) -> bool:
         """Whether a setting of topics is mirrored."""
-        return self._exclude is None or not self._exclude.fullmatch(name)
+        return self._exclude is None or not self._exclude.matches(name)
 
     def should_replicate_source_default(self, name: str) -> bool:
         """Whether a default of the source is set in the target, too."""
         return self._uses_source
 
 
-def _pattern(name: str, text: str) -> re.Pattern[str] | None:
+def _pattern(name: str, text: str) -> JavaPattern | None:
     parts: Sequence[str] = [part.strip() for part in text.split(",")]
     if not text.strip():
         return None
     try:
-        return re.compile("|".join(f"(?:{part})" for part in parts))
-    except re.error as error:
+        return compile_java("|".join(f"(?:{part})" for part in parts))
+    except PatternError as error:
         raise ConfigError(
             f"Invalid value {text} for configuration {name}: no regular expression ({error})"
         ) from error
