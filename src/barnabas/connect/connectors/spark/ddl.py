@@ -100,9 +100,10 @@ class _Parser:
             self._numbers(1)
             return spark.StringType()
         if name == "array":
-            return spark.ArrayType(*self._inner(1))
+            return spark.ArrayType(self._inner(1)[0])
         if name == "map":
-            return spark.MapType(*self._inner(2))
+            key, value = self._inner(2)
+            return spark.MapType(key, value)
         if name == "struct":
             self._must("<")
             fields = [] if self._sees(">") else self._fields()
