@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -19,6 +20,10 @@ from confluent_kafka import Consumer
 from suffering import let_it_last
 
 from barnabas.app.testing import Kafka
+from barnabas.pipeline.datasource.wire import Access, Brokers
+from barnabas.protocol.apis import DESCRIBE_GROUPS, FIND_COORDINATOR
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from support.connect.worker import OurWorker
 from support.node_process import wait_until
 
@@ -208,9 +213,14 @@ class Chaos:
 
     def goes_on(self, worker: OurWorker, *, is_in: bool) -> bool:
         """Whether the group is at rest, with a worker in it or without."""
-        (group,) = self.kafka.admin.list_groups(self.group, timeout=SETTLE_S)
-        urls = b" ".join(member.metadata or b"" for member in group.members)
-        return group.state == "Stable" and (worker.url.encode() in urls) == is_in
+        brokers = Brokers(Access(self.kafka.bootstrap_servers))
+        with closing(brokers):
+            wanted = FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group])
+            (at,) = brokers.any().call(FIND_COORDINATOR, wanted).coordinators
+            asked = DescribeGroupsRequest(groups=[self.group])
+            (group,) = brokers.at(at.host, at.port).call(DESCRIBE_GROUPS, asked).groups
+        urls = b" ".join(member.member_metadata for member in group.members)
+        return group.group_state == "Stable" and (worker.url.encode() in urls) == is_in
 
     def wait(self, until: Callable[[], bool], what: str) -> None:
         wait_until(until, what, SETTLE_S, lambda: (self.told[-5:], self.statuses()))
