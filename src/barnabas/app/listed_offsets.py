@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from typing import TypeVar
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
+T = TypeVar("T")
 Listed = dict[tuple[str, int], int]
 """Offsets by topic and partition."""
 
@@ -48,10 +50,21 @@ class OffsetLister:
             raise
 
 
+def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
+    """Return an admin client's answer. Raises KafkaException, TimeoutError.
+
+    `result` raises the error that the future has, whose traceback then has the future. Such a cycle
+    keeps what all callers have, clients among them, until the garbage collector comes by; where
+    that is in one of a client's own threads, librdkafka aborts.
+    """
+    failure = future.exception(timeout_s)
+    if isinstance(failure, KafkaException):
+        raise KafkaException(*failure.args)
+    return future.result()
+
+
 def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Listed:
-    # Not where the client is at hand: an error's traceback keeps what its frames have until the
-    # garbage collector comes by, and in one of the client's own threads librdkafka would abort.
     return {
-        (str(place.topic), int(place.partition)): told_offset(future.result())
+        (str(place.topic), int(place.partition)): told_offset(answer_of(future))
         for place, future in futures.items()
     }

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from barnabas.app.listed_offsets import Listed, OffsetLister
+from barnabas.app.listed_offsets import Listed, OffsetLister, answer_of
 
 _REQUEST_SECONDS = 10.0
 
@@ -33,7 +33,7 @@ class TopicEnds:
         latest: OffsetSpec = OffsetSpec.latest()
         for name, future in futures.items():
             try:
-                description = future.result()
+                description = answer_of(future)
             except KafkaException as error:
                 if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
                     raise

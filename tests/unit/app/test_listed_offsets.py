@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from barnabas.app.listed_offsets import OffsetLister, told_offset
+from barnabas.app.listed_offsets import OffsetLister, answer_of, told_offset
 from support.stale_admin import StaleAdmin
 
 ENDS: dict[TopicPartition, OffsetSpec] = {TopicPartition("t", 0): OffsetSpec.latest()}
@@ -48,3 +50,25 @@ def test_a_client_that_failed_is_asked_no_more(failure: Any) -> None:
     for _ in range(2):
         assert lister.list(ENDS, 5.0) == {("t", 0): 7}
     assert len(made) == 2
+
+
+def test_an_error_keeps_nothing_of_those_it_passed() -> None:
+    kept: list[weakref.ref[StaleAdmin]] = []
+
+    def ask() -> None:
+        StaleAdmin.begin(None)
+        client = StaleAdmin()
+        kept.append(weakref.ref(client))
+        future: Future[None] = Future()
+        future.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        try:
+            answer_of(future)
+        except KafkaException:
+            return
+
+    gc.disable()
+    try:
+        ask()
+        assert kept[0]() is None
+    finally:
+        gc.enable()

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.app.listed_offsets import told_offset
+from barnabas.app.listed_offsets import answer_of, told_offset
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
@@ -225,7 +225,7 @@ class Cluster:
         if timeout_s is None:
             timeout_s = self.timeout_s
         try:
-            return future.result(timeout_s + _MARGIN_SECONDS)
+            return answer_of(future, timeout_s + _MARGIN_SECONDS)
         except TimeoutError as error:
             self._is_stale = True
             raise RetriableError(f"{self.alias} does not answer") from error

@@ -27,7 +27,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from barnabas.app.listed_offsets import told_offset
+from barnabas.app.listed_offsets import answer_of, told_offset
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.clients import Clients
@@ -159,7 +159,7 @@ class KafkaLog:
                     isolation_level=self._isolation,
                     request_timeout=max(0.1, min(_ASK_S, deadline - time.monotonic())),
                 )
-                return {place.partition: told_offset(f.result()) for place, f in asked.items()}
+                return {place.partition: told_offset(answer_of(f)) for place, f in asked.items()}
             except KafkaException as error:
                 self._ask_anew()
                 if time.monotonic() > deadline or self._is_closed:
