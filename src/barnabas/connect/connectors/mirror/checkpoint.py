@@ -18,7 +18,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.mirror import given_offsets, settings
 from barnabas.connect.connectors.mirror.checkpoint_reader import ASSIGNED, CheckpointReader
-from barnabas.connect.connectors.mirror.cluster import Cluster
+from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.connect.record import JsonMap
@@ -52,12 +52,8 @@ class MirrorCheckpoint(SourceConnector):
         flow = self._flow = Flow.read(settings, self.definition)
         if not flow.is_enabled:
             return
-        source = Cluster(
-            flow.source, flow.client("source", "admin", "checkpoint-source-admin"), flow.timeout_s
-        )
-        target = Cluster(
-            flow.target, flow.client("target", "admin", "checkpoint-target-admin"), flow.timeout_s
-        )
+        source = cluster_of(flow, "source", "checkpoint-source-admin")
+        target = cluster_of(flow, "target", "checkpoint-target-admin")
         self._clusters = (source, target)
         is_wanted = flow.plugin("group.filter.class").should_replicate_group
 

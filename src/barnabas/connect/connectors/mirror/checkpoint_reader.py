@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.base import Figure, SourceReader, TaskContext
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror.cluster import Cluster, GroupOffsets
+from barnabas.connect.connectors.mirror.cluster import GroupOffsets, cluster_of
 from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.log_reader import LogReader
@@ -123,10 +123,7 @@ class _Driver:
         self._groups = groups
         self._policy = flow.policy()
         self._is_mirrored = flow.plugin("topic.filter.class").should_replicate_topic
-        client = flow.client
-        self._source = Cluster(
-            flow.source, client("source", "admin", "checkpoint-source-admin"), flow.timeout_s
-        )
+        self._source = cluster_of(flow, "source", "checkpoint-source-admin")
         self._here = GroupOffsets(
             flow.source, flow.consumer("source", "checkpoint-groups"), flow.timeout_s
         )

@@ -32,6 +32,7 @@ from confluent_kafka.admin import (
 
 from barnabas.app.listed_offsets import answer_of, told_offset
 from barnabas.connect.connectors.base import TopicPartition as Place
+from barnabas.connect.connectors.mirror.flow import Flow, Side
 from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
@@ -249,6 +250,12 @@ class Cluster:
     def _failed(self, what: str, error: KafkaException) -> ConnectError:
         self._is_stale |= is_passing(error.args[0])
         return as_connect_error(f"cannot {what} on {self.alias}", error)
+
+
+def cluster_of(flow: Flow, side: Side, role: str) -> Cluster:
+    """Return one of a flow's clusters, for a client of this role. Raises ConfigError."""
+    alias = flow.source if side == "source" else flow.target
+    return Cluster(alias, flow.client(side, "admin", role), flow.timeout_s)
 
 
 class GroupOffsets:

@@ -18,7 +18,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.mirror import given_offsets, settings
-from barnabas.connect.connectors.mirror.cluster import Cluster
+from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.policy import HEARTBEATS
 from barnabas.connect.connectors.mirror.records import Heartbeat
@@ -41,8 +41,7 @@ class MirrorHeartbeat(SourceConnector):
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Create the topic."""
         flow = self._flow = Flow.read(settings, self.definition)
-        own = flow.client("target", "admin", "heartbeats-target-admin")
-        target = Cluster(flow.target, own, flow.timeout_s)
+        target = cluster_of(flow, "target", "heartbeats-target-admin")
         self._clusters = (target,)
         schedule = self._schedule = Schedule(f"{flow.source}->{flow.target}")
         replicas = int(flow.values["heartbeats.topic.replication.factor"])

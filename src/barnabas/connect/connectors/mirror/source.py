@@ -18,7 +18,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.mirror import given_offsets, settings
-from barnabas.connect.connectors.mirror.cluster import Cluster
+from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.connect.connectors.mirror.source_reader import (
@@ -70,12 +70,8 @@ class MirrorSource(SourceConnector):
         flow = self._flow = Flow.read(settings, self.definition)
         if not flow.is_enabled:
             return
-        source = Cluster(
-            flow.source, flow.client("source", "admin", "replication-source-admin"), flow.timeout_s
-        )
-        target = Cluster(
-            flow.target, flow.client("target", "admin", "replication-target-admin"), flow.timeout_s
-        )
+        source = cluster_of(flow, "source", "replication-source-admin")
+        target = cluster_of(flow, "target", "replication-target-admin")
         self._clusters = (source, target)
         mirror = self._mirror = TopicMirror(flow, source, target)
         schedule = self._schedule = Schedule(f"{flow.source}->{flow.target}")

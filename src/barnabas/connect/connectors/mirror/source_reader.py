@@ -20,7 +20,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror.cluster import Cluster
+from barnabas.connect.connectors.mirror.cluster import cluster_of
 from barnabas.connect.connectors.mirror.figures import SourceFigures, Tally
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.ranges import close_consumers, read_ranges
@@ -241,8 +241,7 @@ class _Driver:
     """What a reader has open on the driver."""
 
     def __init__(self, flow: Flow) -> None:
-        admin = flow.client("source", "admin", "replication-offsets-admin")
-        self.source = Cluster(flow.source, admin, flow.timeout_s)
+        self.source = cluster_of(flow, "source", "replication-offsets-admin")
         self._plan = SyncPlan(int(flow.values["offset.lag.max"]))
         self._writer = SyncWriter(flow) if flow.values["emit.offset-syncs.enabled"] else None
         self._promoted_s = time.monotonic()
