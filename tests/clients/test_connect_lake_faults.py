@@ -3,61 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from barnabas.app.testing import Kafka
+from support.connect.one_connector import OneConnector, quick_worker, runs, says
 from support.connect.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
+from support.connect.tasks import read_topic
 from support.connect.worker import JSON_CONVERTER, OurWorker
-from support.node_process import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-PATIENCE_S = 90.0
 WRONG = "not-the-secret"
-
-
-class Sink:
-    """One connector of a worker, from a topic to a bucket."""
-
-    def __init__(self, worker: OurWorker, name: str, settings: dict[str, str]) -> None:
-        self._worker = worker
-        self._name = name
-        self._settings = settings
-
-    def put(self, **changed: str) -> None:
-        """Make it, or change it."""
-        given = {**self._settings, **{name.replace("_", "."): v for name, v in changed.items()}}
-        status, said = self._worker.ask("PUT", f"/connectors/{self._name}/config", given)
-        assert status in (200, 201), said
-
-    def wait_for(self, what: Callable[[dict[str, Any]], bool]) -> None:
-        """Wait until its task's status is so."""
-        wait_until(
-            lambda: any(what(one) for one in self._tasks()), "the status", PATIENCE_S, self._log
-        )
-
-    def _tasks(self) -> list[dict[str, Any]]:
-        status, said = self._worker.ask("GET", f"/connectors/{self._name}/status")
-        return said["tasks"] if status == 200 else []
-
-    def _log(self) -> str:
-        return f"{self._tasks()}\n{self._worker.log()[-3000:]}"
-
-
-def says(*texts: str) -> Callable[[dict[str, Any]], bool]:
-    """Return whether a task has failed with one of the texts."""
-    return lambda task: (
-        task["state"] == "FAILED" and any(text in task.get("trace", "") for text in texts)
-    )
-
-
-def runs(task: dict[str, Any]) -> bool:
-    """Return whether a task runs."""
-    return bool(task["state"] == "RUNNING")
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +27,8 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture
 def worker(kafka: Kafka, tmp_path: Path) -> Iterator[OurWorker]:
-    again = {
-        "barnabas.connect.restart.backoff.ms": "200",
-        "barnabas.connect.restart.backoff.max.ms": "400",
-    }
-    worker = OurWorker(tmp_path, kafka.bootstrap_servers, kafka.name("worker"), settings=again)
-    try:
-        worker.start()
+    with quick_worker(tmp_path, kafka.bootstrap_servers, kafka.name("worker")) as worker:
         yield worker
-    finally:
-        worker.close()
 
 
 def test_a_bucket_with_faults_is_written_to_once_it_is_well(
@@ -96,18 +47,13 @@ def test_a_bucket_with_faults_is_written_to_once_it_is_well(
         "consumer.override.auto.offset.reset": "earliest",
         **server.settings(bucket),
     }
-    sink = Sink(worker, name, settings)
+    sink = OneConnector(worker, name, settings)
 
     def produce(first: int) -> None:
         kafka.produce(topic, [json.dumps({"id": first + n}).encode() for n in range(2)])
 
     def wait_for(*records: int) -> None:
-        wait_until(
-            lambda: found() == sorted(records),
-            f"the copy of {records}",
-            PATIENCE_S,
-            lambda: f"{found()}\n{worker.log()[-3000:]}",
-        )
+        sink.wait_until(lambda: found() == sorted(records))
 
     def found() -> list[int]:
         lines = [line for key in server.keys(bucket) for line in read(key).splitlines()]
@@ -136,7 +82,7 @@ def test_a_bucket_with_faults_is_written_to_once_it_is_well(
     # The server is away for a while: the task waits.
     server.stop()
     produce(4)
-    wait_until(lambda: "trying again in" in worker.log(), "another try", PATIENCE_S, worker.log)
+    sink.wait_until(lambda: "trying again in" in worker.log())
     sink.wait_for(runs)
     server.start()
     wait_for(2, 3, 4, 5)
@@ -144,3 +90,62 @@ def test_a_bucket_with_faults_is_written_to_once_it_is_well(
     said = worker.log()
     assert f"cannot write topics/{topic}/partition=0/" in said
     assert all(secret not in said for secret in (WRONG, SECRET_KEY, ACCESS_KEY))
+
+
+def test_a_bucket_with_faults_is_read_once_it_is_well(
+    kafka: Kafka, server: S3Server, worker: OurWorker
+) -> None:
+    bucket, topic, name = "sources", kafka.topic("rows"), kafka.name("source")
+    settings = {
+        "connector.class": "io.confluent.connect.s3.source.S3SourceConnector",
+        "mode": "GENERIC",
+        "topics.dir": "in",
+        "topic.regex.list": rf"{topic}:in/.*\.json",
+        "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+        "value.converter": JSON_CONVERTER,
+        "value.converter.schemas.enable": "false",
+        "s3.poll.interval.ms": "100",
+        "s3.part.retries": "0",
+        "errors.retry.delay.max.ms": "400",
+        **server.settings(bucket),
+    }
+    source = OneConnector(worker, name, settings)
+
+    def put(number: int) -> None:
+        server.write(bucket, f"in/{number}.json", b'{"id": %d}\n' % number)
+
+    def wait_for(*records: int) -> None:
+        source.wait_until(lambda: len(found()) >= len(records))
+        assert found() == list(records)
+
+    def found() -> list[int]:
+        records = read_topic(kafka.bootstrap_servers, topic)
+        return sorted(json.loads(value or b"")["id"] for _, value in records)
+
+    # There is no bucket yet, and the keys are wrong.
+    source.put()
+    source.wait_for(says("Non-existent S3 bucket: sources"))
+    server.make_bucket(bucket)
+    put(0)
+    wait_for(0)
+    source.put(aws_secret_access_key=WRONG)
+    source.wait_for(says("cannot find bucket sources: 403"))
+    put(1)
+    source.put()
+    wait_for(0, 1)
+    source.wait_for(runs)
+
+    # It vanishes, and comes back with another object.
+    server.drop_bucket(bucket)
+    source.wait_for(says("NoSuchBucket", "Non-existent S3 bucket: sources"))
+    server.make_bucket(bucket)
+    put(2)
+    wait_for(0, 1, 2)
+
+    # The server is away for a while: the task waits.
+    server.stop()
+    source.wait_until(lambda: "cannot list bucket sources" in worker.log())
+    server.start()
+    put(3)
+    wait_for(0, 1, 2, 3)
+    assert all(secret not in worker.log() for secret in (WRONG, SECRET_KEY, ACCESS_KEY))
