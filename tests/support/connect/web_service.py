@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,9 +34,9 @@ class Answer:
 
 
 class WebService:
-    """Answers each request by a function."""
+    """Answers each request by a function; by TLS with a file of a key and its certificate."""
 
-    def __init__(self, answer: Callable[[Asked], Answer]) -> None:
+    def __init__(self, answer: Callable[[Asked], Answer], certificate: str | None = None) -> None:
         self.asked: list[Asked] = []
         service = self
 
@@ -73,7 +74,12 @@ class WebService:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "http" if certificate is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> WebService:
         self._thread.start()

@@ -7,16 +7,21 @@ import json
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.connect.connectors.http.exchange import retry_after_s
 from barnabas.connect.connectors.http.pages import pointed
-from barnabas.connect.connectors.http.sink import HttpSink
+from barnabas.connect.connectors.http.sink import Bodies, HttpSink
 from barnabas.connect.connectors.http.source import HttpSource
+from barnabas.connect.data.builder import decimal
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
+from support.certificates import Authority
 from support.connect.web_service import Answer, Asked, WebService
 
 SINK = "io.aiven.kafka.connect.http.HttpSinkConnector"
@@ -84,6 +89,74 @@ def test_sink_sends_batches_again_until_they_are_taken(kit: ConnectKit) -> None:
     assert bodies == [first, first, first, first, [{"id": 3}, {"id": 4}]]
 
 
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [
+        ({}, b"a\nb\n"),
+        ({"batch.separator": "\n\n", "batch.suffix": " ", "batch.prefix": "\t"}, b"\ta\n\nb "),
+    ],
+)
+def test_spaces_between_records_count(kit: ConnectKit, more: dict[str, str], body: bytes) -> None:
+    with WebService(lambda _: Answer()) as service:
+        for value in (b"a", b"b"):
+            kit.produce("orders", value)
+        kit.start("web", {**sink(service.url), "batching.enabled": "true", **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 2})
+    assert [one.body for one in service.asked] == [body]
+
+
+def test_sink_asks_by_a_proxy(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer()) as proxy:
+        kit.produce("orders", b"a")
+        port = proxy.url.rpartition(":")[2]
+        more = {"http.proxy.host": "127.0.0.1", "http.proxy.port": port}
+        kit.start("web", {**sink("http://far.example/in"), **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 1})
+    assert [one.headers["host"] for one in proxy.asked] == ["far.example"]
+
+
+def test_source_trusts_the_authorities_of_a_store(kit: ConnectKit, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    trusts = {"http.ssl.truststore.location": authority.file}
+    with WebService(lambda _: Answer(body=[1]), authority.issue("web")) as service:
+        kit.start("web", source(service.url, trusts))
+        kit.wait_for_records("orders", 1)
+        kit.produce("in", b"a")
+        doubts = {**sink(service.url), "topics": "in", "max.retries": "0"}
+        error = kit.wait_for_failure(kit.start("doubts", doubts))
+        assert "CERTIFICATE_VERIFY_FAILED" in str(error)
+    wrong = source(service.url, {"http.ssl.truststore.location": str(tmp_path / "none")})
+    (text,) = HttpSource().validate(wrong)["http.ssl.truststore.location"]
+    assert "http.ssl.truststore.location" in text
+
+
+def test_sink_tries_for_ever_where_it_is_told_to(kit: ConnectKit) -> None:
+    told = iter([Answer(503)])
+    with WebService(lambda _: next(told, Answer())) as service:
+        kit.produce("orders", b"a")
+        more = {"max.retries": "0", "kafka.retry.backoff.ms": "1"}
+        kit.start("web", {**sink(service.url), **more})
+        kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 1})
+    assert len(service.asked) == 2
+
+
+def test_sink_sends_decimals_as_told(kit: ConnectKit) -> None:
+    bodies = []
+    for format_ in ("BASE64", "numeric"):
+        values = HttpSink.definition.parse(sink("http://h", decimal_format=format_))
+        record = SinkRecord(
+            topic="t",
+            value_schema=decimal(2),
+            value=Decimal("1.25"),
+            offset=0,
+            original_topic="t",
+            original_partition=0,
+            original_offset=0,
+        )
+        bodies.append(Bodies(values["decimal.format"]).of(record))
+    assert bodies == [b'"fQ=="', b"1.25"]
+
+
 def test_sink_reports_what_is_refused(kit: ConnectKit) -> None:
     def answer(asked: Asked) -> Answer:
         return Answer(400, b"bad one") if asked.body == b"1" else Answer()
@@ -119,7 +192,7 @@ def test_oauth2(kit: ConnectKit) -> None:
                 return Answer(503)
             return Answer(body={"access_token": valid[0], "expires_in": 3600})
         if asked.headers["authorization"] != f"Bearer {valid[0]}":
-            return Answer(401)
+            return Answer(403)
         if asked.body == b"1":
             valid[0] = "two"  # the token that was given ends early
         return Answer()
@@ -133,6 +206,9 @@ def test_oauth2(kit: ConnectKit) -> None:
             "oauth2.client.id": "me",
             "oauth2.client.secret": "hush",
             "oauth2.client.scope": "write",
+            "oauth2.request.grant.type.property": "kind",
+            "oauth2.grant.type": "mine",
+            "oauth2.token.renew.on.status.codes": "401, 403",
         }
         kit.start("web", {**sink(service.url), **more})
         kit.wait_until(lambda: kit.committed("web") == {("orders", 0): 3})
@@ -140,7 +216,7 @@ def test_oauth2(kit: ConnectKit) -> None:
     tokens = [one for one in service.asked if one.path == "/token"]
     assert len(tokens) == 3
     assert tokens[1].headers["authorization"] == login
-    assert tokens[1].body == b"grant_type=client_credentials&scope=write"
+    assert tokens[1].body == b"kind=mine&scope=write"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +228,8 @@ def test_oauth2(kit: ConnectKit) -> None:
         ({"http.authorization.type": "kerberos"}, "must be one of"),
         ({"http.headers.additional": "nonsense"}, "key:value"),
         ({"batch.max.size": "0"}, "batch.max.size"),
+        ({"http.proxy.host": "h"}, "http.proxy.port must be set"),
+        ({"oauth2.token.renew.on.status.codes": "4xx"}, "list of numbers"),
     ],
 )
 def test_wrong_settings(more: dict[str, str], text: str) -> None:

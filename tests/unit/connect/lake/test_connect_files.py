@@ -115,6 +115,17 @@ def test_bytes_are_read_as_lines(tmp_path):
         assert kit.values("rows") == [b"one", b"two", b"", b"last"]
 
 
+def test_spaces_between_bytes_count(tmp_path):
+    (tmp_path / "a.log").write_bytes(b"one\r\ntwo\nthree\r\n")
+    settings = source(tmp_path, **{"format.class": "ByteArrayFormat"})
+    del settings["value.converter.schemas.enable"]
+    settings["value.converter"] = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    with ConnectKit() as kit:
+        kit.start("files", {**settings, "format.bytearray.separator": "\r\n"})
+        kit.wait_for_records("rows", 2)
+        assert kit.values("rows") == [b"one", b"two\nthree"]
+
+
 def test_new_and_changed_files_are_read_once_each_and_others_are_not(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.json").write_bytes(lines([{"id": 1}]))

@@ -25,6 +25,7 @@ from barnabas.connect.connectors.storage.settings import (
     SOURCE,
     errors_of,
     group,
+    parsed,
     routes_of,
 )
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
@@ -73,7 +74,7 @@ class FilesSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of a task. Raises ConfigError."""
-        values = self.definition.parse(context.settings)
+        values = parsed(self.definition, context.settings)
         is_packed = str(values["files.compression.type"]).lower() == "gzip"
         settings = FileSettings.of(values, -1 if is_packed else None)
         return FileSinkWriter(LocalStore(str(values["files.directory"])), settings)
@@ -132,7 +133,7 @@ class FilesSource(SourceConnector):
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader of a task. Raises ConfigError, ConnectError."""
-        values = self.definition.parse(context.settings)
+        values = parsed(self.definition, context.settings)
         directory = str(values["files.directory"])
         store = LocalStore(directory)
         store.check()

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import httpx
 
+from barnabas.connect.connectors.http.settings import trusted
 from barnabas.connect.errors.kinds import ConnectError
 
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-_UNAUTHORIZED: Final = 401
 _EARLY_SECONDS: Final = 30.0
 _TOKEN_SECONDS: Final = 300.0
 """How long a token is used whose answer does not say."""
@@ -43,6 +43,8 @@ class Exchange:
         self._kind = str(values["http.authorization.type"]).lower()
         self._token = ""
         self._token_until_s = 0.0
+        codes = values["oauth2.token.renew.on.status.codes"]
+        self._renewed_on = frozenset(int(code) for code in codes)
         headers = {}
         for one in values["http.headers.additional"]:
             key, _, value = one.partition(":")
@@ -58,7 +60,8 @@ class Exchange:
             headers=headers,
             auth=login,
             timeout=float(values["http.timeout"]),
-            verify=not values["http.ssl.trust.all.certs"],
+            verify=trusted(values),
+            proxy=_proxy(values),
         )
 
     def close(self) -> None:
@@ -83,7 +86,7 @@ class Exchange:
             if answer is not None:
                 if answer.is_success:
                     return answer
-                is_old = answer.status_code == _UNAUTHORIZED and self._kind == "oauth2"
+                is_old = self._kind == "oauth2" and answer.status_code in self._renewed_on
                 if is_old and not is_renewed:
                     is_renewed, self._token = True, ""
                     continue
@@ -117,12 +120,13 @@ class Exchange:
             return self._token
         values = self._values
         client = str(values["oauth2.client.id"]), _secret(values, "oauth2.client.secret")
-        form = {"grant_type": "client_credentials"}
+        form = {str(values["oauth2.request.grant.type.property"]): str(values["oauth2.grant.type"])}
         if values["oauth2.client.scope"]:
             form["scope"] = str(values["oauth2.client.scope"])
         login = None
         if str(values["oauth2.client.authorization.mode"]).lower() == "url":
-            form["client_id"], form["client_secret"] = client
+            for part, text in zip(("id", "secret"), client, strict=True):
+                form[str(values[f"oauth2.request.client.{part}.property"])] = text
         else:
             login = httpx.BasicAuth(*client)
         url = str(values["oauth2.access.token.url"])
@@ -169,6 +173,11 @@ def retry_after_s(text: str | None, now: datetime | None = None) -> float | None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+
+
+def _proxy(values: Mapping[str, Any]) -> str | None:
+    host, port = values["http.proxy.host"], values["http.proxy.port"]
+    return f"http://{host}:{port}" if host and port >= 0 else None
 
 
 def _secret(values: Mapping[str, Any], name: str) -> str:

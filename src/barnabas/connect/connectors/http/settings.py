@@ -6,11 +6,13 @@ of basic logins are Confluent's. The source shares what says how to reach a serv
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import httpx
 
+from barnabas.base.config.errors import ConfigError as StoreError
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import (
     NO_DEFAULT,
@@ -22,8 +24,12 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.values import invalid
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.server.security.stores import client_context
 
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
+BATCH_PREFIX: Final = "batch.prefix"
+BATCH_SUFFIX: Final = "batch.suffix"
+BATCH_SEPARATOR: Final = "batch.separator"
 
 
 def _url(name: str, value: Any) -> None:
@@ -48,6 +54,11 @@ def _headers(name: str, value: Any) -> None:
         key, colon, _ = str(one).partition(":")
         if not colon or not key.strip():
             raise invalid(name, one, "headers are written key:value")
+
+
+def _statuses(name: str, value: Any) -> None:
+    if not all(one.isdecimal() for one in value or ()):
+        raise invalid(name, value, "must be a list of numbers")
 
 
 def _text(
@@ -99,7 +110,37 @@ _CONNECTION: Final = (
         validators.one_of_any_case("header", "url"),
     ),
     _text("oauth2.client.scope", "What the tokens are to allow.", ""),
+    _text("oauth2.grant.type", "The kind of grant.", "client_credentials"),
+    _text("oauth2.request.grant.type.property", "Its name in the request.", "grant_type"),
+    _text("oauth2.request.client.id.property", "The id's name in the body.", "client_id"),
+    _text(
+        "oauth2.request.client.secret.property", "The secret's name in the body.", "client_secret"
+    ),
+    Setting(
+        "oauth2.token.renew.on.status.codes",
+        ConfigType.LIST,
+        "401",
+        _LOW,
+        "The answers after which a new token is fetched.",
+        validator=_statuses,
+    ),
     _text("oauth2.response.token.property", "The token's name in the answer.", "access_token"),
+    _text("http.proxy.host", "The host of a proxy for all requests.", None, _LOW),
+    Setting(
+        "http.proxy.port",
+        ConfigType.INT,
+        -1,
+        _LOW,
+        "The proxy's port.",
+        validator=validators.between(-1, 65535),
+    ),
+    _text(
+        "http.ssl.truststore.location",
+        "A file with the authorities to trust: JKS, PKCS12 or PEM.",
+        None,
+        _LOW,
+    ),
+    _secret("http.ssl.truststore.password", "The file's password."),
     _count("http.timeout", "After how many seconds a request has failed.", 30, 1),
     Setting(
         "http.ssl.trust.all.certs",
@@ -139,9 +180,26 @@ SINK: Final = Definition(
             "How many records go in one request at most.",
             validator=validators.between(1, 1_000_000),
         ),
-        _text("batch.prefix", "What a request of several records begins with.", ""),
-        _text("batch.suffix", "What it ends with.", ""),
-        _text("batch.separator", "What stands between records.", "\n"),
+        # Spaces and line ends count in these, and settings lose theirs when they are parsed.
+        _text(BATCH_PREFIX, "What a request of several records begins with; by default nothing."),
+        _text(BATCH_SUFFIX, "What it ends with; by default a line feed."),
+        _text(BATCH_SEPARATOR, "What stands between records; by default a line feed."),
+        _text(
+            "decimal.format",
+            "How decimals are sent: BASE64 or NUMERIC.",
+            "BASE64",
+            _LOW,
+            validators.one_of_any_case("BASE64", "NUMERIC"),
+        ),
+        Setting(
+            "kafka.retry.backoff.ms",
+            ConfigType.LONG,
+            None,
+            _MEDIUM,
+            "Whether a request is tried again for ever, with the engine's pauses, once max.retries "
+            "are used up: any number says so.",
+            validator=validators.optional(validators.between(0, 86_400_000)),
+        ),
     )
 )
 SOURCE: Final = Definition(
@@ -205,7 +263,7 @@ def errors_of(definition: Definition, settings: Mapping[str, str]) -> dict[str, 
         values = definition.parse(settings)
     except ConfigError:
         return {}
-    errors = dict(_login_errors(values))
+    errors = dict(_connection_errors(values))
     if "response.format" in values:
         errors |= _source_errors(values)
     return {name: [text] for name, text in errors.items()}
@@ -219,7 +277,33 @@ def check(definition: Definition, settings: Mapping[str, str]) -> Mapping[str, A
     return values
 
 
-def _login_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def trusted(values: Mapping[str, Any]) -> ssl.SSLContext | bool:
+    """Return what says which servers are trusted, as httpx takes it. Raises ConfigError."""
+    if values["http.ssl.trust.all.certs"]:
+        return False
+    location = values["http.ssl.truststore.location"]
+    if not location:
+        return True
+    password = values["http.ssl.truststore.password"]
+    store = {"ssl.truststore.location": location}
+    if password is not None:
+        store["ssl.truststore.password"] = password.value
+    try:
+        return client_context(store)
+    except StoreError as error:
+        raise ConfigError(
+            f"Invalid value for configuration http.{error.key}: {error.message}"
+        ) from error
+
+
+def _connection_errors(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if values["http.proxy.host"] and values["http.proxy.port"] < 0:
+        yield "http.proxy.port", "http.proxy.port must be set beside http.proxy.host"
+    if values["http.ssl.truststore.location"]:
+        try:
+            trusted(values)
+        except ConfigError as error:
+            yield "http.ssl.truststore.location", str(error)
     kind = str(values["http.authorization.type"]).lower()
     for name in _LOGINS.get(kind, ()):
         if not values[name]:

@@ -15,10 +15,17 @@ from barnabas.connect.connectors.base import (
     SinkWriter,
     TaskContext,
 )
-from barnabas.connect.connectors.http.exchange import Exchange, RefusedError
-from barnabas.connect.connectors.http.settings import SINK, check, errors_of
+from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, RefusedError
+from barnabas.connect.connectors.http.settings import (
+    BATCH_PREFIX,
+    BATCH_SEPARATOR,
+    BATCH_SUFFIX,
+    SINK,
+    check,
+    errors_of,
+)
 from barnabas.connect.converters.json import JsonConverter
-from barnabas.connect.errors.kinds import ConnectError, DataError
+from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.record import SinkRecord
 
 
@@ -43,20 +50,24 @@ class HttpSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return what sends."""
-        return HttpWriter(self.definition.parse(context.settings))
+        return HttpWriter(self.definition.parse(context.settings), context.settings)
 
 
 class HttpWriter(SinkWriter):
     """At least once: a request whose answer is lost is sent again."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], given: Settings) -> None:
+        """`given` are the settings as they were written, `values` what they were parsed to."""
         self._values = values
+        self._prefix = given.get(BATCH_PREFIX, "").encode()
+        self._separator = given.get(BATCH_SEPARATOR, "\n").encode()
+        self._suffix = given.get(BATCH_SUFFIX, "\n").encode()
 
     def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
         """Send the records of a range, in order."""
         values = self._values
         size = int(values["batch.max.size"]) if values["batching.enabled"] else 1
-        bodies = _Bodies()
+        bodies = Bodies(str(values["decimal.format"]))
         exchange = Exchange(values)
         waiting: list[tuple[SinkRecord, bytes]] = []
         try:
@@ -80,16 +91,17 @@ class HttpWriter(SinkWriter):
         values = self._values
         body = records[0][1]
         if values["batching.enabled"]:
-            begin, between, end = (
-                str(values[f"batch.{name}"]).encode() for name in ("prefix", "separator", "suffix")
-            )
-            body = begin + between.join(one for _, one in records) + end
+            body = self._prefix + self._separator.join(one for _, one in records) + self._suffix
         kind = values["http.headers.content.type"]
         headers = {"Content-Type": str(kind)} if kind else {}
         try:
             exchange.send(str(values["http.method"]).upper(), content=body, headers=headers)
         except RefusedError as error:
             self._refused([record for record, _ in records], error)
+        except GaveUpError as error:
+            if values["kafka.retry.backoff.ms"] is None:
+                raise
+            raise RetriableError(str(error)) from error
 
     def _refused(self, records: Sequence[SinkRecord], error: ConnectError) -> None:
         """Each goes where `errors.tolerance` says; or this raises."""
@@ -99,12 +111,13 @@ class HttpWriter(SinkWriter):
             self.report(record, error)
 
 
-class _Bodies:
+class Bodies:
     """Texts and bytes as they are, all else as JSON without schemas."""
 
-    def __init__(self) -> None:
+    def __init__(self, decimal_format: str) -> None:
         self._json = JsonConverter()
-        self._json.configure({"schemas.enable": "false"}, is_key=False)
+        settings = {"schemas.enable": "false", "decimal.format": decimal_format}
+        self._json.configure(settings, is_key=False)
 
     def of(self, record: SinkRecord) -> bytes:
         """Return the body of a record. Raises DataError."""

@@ -21,7 +21,7 @@ from barnabas.connect.connectors.s3.settings import (
     make_bucket,
 )
 from barnabas.connect.connectors.storage.claims import rules_of
-from barnabas.connect.connectors.storage.settings import SINK, errors_of, routes_of
+from barnabas.connect.connectors.storage.settings import SINK, errors_of, parsed, routes_of
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
 from barnabas.connect.connectors.storage.source import (
     FileSourceReader,
@@ -54,7 +54,7 @@ class S3Source(SourceConnector):
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader of a task. Raises ConfigError, ConnectError."""
-        values = self.definition.parse(context.settings)
+        values = parsed(self.definition, context.settings)
         bucket = make_bucket(values)
         bucket.check()
         settings = source_settings(
@@ -90,7 +90,7 @@ class S3Sink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of a task. Raises ConfigError."""
-        values = self.definition.parse(context.settings)
+        values = parsed(self.definition, context.settings)
         claims = rules_of(context.settings, SINK.settings) if values[CONDITIONAL] else None
         settings = FileSettings.of(values, gzip_level(values), claims)
         return FileSinkWriter(make_bucket(values), settings)

@@ -26,6 +26,7 @@ from barnabas.connect.connectors.storage.time_path import zone_of
 from barnabas.connect.errors.kinds import ConfigError
 
 _LAST_LONG: Final = 2**63 - 1
+_SEPARATOR: Final = "format.bytearray.separator"
 FORMATS: Final = ("AvroFormat", "ByteArrayFormat", "JsonFormat", "ParquetFormat")
 
 
@@ -193,7 +194,7 @@ STORAGE: Final = group(
         "The end of the names of ByteArrayFormat's files.",
     ),
     (
-        *("format.bytearray.separator", _T.STRING, None, _LOW),
+        *(_SEPARATOR, _T.STRING, None, _LOW),
         "What stands behind each of ByteArrayFormat's records; a line feed if not given.",
     ),
     (
@@ -232,7 +233,7 @@ READING: Final = group(
 _READ_TOO: Final = (
     *("file.delim", "format.class", "store.kafka.keys", "store.kafka.headers"),
     *("keys.format.class", "headers.format.class", "format.bytearray.extension"),
-    *("format.bytearray.separator",),
+    _SEPARATOR,
 )
 SOURCE: Final = Definition((*READING, *(one for one in STORAGE if one.name in _READ_TOO)))
 
@@ -258,6 +259,14 @@ def routes_of(values: Mapping[str, Any]) -> tuple[tuple[re.Pattern[str], str], .
 SINK: Final = Definition((*CONNECTOR, *STORAGE, *PARTITIONER))
 
 
+def parsed(definition: Definition, settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return parsed settings; spaces and line ends of a separator stay. Raises ConfigError."""
+    values = definition.parse(settings)
+    if _SEPARATOR in settings:
+        values[_SEPARATOR] = settings[_SEPARATOR]
+    return values
+
+
 def make_format(class_name: str, values: Mapping[str, Any]) -> FileFormat:
     """Return the format that a class name and parsed settings say. Raises ConfigError."""
     name = format_name(class_name)
@@ -268,7 +277,7 @@ def make_format(class_name: str, values: Mapping[str, Any]) -> FileFormat:
         return AvroFormat(str(values.get("avro.codec", "null")), has_meta=has_meta)
     if name == "ParquetFormat":
         return ParquetFormat(str(values.get("parquet.codec", "snappy")))
-    separator = values["format.bytearray.separator"]
+    separator = values[_SEPARATOR]
     given = b"\n" if separator is None else str(separator).encode()
     return BytesFormat(str(values["format.bytearray.extension"]), given)
 
