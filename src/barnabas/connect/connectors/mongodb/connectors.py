@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     Settings,
@@ -25,7 +26,12 @@ from barnabas.connect.connectors.mongodb.reader import (
     operation_time,
     partition_name,
 )
-from barnabas.connect.connectors.mongodb.settings import SINK, SOURCE
+from barnabas.connect.connectors.mongodb.settings import (
+    SINK,
+    SINK_UNSUPPORTED,
+    SOURCE,
+    SOURCE_UNSUPPORTED,
+)
 from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
@@ -47,6 +53,10 @@ class MongoSource(SourceConnector):
         except ConfigError:
             return {}  # told with the setting itself
         found: dict[str, list[str]] = {}
+        try:
+            refuse(settings, SOURCE_UNSUPPORTED)
+        except ConfigError as error:
+            found["connection.uri"] = [str(error)]
         if values["collection"] and not values["database"]:
             found["collection"] = ["Missing configuration database, which collection needs"]
         for name, check in (
@@ -70,6 +80,7 @@ class MongoSource(SourceConnector):
 
     def reader(self, context: TaskContext) -> SourceReader:
         """Return the reader. Raises ConfigError."""
+        refuse(context.settings, SOURCE_UNSUPPORTED)
         return ChangeReader(self.definition.parse(context.settings), context.offsets)
 
     def alter_offsets(
@@ -97,6 +108,7 @@ class MongoSink(SinkConnector):
         except ConfigError:
             return {}  # told with the setting itself
         try:
+            refuse(settings, SINK_UNSUPPORTED)
             Topic(values)
             for topic in overridden(settings):
                 Topic(self.definition.parse(for_topic(settings, topic)))
@@ -115,4 +127,5 @@ class MongoSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of a task. Raises ConfigError."""
+        refuse(context.settings, SINK_UNSUPPORTED)
         return MongoWriter(context.settings)

@@ -86,7 +86,8 @@ class Events:
         self._has_document_keys = bool(values["change.stream.document.key.as.key"])
         self._is_tolerant = is_tolerant(values)
         self._logs = bool(values["mongo.errors.log.enable"] or values["errors.log.enable"])
-        self._dead_letters = str(values["mongo.errors.deadletterqueue.topic.name"] or "")
+        topic = "errors.deadletterqueue.topic.name"
+        self._dead_letters = str(values[f"mongo.{topic}"] or values[topic] or "")
 
     def records(self, changes: list[bytes], offsets: list[JsonMap]) -> Iterator[SourceRecord]:
         """The records of changes in BSON, with the offset behind each."""

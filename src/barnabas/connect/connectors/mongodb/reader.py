@@ -23,6 +23,7 @@ from pymongo.uri_parser import parse_uri
 
 from barnabas.connect.connectors.base import OffsetReader, SourceReader
 from barnabas.connect.connectors.mongodb.client import RAW, make_client, told
+from barnabas.connect.connectors.mongodb.deployment import AllDatabases
 from barnabas.connect.connectors.mongodb.events import Events
 from barnabas.connect.connectors.mongodb.settings import is_tolerant, secret
 from barnabas.connect.data.builder import OPTIONAL_BYTES, STRING
@@ -89,7 +90,9 @@ class ChangeReader(SourceReader):
         self._token: Any = None
         if stored is not None and COPY not in stored:
             self._token = json_util.loads(str(stored[TOKEN]))
-        mode = "copy_existing" if values["copy.existing"] else str(values["startup.mode"]).lower()
+        mode = str(values["startup.mode"]).lower()
+        if not mode and values["copy.existing"]:
+            mode = "copy_existing"
         self._is_stored = self._token is not None
         self._copies = mode == "copy_existing" and self._token is None
         self._begins_at = (
@@ -294,7 +297,7 @@ class ChangeReader(SourceReader):
     def _target(self, client: MongoClient[Any]) -> Any:
         database, collection = self._namespace
         if not database:
-            return _AllDatabases(client)
+            return AllDatabases(client)
         if not collection:
             return client.get_database(database, codec_options=RAW)
         return client.get_database(database).get_collection(collection, codec_options=RAW)
@@ -327,8 +330,8 @@ class ChangeReader(SourceReader):
             self._behind = offset
 
     def _existing(self, client: MongoClient[Any]) -> Iterator[bytes]:
-        stages = json_util.loads(self._values["startup.mode.copy.existing.pipeline"] or "[]")
-        uses_disk = self._values["startup.mode.copy.existing.allow.disk.use"]
+        stages = next(filter(None, map(json_util.loads, self._of_copy("pipeline", "[]"))), [])
+        uses_disk = all(self._of_copy("allow.disk.use", True))
         for database, collection in self._collections(client):
             source = client[database].get_collection(collection, codec_options=RAW)
             cursor = source.aggregate(stages, allowDiskUse=uses_disk)
@@ -356,34 +359,13 @@ class ChangeReader(SourceReader):
                 for one in sorted(client[name].list_collection_names())
                 if not one.startswith("system.")
             ]
-        pattern = self._values["startup.mode.copy.existing.namespace.regex"]
+        pattern = next(filter(None, self._of_copy("namespace.regex", "")), "")
         return [(db, c) for db, c in found if not pattern or re.fullmatch(pattern, f"{db}.{c}")]
 
-
-class _AllDatabases:
-    """Watches a whole deployment; pymongo decodes the changes of a client's stream."""
-
-    def __init__(self, client: MongoClient[Any]) -> None:
-        self._client = client
-
-    def watch(self, pipeline: Any, **options: Any) -> Any:
-        """Open the stream."""
-        return _Encoded(self._client.watch(pipeline, **options))
-
-
-class _Encoded:
-    """A stream whose changes are encoded again."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def try_next(self) -> Any:
-        """The next change, if there is one."""
-        found = self._stream.try_next()
-        return None if found is None else bson.raw_bson.RawBSONDocument(bson.encode(found))
+    def _of_copy(self, name: str, default: Any) -> list[Any]:
+        """A setting of copies under its name and under its old one."""
+        given = [self._values[f"{place}copy.existing.{name}"] for place in ("startup.mode.", "")]
+        return [default if one in (None, "") else one for one in given]
 
 
 def _offset(token: Any) -> JsonMap:

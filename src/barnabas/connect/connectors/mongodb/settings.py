@@ -14,6 +14,7 @@ from barnabas.connect.config.definition import (
     Definition,
     Importance,
 )
+from barnabas.connect.config.unsupported import Unsupported
 from barnabas.connect.config.values import Password, invalid
 from barnabas.connect.connectors.mongodb.topics import topic_map
 from barnabas.connect.connectors.storage.settings import group
@@ -126,8 +127,9 @@ SOURCE: Final = Definition(
         *group(
             "Startup",
             (
-                *("startup.mode", _T.STRING, "latest", _MEDIUM, "latest, timestamp, copy_existing"),
-                validators.one_of_any_case("latest", "timestamp", "copy_existing"),
+                *("startup.mode", _T.STRING, "", _MEDIUM),
+                "latest, timestamp or copy_existing; by default latest.",
+                validators.one_of_any_case("", "latest", "timestamp", "copy_existing"),
             ),
             (
                 *("startup.mode.timestamp.start.at.operation.time", _T.STRING, "", _MEDIUM),
@@ -144,9 +146,23 @@ SOURCE: Final = Definition(
                 _is_regex,
             ),
             ("startup.mode.copy.existing.max.threads", _T.INT, 1, _MEDIUM, "Taken; one copies."),
-            ("startup.mode.copy.existing.queue.size", _T.INT, 16000, _MEDIUM, "Taken."),
+            (
+                "startup.mode.copy.existing.queue.size",
+                _T.INT,
+                16000,
+                _MEDIUM,
+                "Taken; nothing is queued.",
+            ),
             ("startup.mode.copy.existing.allow.disk.use", _T.BOOLEAN, True, _MEDIUM, "To sort."),
-            ("copy.existing", _T.BOOLEAN, False, _LOW, "The old name of copy_existing."),
+            (
+                *("copy.existing", _T.BOOLEAN, False, _LOW),
+                "The old name of startup.mode=copy_existing.",
+            ),
+            ("copy.existing.pipeline", _T.STRING, "[]", _LOW, "An old name.", _is_json_list),
+            ("copy.existing.namespace.regex", _T.STRING, "", _LOW, "An old name.", _is_regex),
+            ("copy.existing.allow.disk.use", _T.BOOLEAN, True, _LOW, "An old name."),
+            ("copy.existing.max.threads", _T.INT, 1, _LOW, "Taken; one copies."),
+            ("copy.existing.queue.size", _T.INT, 16000, _LOW, "Taken; nothing is queued."),
         ),
         *group(
             "Polling",
@@ -156,6 +172,13 @@ SOURCE: Final = Definition(
             ("heartbeat.topic.name", _T.STRING, "__mongodb_heartbeats", _MEDIUM, "Their topic."),
         ),
         *_TOLERANCE,
+        *group(
+            "Errors",
+            (
+                *("errors.deadletterqueue.topic.name", _T.STRING, "", _MEDIUM),
+                "Where changes go where mongo.errors.deadletterqueue.topic.name is not set.",
+            ),
+        ),
     )
 )
 
@@ -227,11 +250,38 @@ SINK: Final = Definition(
             ("rate.limiting.timeout", _T.INT, 0, _LOW, "Milliseconds to rest."),
             ("rate.limiting.every.n", _T.INT, 0, _LOW, "Batches between rests."),
             ("max.num.retries", _T.INT, 1, _LOW, "Taken: the engine tries again with back-off."),
-            ("retries.defer.timeout", _T.INT, 5000, _LOW, "Taken."),
+            ("retries.defer.timeout", _T.INT, 5000, _LOW, "Taken: the engine's pauses hold."),
         ),
         *_TOLERANCE,
     )
 )
+
+
+_ELSEWHERE: Final = (
+    Unsupported(
+        r"connection\.ssl\..*", instead="connection.uri names files in PEM, as tlsCAFile=…"
+    ),
+    Unsupported(r"mongo\.custom\.auth\..*", ("", "false")),
+    Unsupported(r"csfle\..*", ("", "false")),
+)
+SOURCE_UNSUPPORTED: Final = (
+    *_ELSEWHERE,
+    Unsupported(
+        r"topic\.mapper",
+        ("", "com.mongodb.kafka.connect.source.topic.mapping.DefaultTopicMapper"),
+        "topic.namespace.map and transforms choose topics",
+    ),
+)
+_FOR_TOPIC: Final = r"(topic\.override\..*\.)?"
+SINK_UNSUPPORTED: Final = (
+    *_ELSEWHERE,
+    Unsupported(rf"{_FOR_TOPIC}timeseries\..*", instead="make the collection yourself"),
+    Unsupported(rf"{_FOR_TOPIC}field\.value\.transformer.*", instead="use a transform"),
+    Unsupported(
+        rf"{_FOR_TOPIC}change\.data\.capture\.handler\.remove\.null\.values", ("", "false")
+    ),
+)
+"""What MongoDB's connectors have besides."""
 
 
 def secret(value: Any) -> str:
