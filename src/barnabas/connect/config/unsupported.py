@@ -22,10 +22,12 @@ class Unsupported:
     instead: str = ""
 
 
-def refuse(settings: Mapping[str, str], unsupported: Iterable[Unsupported]) -> None:
-    """Raises ConfigError for a setting that would have no effect."""
+def refuse(
+    settings: Mapping[str, str], unsupported: Iterable[Unsupported], what: str = "connector"
+) -> None:
+    """Raises ConfigError for a setting that would have no effect; `what` is what has them."""
     for one in unsupported:
         for name, value in settings.items():
-            if re.fullmatch(one.pattern, name) and value.strip() not in one.allowed:
+            if re.fullmatch(one.pattern, name) and str(value).strip() not in one.allowed:
                 instead = one.instead and f"; {one.instead}"
-                raise ConfigError(f"{name} is not supported by this connector: remove it{instead}")
+                raise ConfigError(f"{name} is not supported by this {what}: remove it{instead}")

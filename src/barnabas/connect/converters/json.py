@@ -126,13 +126,17 @@ class JsonConverter(Converter):
         )
         entries_max = max(parsed["schemas.cache.size"], 1)
         self._writers: Cache[Schema, tuple[str, Write]] = Cache(
-            lambda schema: (schema_text(schema, text.writer), text.writer(schema)), entries_max
+            lambda schema: (self._told(schema, text), text.writer(schema)), entries_max
         )
         self._readers: Cache[Schema, tuple[Schema, Read]] = Cache(
             lambda schema: (schema, self._reader(schema)), entries_max
         )
         self._fixed = self._fixed_schema(parsed["schema.content"])
         self._beginnings: list[tuple[str, Schema | None, Read, _Scan]] = []
+
+    def _told(self, schema: Schema, text: JsonText) -> str:
+        """The schema as it is written beside values, if it is."""
+        return schema_text(schema, text.writer) if self._has_schemas else ""
 
     def _fixed_schema(self, content: str | None) -> tuple[Schema, Read] | None:
         if not content:

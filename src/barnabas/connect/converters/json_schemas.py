@@ -8,6 +8,7 @@ from typing import Any
 from barnabas.connect.converters.json_nodes import Read
 from barnabas.connect.converters.json_text import Write, quoted
 from barnabas.connect.data.builder import array_of, map_of, struct_of, with_default
+from barnabas.connect.data.recursive import refuse_recursion
 from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.java_numbers import low_bits
@@ -19,6 +20,7 @@ def schema_text(
     """The JSON of a schema; `writer` makes what writes its default. Raises DataError."""
     if schema is None:
         return "null"
+    refuse_recursion(schema, "a schema of JsonConverter")
     parts = [f'"type":"{schema.type.value}"']
     match schema.type:
         case Type.ARRAY:

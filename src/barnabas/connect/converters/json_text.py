@@ -18,6 +18,7 @@ from barnabas.connect.data.logical import (
     time_to_ms,
     timestamp_to_ms,
 )
+from barnabas.connect.data.recursive import SchemaReference, when_needed
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -40,6 +41,7 @@ class JsonText:
     def __init__(self, *, is_decimal_numeric: bool, replaces_null: bool) -> None:
         self._is_decimal_numeric = is_decimal_numeric
         self._replaces_null = replaces_null
+        self._references: dict[Schema, Write] = {}
 
     def writer(self, schema: Schema | None) -> Write:
         """Return what writes values of a schema, null too; it raises DataError."""
@@ -59,6 +61,10 @@ class JsonText:
         if schema.name in _LOGICAL:
             return self._logical(schema)
         match schema.type:
+            case Type.STRUCT if type(schema) is SchemaReference:
+                if schema not in self._references:
+                    self._references[schema] = when_needed(lambda: self._struct(schema))
+                return self._references[schema]
             case Type.STRUCT:
                 return self._struct(schema)
             case Type.ARRAY:

@@ -17,6 +17,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.data.builder import with_default, with_fields
 from barnabas.connect.data.cache import Cache
+from barnabas.connect.data.recursive import refuse_recursion
 from barnabas.connect.data.schema import Schema, Struct, Type, java_class, validate_value
 from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.record import ConnectRecord
@@ -100,6 +101,7 @@ class _Flat:
             default = inner.default
             if default is None and parent is not None:
                 default = parent.get(field.name)
+            refuse_recursion(inner, "one level of fields")
             if inner.type is Type.STRUCT:
                 self._add(inner, name, default, is_optional=can_be_null)
             elif inner.type is Type.MAP:

@@ -189,7 +189,7 @@ def test_parts_that_contain_themselves_are_refused(url: str) -> None:
 def test_what_cannot_be_is_refused(url: str) -> None:
     made = converter(url)
     with SchemaRegistryClient({"url": url}) as client:
-        itself = '{"type":"object","properties":{"next":{"$ref":"#"}}}'
+        itself = '{"type":"array","items":{"$ref":"#"}}'
         first = client.register_schema("itself", StoredSchema(itself, "JSON"))
         plain = client.register_schema("plain", StoredSchema('{"type":"integer"}', "JSON"))
         avro = client.register_schema("avro", StoredSchema('"int"', "AVRO"))

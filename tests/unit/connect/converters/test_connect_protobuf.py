@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry import Schema as StoredSchema
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from google.protobuf.struct_pb2 import Value
+from google.protobuf.struct_pb2 import ListValue, Value
 from hypothesis import HealthCheck, given, settings
 
 from barnabas.connect.data.builder import (
@@ -81,8 +81,13 @@ def test_we_read_what_confluents_client_writes(url: str) -> None:
         write = ProtobufSerializer(
             Value, client, {"use.deprecated.format": False, "skip.known.types": True}
         )
-        with pytest.raises(DataError, match=r"contain themselves"):
-            converter(url).to_connect("t", write(Value(string_value="x"), VALUE))
+        inner = ListValue(values=[Value(number_value=2.5), Value(string_value="y")])
+        schema, value = converter(url).to_connect("t", write(Value(list_value=inner), VALUE))
+    assert schema.name == "Value"
+    [found] = [part for part in value.get("kind_0").values if part is not None]
+    texts = [part.get("kind_0").get("string_value") for part in found.get("values")]
+    assert texts == [None, "y"]
+    value.validate()
 
 
 def test_oneofs_enums_and_unsigned_numbers_are_read(url: str) -> None:

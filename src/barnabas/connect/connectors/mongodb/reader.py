@@ -330,7 +330,8 @@ class ChangeReader(SourceReader):
             self._behind = offset
 
     def _existing(self, client: MongoClient[Any]) -> Iterator[bytes]:
-        stages = next(filter(None, map(json_util.loads, self._of_copy("pipeline", "[]"))), [])
+        given = map(json_util.loads, self._of_copy("pipeline", "[]"))
+        stages: list[Any] = next(filter(None, given), [])
         uses_disk = all(self._of_copy("allow.disk.use", True))
         for database, collection in self._collections(client):
             source = client[database].get_collection(collection, codec_options=RAW)

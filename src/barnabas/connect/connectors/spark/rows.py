@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as spark
 
 from barnabas.connect.connectors.spark.ddl import parse_schema
+from barnabas.connect.data.recursive import refuse_recursion
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -117,6 +118,7 @@ def _to_connect(schema: Schema, value: Any, zone: tzinfo | None) -> Any:
 
 def spark_type(schema: Schema) -> spark.DataType:
     """Return Spark's type of a Connect schema. Raises DataError."""
+    refuse_recursion(schema, "a table of Spark")
     match schema.name:
         case "org.apache.kafka.connect.data.Decimal":
             return spark.DecimalType(38, int(schema.parameters[SCALE]))

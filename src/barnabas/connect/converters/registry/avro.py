@@ -1,6 +1,6 @@
 """Avro with a schema registry: io.confluent.connect.avro.AvroConverter.
 
-Left out: schemas that contain themselves, Confluent's variants.
+Left out: Confluent's variants.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from barnabas.connect.converters.registry.base import (
     Writing,
 )
 from barnabas.connect.converters.settings import flag
+from barnabas.connect.data.recursive import SchemaReference, when_needed
 from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type, validate_value
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.formats.format import StoredSchema
@@ -67,6 +68,7 @@ class AvroConverter(RegistryConverter):
             has_meta_data=parsed["connect.meta.data"],
             allows_optional_map_keys=parsed["allow.optional.map.keys"],
             flattens_singletons=parsed["flatten.singleton.unions"],
+            ignores_defaults=self._ignores_defaults,
         )
 
     def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
@@ -130,11 +132,14 @@ class _Values:
 
     def __init__(self, options: AvroOptions) -> None:
         self._options = options
+        self._references: dict[Schema, Convert] = {}
 
     def of(self, schema: Schema) -> Convert:
         """The conversion of values of a schema, null too; it raises DataError."""
         convert = self._of(schema)
-        default = None if schema.default is None else convert(schema.default)
+        default = None
+        if schema.default is not None and not self._options.ignores_defaults:
+            default = convert(schema.default)
 
         def checked(value: Any) -> Any:
             if value is not None:
@@ -150,6 +155,10 @@ class _Values:
         if schema.name in LOGICAL or schema.name == DECIMAL:
             return lambda value: encoded(schema, _fitting(schema, value))
         match schema.type:
+            case Type.STRUCT if type(schema) is SchemaReference:
+                if schema not in self._references:
+                    self._references[schema] = when_needed(lambda: self._struct(schema))
+                return self._references[schema]
             case Type.STRUCT:
                 return self._union(schema) if is_union(schema) else self._struct(schema)
             case Type.ARRAY:

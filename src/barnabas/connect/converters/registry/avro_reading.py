@@ -34,6 +34,7 @@ from barnabas.connect.data.logical import (
     ms_to_time,
     ms_to_timestamp,
 )
+from barnabas.connect.data.recursive import SchemaReference, reference
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -89,7 +90,8 @@ class AvroReading:
     def __init__(self, names: AvroNames, options: AvroOptions) -> None:
         self._names = names
         self._options = options
-        self._open: list[str] = []
+        self._open: dict[str, list[_RecordReader]] = {}
+        """The records that are being read, each with what refers to it from within."""
 
     def of(self, avro: Any, *, is_optional: bool = False, default: Any = None) -> Made:
         """The Connect schema and conversion of an Avro schema. Raises DataError."""
@@ -97,10 +99,18 @@ class AvroReading:
             return self._union(avro, default)
         name, found = self._names.definition(avro)
         if name is not None and name in self._open:
-            raise DataError(f"Schemas that contain themselves are not supported: {name}")
+            inner = _RecordReader(reference(is_optional=is_optional), [])
+            self._open[name].append(inner)
+            return inner.schema, inner
         properties = found if isinstance(found, dict) else {"type": found}
+        within: list[_RecordReader] = []
+        if name is not None and "fields" in properties:
+            self._open[name] = within
         schema, convert = self._base(properties, name)
+        self._open.pop(name or "", None)
         schema = self._with_properties(schema, properties, name)
+        for inner in within:
+            inner.become(schema, convert)
         if isinstance(convert, _RecordReader):
             convert.schema = schema
         given = properties.get("connect.default") if default is None else default
@@ -124,11 +134,7 @@ class AvroReading:
                     return made, same
                 return made, lambda value: {k: convert(item) for k, item in value.items()}
             case "record" | "error":
-                assert name is not None
-                self._open.append(name)
-                made_record = self._record(avro)
-                self._open.pop()
-                return made_record
+                return self._record(avro)
             case "enum":
                 assert name is not None
                 parameters = {ENUM: name, **{f"{ENUM}.{s}": s for s in avro["symbols"]}}
@@ -273,6 +279,13 @@ class _RecordReader:
     def __init__(self, schema: Schema, parts: list[tuple[str, Convert]]) -> None:
         self.schema = schema
         self._parts = parts
+
+    def become(self, schema: Schema, outer: Convert) -> None:
+        """Read as what reads the record that this one refers to."""
+        assert isinstance(self.schema, SchemaReference)
+        assert isinstance(outer, _RecordReader)
+        self.schema.bind(schema)
+        self._parts = outer._parts
 
     def __call__(self, record: dict[str, Any]) -> Struct:
         values = [convert(record[name]) for name, convert in self._parts]

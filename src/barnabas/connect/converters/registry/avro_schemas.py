@@ -21,6 +21,7 @@ from barnabas.connect.data.logical import (
     time_to_ms,
     timestamp_to_ms,
 )
+from barnabas.connect.data.recursive import SchemaReference
 from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from barnabas.connect.errors.kinds import DataError
 
@@ -60,6 +61,7 @@ class AvroOptions:
     has_meta_data: bool = True
     allows_optional_map_keys: bool = False
     flattens_singletons: bool = True
+    ignores_defaults: bool = False
 
 
 @dataclass(slots=True)
@@ -131,7 +133,8 @@ class AvroSchemas:
         known = self._defined.get(full)
         bare = replace(schema, optional=False, default=None, doc=None)
         if known is not None:
-            if known != bare:
+            is_within = SchemaReference in (type(schema), type(known))
+            if known != bare and not is_within:
                 raise DataError(f"Can't redefine: {full}")
             return {"__known": True, "type": short if own == (namespace or "") else full}, own
         for part in full.split("."):

@@ -17,6 +17,7 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
+from barnabas.connect.config.unsupported import Unsupported, refuse
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
 from barnabas.connect.converters.registry.access import ACCESS_SETTINGS, open_registry
 from barnabas.connect.converters.settings import flag
@@ -67,6 +68,10 @@ REGISTRY_SETTINGS: Final = (
     *ACCESS_SETTINGS,
     flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
     flag("use.latest.version", "Whether values are written with the subject's latest schema."),
+    flag(
+        "ignore.default.for.nullables",
+        "Whether nulls stay where there is a default to replace them.",
+    ),
     Setting(
         "use.schema.id", ConfigType.INT, default=-1, doc="The schema that all are written with."
     ),
@@ -82,6 +87,30 @@ REGISTRY_SETTINGS: Final = (
 )
 
 
+_IDS: Final = "io.confluent.kafka.serializers.schema.id."
+_UNSUPPORTED: Final = (
+    *(
+        Unsupported(name.replace(".", r"\."), ("", "false"))
+        for name in (
+            *("generalized.sum.type.support", "generate.struct.for.nulls", "int.for.enums"),
+            *("preserve.additional.properties", "propagate.schema.tags", "schema.reflection"),
+            "normalize.schemas",
+        )
+    ),
+    Unsupported(r"wrapper\.for\.raw\.primitives|optional\.for\.proto2", ("", "true")),
+    Unsupported(r"rule\.(actions|executors).*", instead="rules of schemas are not applied"),
+    Unsupported(
+        r"use\.latest\.with\.metadata|use\.schema\.guid|proxy\.host|context\.name\.strategy"
+    ),
+    Unsupported(r"(key|value)\.schema\.id\.serializer", ("", f"{_IDS}PrefixSchemaIdSerializer")),
+    Unsupported(
+        r"(key|value)\.schema\.id\.deserializer",
+        ("", f"{_IDS}PrefixSchemaIdDeserializer", f"{_IDS}DualSchemaIdDeserializer"),
+    ),
+)
+"""What Confluent's converters have besides, and the values that ask for nothing."""
+
+
 class RegistryConverter(Converter):
     """A converter of one schema type."""
 
@@ -93,8 +122,10 @@ class RegistryConverter(Converter):
 
     def configure(self, settings: Mapping[str, Any], *, is_key: bool) -> None:
         """Take settings, without the prefix. Raises ConfigError."""
+        refuse(settings, _UNSUPPORTED, "converter")
         parsed = self.definition.parse(settings)
         self._is_key = is_key
+        self._ignores_defaults: bool = parsed["ignore.default.for.nullables"]
         self._strategy = _strategy_of(parsed[f"{'key' if is_key else 'value'}.{_STRATEGY_NAME}"])
         self._registers: bool = parsed["auto.register.schemas"]
         self._uses_latest: bool = parsed["use.latest.version"]
@@ -128,7 +159,7 @@ class RegistryConverter(Converter):
                 return None
             if not self.takes_any:
                 raise DataError(f"{self.title} data of topic {topic} needs a schema")
-        elif value is None and schema.optional and schema.default is None:
+        elif value is None and schema.optional and not self._has_default(schema):
             return None
         try:
             prefix, write = self._writers((topic, schema))
@@ -158,6 +189,10 @@ class RegistryConverter(Converter):
             raise DataError(
                 f"Failed to deserialize data for topic {topic} to {self.title}: {error}"
             ) from error
+
+    def _has_default(self, schema: Schema) -> bool:
+        """Whether a default is written in the place of null."""
+        return schema.default is not None and not self._ignores_defaults
 
     def _failed(self, what: str, topic: str, error: FormatError) -> DataError | RetriableError:
         text = f"Failed to {what} {self.title} data from topic {topic}: {error}"

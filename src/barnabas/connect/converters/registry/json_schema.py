@@ -66,7 +66,9 @@ class JsonSchemaConverter(RegistryConverter):
 
     def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
         assert schema is not None
-        text = JsonSchemaText(is_decimal_numeric=self._is_numeric, replaces_null=True)
+        text = JsonSchemaText(
+            is_decimal_numeric=self._is_numeric, replaces_null=not self._ignores_defaults
+        )
         schemas = JsonSchemaWriter(
             lambda part: json.loads(text.writer(part)(part.default)),
             is_decimal_numeric=self._is_numeric,
@@ -74,7 +76,7 @@ class JsonSchemaConverter(RegistryConverter):
         )
         write = text.writer(schema)
         name = schema.name if schema.type is Type.STRUCT else None
-        made = json.dumps(schemas.of(schema), ensure_ascii=False, separators=(",", ":"))
+        made = json.dumps(schemas.whole(schema), ensure_ascii=False, separators=(",", ":"))
         return Writing(made, name, lambda value: write(value).encode())
 
     def _reading(self, stored: StoredSchema) -> Reading:

@@ -1,7 +1,7 @@
 """Connect's schemas as JSON Schema and back, as Confluent's JsonSchemaData has them.
 
-Source: io.confluent.connect.json.JsonSchemaData (Confluent 8). Left out: schemas that contain
-themselves, Confluent's variants, additional properties.
+Source: io.confluent.connect.json.JsonSchemaData (Confluent 8). Left out: Confluent's variants,
+additional properties.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
+from barnabas.connect.data.recursive import SchemaReference, reference
 from barnabas.connect.data.schema import DECIMAL, Schema, Type
 from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.formats.format import StoredSchema
@@ -26,6 +27,8 @@ from barnabas.pipeline.sql.formats.format import StoredSchema
 PLACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{PLACE}.Enum"
 ONE_OF: Final = f"{PLACE}.OneOf"
+ID: Final = f"{PLACE}.Id"
+"""Names a schema that contains itself."""
 _NULL: Final = {"type": "null"}
 _DEPTH_MAX: Final = 200
 _NUMBERS: Final = {
@@ -63,6 +66,17 @@ class JsonSchemaWriter:
         self._default = default
         self._is_decimal_numeric = is_decimal_numeric
         self._allows_more = allows_more
+        self._open: list[tuple[Schema, list[str]]] = []
+        """The structs that are being written, each with the place that refers to it."""
+        self._definitions: dict[str, Any] = {}
+        self._named = 0
+        self._root: Schema | None = None
+
+    def whole(self, schema: Schema) -> Any:
+        """The JSON Schema of a schema, with parts that contain themselves. Raises DataError."""
+        self._root = schema
+        node = self.of(schema)
+        return {**node, "definitions": self._definitions} if self._definitions else node
 
     def of(self, schema: Schema, index: int | None = None, *, is_branch: bool = False) -> Any:
         """The JSON Schema of a schema, a field at `index`. Raises DataError."""
@@ -70,6 +84,35 @@ class JsonSchemaWriter:
         if is_union(schema):
             branches = [self.of(f.schema, f.index, is_branch=True) for f in schema.fields]
             return {"oneOf": [_NULL, *branches] if schema.optional else branches, **at}
+        node = self._struct(schema) if schema.type is Type.STRUCT else self._described(schema)
+        if schema.optional and not is_branch:
+            return {"oneOf": [_NULL, node], **at}
+        return {**node, **at}
+
+    def _struct(self, schema: Schema) -> dict[str, Any]:
+        if type(schema) is SchemaReference:
+            for outer, known in self._open:
+                if schema.refers_to(outer):
+                    if not known:
+                        known.append(self._place(outer))
+                    return {"$ref": known[0]}
+        places: list[str] = []
+        self._open.append((schema, places))
+        node = self._described(schema)
+        self._open.pop()
+        if not places or places[0] == "#":
+            return node
+        name = places[0].rpartition("/")[2]
+        self._definitions[name] = node
+        return {"$ref": places[0]}
+
+    def _place(self, schema: Schema) -> str:
+        if schema is self._root:
+            return "#"
+        self._named += 1
+        return f"#/definitions/part{self._named}"
+
+    def _described(self, schema: Schema) -> dict[str, Any]:
         node: dict[str, Any] = self._base(schema)
         if schema.name is not None:
             node["title"] = schema.name
@@ -82,9 +125,7 @@ class JsonSchemaWriter:
             node["connect.parameters"] = parameters
         if schema.default is not None:
             node["default"] = self._default(schema)
-        if schema.optional and not is_branch:
-            return {"oneOf": [_NULL, node], **at}
-        return {**node, **at}
+        return node
 
     def _base(self, schema: Schema) -> dict[str, Any]:
         number = _NUMBERS.get(schema.type)
@@ -136,6 +177,9 @@ class JsonSchemaReader:
     ) -> None:
         self._default = default
         self._makes_optional = makes_optional
+        self._open: dict[int, list[SchemaReference]] = {}
+        """The parts that are being read, each with what refers to it from within."""
+        self._ids = 0
         try:
             self._root = json.loads(stored.text)
             self._documents = {name: json.loads(text) for name, text in stored.references}
@@ -144,7 +188,23 @@ class JsonSchemaReader:
 
     def schema(self) -> Schema:
         """The schema of all. Raises DataError."""
-        return self._of(self._root, self._root, 0)
+        return self._whole(self._root, self._root, 0)
+
+    def _whole(self, node: Any, root: Any, depth: int, *, is_optional: bool = False) -> Schema:
+        """What may be referred to from within."""
+        within: list[SchemaReference] = []
+        self._open[id(node)] = within
+        schema = self._of(node, root, depth)
+        del self._open[id(node)]
+        if within:
+            is_plain = schema.type is Type.STRUCT and not is_union(schema)
+            if not is_plain or type(schema) is SchemaReference:
+                raise DataError("Schemas that contain themselves are supported of objects alone")
+            parameters = {**schema.parameters, ID: f"#id{self._ids}"}
+            schema = replace(schema, parameters=parameters)
+            for inner in within:
+                inner.bind(schema, is_optional=inner.optional or schema.optional)
+        return optional(schema) if is_optional else schema
 
     def _of(self, node: Any, root: Any, depth: int, *, is_optional: bool = False) -> Schema:
         _check_depth(depth)
@@ -152,7 +212,12 @@ class JsonSchemaReader:
             raise DataError(f"Unsupported JSON Schema: {node}")
         if "$ref" in node:
             found, root = self._referred(str(node["$ref"]), root)
-            return self._of(found, root, depth + 1, is_optional=is_optional)
+            within = self._open.get(id(found))
+            if within is None:
+                return self._whole(found, root, depth + 1, is_optional=is_optional)
+            self._ids += 1
+            within.append(reference(is_optional=is_optional))
+            return within[-1]
         branches = _branches(node)
         if branches is not None:
             others = [branch for branch in branches if branch != _NULL]

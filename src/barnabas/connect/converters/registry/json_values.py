@@ -13,10 +13,13 @@ from typing import Any
 from barnabas.connect.converters import json_nodes
 from barnabas.connect.converters.json_text import JsonText, Write
 from barnabas.connect.converters.registry.json_schemas import has_text_keys, is_union
+from barnabas.connect.data.recursive import SchemaReference, when_needed
 from barnabas.connect.data.schema import Schema, Struct, Type, validate_value
 from barnabas.connect.errors.kinds import DataError
 
 Read = Callable[[Any], Any]
+References = dict[Schema, Read]
+"""What reads structs within themselves."""
 
 
 class JsonSchemaText(JsonText):
@@ -47,9 +50,9 @@ class JsonSchemaText(JsonText):
         return write
 
 
-def reader(schema: Schema) -> Read:
+def reader(schema: Schema, references: References | None = None) -> Read:
     """What reads parsed JSON of a schema, null too; it raises DataError."""
-    read = _reader(schema)
+    read = _reader(schema, {} if references is None else references)
 
     def checked(node: Any) -> Any:
         if node is not None:
@@ -63,21 +66,26 @@ def reader(schema: Schema) -> Read:
     return checked
 
 
-def _reader(schema: Schema) -> Read:
+def _reader(schema: Schema, references: References) -> Read:
     match schema.type:
         case Type.STRUCT:
-            return _union(schema) if is_union(schema) else _struct(schema)
+            make = _union if is_union(schema) else _struct
+            if type(schema) is not SchemaReference:
+                return make(schema, references)
+            if schema not in references:
+                references[schema] = when_needed(lambda: make(schema, references))
+            return references[schema]
         case Type.ARRAY:
             assert schema.value_schema is not None
-            item = reader(schema.value_schema)
+            item = reader(schema.value_schema, references)
             return lambda node: [item(one) for one in _list(node)]
         case Type.MAP:
-            return _map(schema)
+            return _map(schema, references)
     return json_nodes.reader(schema, replaces_null=True)
 
 
-def _struct(schema: Schema) -> Read:
-    parts = [(field.name, field, reader(field.schema)) for field in schema.fields]
+def _struct(schema: Schema, references: References) -> Read:
+    parts = [(field.name, field, reader(field.schema, references)) for field in schema.fields]
 
     def read(node: Any) -> Struct:
         if type(node) is not dict:
@@ -95,10 +103,11 @@ def _struct(schema: Schema) -> Read:
     return read
 
 
-def _map(schema: Schema) -> Read:
+def _map(schema: Schema, references: References) -> Read:
     assert schema.key_schema is not None
     assert schema.value_schema is not None
-    keys, values = reader(schema.key_schema), reader(schema.value_schema)
+    keys = reader(schema.key_schema, references)
+    values = reader(schema.value_schema, references)
     if has_text_keys(schema):
         return json_nodes.object_reader(values)
 
@@ -116,8 +125,8 @@ def _list(node: Any) -> list[Any]:
     return node
 
 
-def _union(schema: Schema) -> Read:
-    parts = [(field.schema, reader(field.schema)) for field in schema.fields]
+def _union(schema: Schema, references: References) -> Read:
+    parts = [(field.schema, reader(field.schema, references)) for field in schema.fields]
 
     def read(node: Any) -> Struct:
         for place, (branch, part) in enumerate(parts):

@@ -1,7 +1,7 @@
 """Protobuf with a schema registry: io.confluent.connect.protobuf.ProtobufConverter.
 
-Left out: messages that contain themselves, plain values written without a struct, Confluent's
-variants, and the sum types that all formats have in common.
+Left out: plain values written without a struct, Confluent's variants, and the sum types that all
+formats have in common.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ class ProtobufConverter(RegistryConverter):
             has_wrappers=parsed["wrapper.for.nullables"],
             flattens_unions=parsed["flatten.unions"],
             indexes_unions=parsed["generate.index.for.unions"],
+            ignores_defaults=self._ignores_defaults,
         )
 
     def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:

@@ -23,6 +23,7 @@ from barnabas.connect.converters.registry.protobuf_writing import (
 )
 from barnabas.connect.data.builder import array_of, map_of, optional, struct_of
 from barnabas.connect.data.logical import bytes_to_decimal, ms_to_time, ms_to_timestamp
+from barnabas.connect.data.recursive import SchemaReference, reference
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -33,7 +34,6 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.connect.errors.kinds import DataError
 from barnabas.pipeline.sql.formats.protobuf_pool import Schema as Loaded
 from barnabas.pipeline.sql.java_numbers import low_bits
 
@@ -83,7 +83,8 @@ class ProtobufReading:
     def __init__(self, loaded: Loaded, options: ProtobufOptions) -> None:
         self._loaded = loaded
         self._options = options
-        self._open: list[str] = []
+        self._open: dict[str, tuple[list[Convert], list[_StructReader]]] = {}
+        """The messages that are being read: what reads their fields, and what refers to them."""
 
     def root(self, message: Descriptor) -> Made:
         """The schema of a message and what makes its values. Raises DataError."""
@@ -93,16 +94,17 @@ class ProtobufReading:
         return self._message(message)
 
     def _message(self, message: Descriptor) -> Made:
-        if message.full_name in self._open:
-            raise DataError(
-                f"Schemas that contain themselves are not supported: {message.full_name}"
-            )
-        self._open.append(message.full_name)
+        known = self._open.get(message.full_name)
+        if known is not None:
+            inner = _StructReader(reference(is_optional=False), known[0], known[1])
+            return inner.schema, inner
+        reads: list[Convert] = []
+        within: list[_StructReader] = []
+        self._open[message.full_name] = reads, within
         proto = _proto(message)
         synthetic = {f.oneof_index for f in proto.field if f.proto3_optional}
         repeated = _repeated(proto)
         fields: list[tuple[str, Schema]] = []
-        reads: list[Convert] = []
         for oneof in message.oneofs:
             if oneof.index not in synthetic:
                 self._oneof(oneof, fields, reads)
@@ -117,8 +119,11 @@ class ProtobufReading:
                 )
                 fields.append((field.name, schema))
                 reads.append(_reader_of(field, convert, is_repeated=field.name in repeated))
-        self._open.pop()
+        del self._open[message.full_name]
         made = struct_of(fields, name=self._name(message))
+        for inner in within:
+            assert isinstance(inner.schema, SchemaReference)
+            inner.schema.bind(made)
         return made, _StructReader(made, reads)
 
     def _name(self, descriptor: Any) -> str:
@@ -156,7 +161,8 @@ class ProtobufReading:
 
     def _member(self, field: FieldDescriptor) -> Made:
         schema, convert = self._value(field, is_repeated=False)
-        return _tagged(optional(schema), field), _with_schema(convert, optional(schema))
+        schema = _tagged(optional(schema), field)
+        return schema, _with_schema(convert, schema)
 
     def _field(self, field: FieldDescriptor, *, is_repeated: bool, is_optional_word: bool) -> Made:
         schema, convert = self._value(field, is_repeated=is_repeated)
@@ -245,13 +251,19 @@ def _repeated(proto: DescriptorProto) -> set[str]:
 class _StructReader:
     """Makes structs of messages."""
 
-    def __init__(self, schema: Schema, reads: list[Convert]) -> None:
+    def __init__(
+        self, schema: Schema, reads: list[Convert], within: list[_StructReader] | None = None
+    ) -> None:
+        """`within` has the readers of a message within itself, whose schemas are bound later."""
         self.schema = schema
         self._reads = reads
+        self._within = within
+        if within is not None:
+            within.append(self)
 
     def with_schema(self, schema: Schema) -> _StructReader:
         """The same for a schema that differs in what does not concern fields."""
-        return _StructReader(schema, self._reads)
+        return _StructReader(schema, self._reads, self._within)
 
     def __call__(self, message: Any) -> Struct:
         return Struct(self.schema, [read(message) for read in self._reads])

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from barnabas.connect.data.logical import decimal_scale, decimal_to_bytes, timestamp_to_ms
+from barnabas.connect.data.recursive import SchemaReference, when_needed
 from barnabas.connect.data.schema import (
     DATE,
     DECIMAL,
@@ -52,6 +53,8 @@ _MESSAGES: Final[dict[str | None, tuple[str, str]]] = {
     TIMESTAMP: ("google.protobuf.Timestamp", "google/protobuf/timestamp.proto"),
 }
 Convert = Callable[[Any], Any]
+References = dict[tuple[Schema, "ProtobufOptions"], Convert]
+"""What writes structs within themselves."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,6 +66,7 @@ class ProtobufOptions:
     has_wrappers: bool = False
     flattens_unions: bool = False
     indexes_unions: bool = True
+    ignores_defaults: bool = False
 
 
 def is_union(schema: Schema) -> bool:
@@ -77,6 +81,8 @@ class ProtobufText:
     options: ProtobufOptions
     _imports: set[str] = field(default_factory=set)
     _unnamed: int = 0
+    _open: list[tuple[Schema, str]] = field(default_factory=list)
+    """The structs that are being written, and the messages that they become."""
 
     def of(self, schema: Schema) -> str:
         """The text of a struct's schema. Raises DataError."""
@@ -93,6 +99,12 @@ class ProtobufText:
         return f"ConnectDefault{self._unnamed}"
 
     def _message(self, schema: Schema, name: str, indent: str) -> str:
+        self._open.append((schema, name))
+        text = self._body(schema, name, indent)
+        self._open.pop()
+        return text
+
+    def _body(self, schema: Schema, name: str, indent: str) -> str:
         inner = indent + "  "
         lines: list[str] = []
         nested: dict[str, str] = {}
@@ -144,6 +156,8 @@ class ProtobufText:
                 raise DataError("Array cannot be nested")
             case Type.MAP:
                 return self._entry(schema, indent, nested)
+            case Type.STRUCT if (outer := self._outer(schema)) is not None:
+                return outer
             case Type.STRUCT:
                 kind = (schema.name or self._new_name()).rpartition(".")[2]
                 kind = f"{kind}Message" if kind == name else kind
@@ -157,6 +171,12 @@ class ProtobufText:
             self._imports.add("google/protobuf/wrappers.proto")
             return f"google.protobuf.{wrapper}"
         return schema.parameters.get(KIND, scalar)
+
+    def _outer(self, schema: Schema) -> str | None:
+        """The message that a schema within itself is; None of any other."""
+        if type(schema) is not SchemaReference:
+            return None
+        return next((name for one, name in self._open if schema.refers_to(one)), None)
 
     def _entry(self, schema: Schema, indent: str, nested: dict[str, str]) -> str:
         assert schema.key_schema is not None
@@ -202,23 +222,31 @@ def _checked(name: str) -> str:
     return name
 
 
-def to_message(schema: Schema, options: ProtobufOptions) -> Convert:
+def to_message(
+    schema: Schema, options: ProtobufOptions, references: References | None = None
+) -> Convert:
     """What makes of a value that is not null what a message's field takes."""
+    references = {} if references is None else references
     logical = _LOGICAL.get(schema.name)
     if logical is not None:
         return lambda value: logical(schema, _fitting(schema, value))
     match schema.type:
         case Type.STRUCT:
-            return _to_fields(schema, options)
+            if type(schema) is not SchemaReference:
+                return _to_fields(schema, options, references)
+            key = schema, options
+            if key not in references:
+                references[key] = when_needed(lambda: _to_fields(schema, options, references))
+            return references[key]
         case Type.ARRAY:
             assert schema.value_schema is not None
-            item = to_message(schema.value_schema, options)
+            item = to_message(schema.value_schema, options, references)
             return lambda value: [item(_element(one)) for one in value]
         case Type.MAP:
             assert schema.key_schema is not None
             assert schema.value_schema is not None
-            of_key = _to_entry_part("key", schema.key_schema, options)
-            of_value = _to_entry_part("value", schema.value_schema, options)
+            of_key = _to_entry_part("key", schema.key_schema, options, references)
+            of_value = _to_entry_part("value", schema.value_schema, options, references)
             return lambda value: [{**of_key(k), **of_value(v)} for k, v in value.items()]
     if options.has_wrappers and schema.optional and ENUM not in schema.parameters:
         return lambda value: {"value": _fitting(schema, value)}
@@ -231,22 +259,26 @@ def _element(value: Any) -> Any:
     return value
 
 
-def _to_entry_part(name: str, schema: Schema, options: ProtobufOptions) -> Convert:
-    convert = to_message(schema, options)
+def _to_entry_part(
+    name: str, schema: Schema, options: ProtobufOptions, references: References
+) -> Convert:
+    convert = to_message(schema, options, references)
     return lambda value: {} if value is None else {name: convert(value)}
 
 
-def _to_fields(schema: Schema, options: ProtobufOptions) -> Convert:
+def _to_fields(schema: Schema, options: ProtobufOptions, references: References) -> Convert:
     parts = [
-        (f.name, is_union(f.schema), f.schema, _part(f.schema, options)) for f in schema.fields
+        (f.name, is_union(f.schema), f.schema, _part(f.schema, options, references))
+        for f in schema.fields
     ]
+    replaces_null = not options.ignores_defaults
 
     def convert(value: Any) -> dict[str, Any]:
         if type(value) is not Struct or (value.schema is not schema and value.schema != schema):
             validate_value(schema, value)
         result: dict[str, Any] = {}
         for (name, is_choice, inner, part), item in zip(parts, value.values, strict=True):
-            given = inner.default if item is None else item
+            given = inner.default if item is None and replaces_null else item
             if given is None:
                 if not inner.optional:
                     validate_value(inner, None, name)
@@ -259,13 +291,11 @@ def _to_fields(schema: Schema, options: ProtobufOptions) -> Convert:
     return convert
 
 
-def _part(schema: Schema, options: ProtobufOptions) -> Convert:
+def _part(schema: Schema, options: ProtobufOptions, references: References) -> Convert:
     if not is_union(schema):
-        return to_message(schema, options)
-    branches = [
-        (f.name, to_message(f.schema, ProtobufOptions(has_optional=options.has_optional)))
-        for f in schema.fields
-    ]
+        return to_message(schema, options, references)
+    inner = ProtobufOptions(has_optional=options.has_optional)
+    branches = [(f.name, to_message(f.schema, inner, references)) for f in schema.fields]
 
     def choose(value: Struct) -> dict[str, Any]:
         for (name, convert), item in zip(branches, value.values, strict=True):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from barnabas.connect.data.builder import with_fields
 from barnabas.connect.data.cache import Cache
+from barnabas.connect.data.recursive import SchemaReference
 from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.data.text import java_text
 from barnabas.connect.errors.kinds import NullPointerError
@@ -42,7 +43,12 @@ def _without_vectors(schema: Schema) -> Schema:
 def _field_schema(schema: Schema) -> Schema:
     if schema.name in _TEXTS:
         return Schema(Type.STRING, optional=schema.optional, name=_JSON, version=1)
-    return _without_vectors(schema) if schema.type is Type.STRUCT else schema
+    return _without_vectors(schema) if _is_walked(schema) else schema
+
+
+def _is_walked(schema: Schema) -> bool:
+    """Whether a struct's fields are looked at: a struct within itself stays as it is."""
+    return schema.type is Type.STRUCT and type(schema) is not SchemaReference
 
 
 def _written(struct: Struct, schema: Schema) -> Struct:
@@ -52,7 +58,7 @@ def _written(struct: Struct, schema: Schema) -> Struct:
         text = _TEXTS.get(field.schema.name or "")
         if value is not None and text is not None:
             value = text(value, field.schema)
-        elif value is not None and field.schema.type is Type.STRUCT:
+        elif value is not None and _is_walked(field.schema):
             inner = require_struct(value, "Should be a struct.", field.schema)
             value = _written(inner, schema.fields[field.index].schema)
         made.put(field.name, value)

@@ -10,6 +10,7 @@ from barnabas.connect.connectors.storage.formats.avro_schema import decimal_prec
 from barnabas.connect.connectors.storage.formats.plain import part
 from barnabas.connect.data import builder
 from barnabas.connect.data.logical import decimal_scale
+from barnabas.connect.data.recursive import refuse_recursion
 from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from barnabas.connect.errors.kinds import DataError
 
@@ -29,6 +30,7 @@ _PRIMITIVES: Final = {
 
 def arrow_type(schema: Schema) -> Any:
     """Return the type of a schema's values. Raises DataError."""
+    refuse_recursion(schema, "Parquet")
     match schema.type:
         case Type.STRUCT:
             if not schema.fields:

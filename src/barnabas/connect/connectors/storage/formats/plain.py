@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.connect.data.recursive import refuse_recursion
 from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type
 from barnabas.connect.errors.kinds import DataError
 
@@ -45,6 +46,7 @@ def plain(schema: Schema, *, maps_as_pairs: bool) -> Plain | None:
 
 
 def _plain(schema: Schema, maps_as_pairs: bool) -> Plain | None:
+    refuse_recursion(schema, "a table or file of columns")
     match schema.type:
         case Type.STRUCT:
             return _struct(schema, maps_as_pairs)
