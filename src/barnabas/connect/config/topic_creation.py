@@ -5,7 +5,6 @@ Source: TopicCreationConfig and SourceConnectorConfig (Kafka 4.3).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -26,6 +25,8 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.config.values import invalid
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 
 def _count(text: str) -> Validator:
@@ -48,8 +49,8 @@ _PARTITIONS: Final = _count(
 def _regexes(name: str, value: Any) -> None:
     for pattern in value or ():
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_java(pattern)
+        except PatternError as error:
             text = f"Syntax error in regular expression: {error}"
             raise invalid(name, value, text) from None
 

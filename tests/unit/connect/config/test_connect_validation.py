@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.connect import plugins
 from barnabas.connect.config.answers import errors_of
-from barnabas.connect.config.topic_creation import topic_creation
+from barnabas.connect.config.topic_creation import creation_definition, topic_creation
 from barnabas.connect.config.validation import (
     Given,
     WorkerRules,
@@ -218,3 +218,9 @@ def test_groups_of_topics_inherit_the_defaults_numbers() -> None:
                 "topic.creation.default.replication.factor": "1",
             }
         )
+
+
+@pytest.mark.parametrize(("pattern", "count"), [(r"[\p{Lower}&&[^x]]+", 0), (r"\p{Lower}(", 1)])
+def test_patterns_of_topics_to_create_are_java_s(pattern: str, count: int) -> None:
+    found = creation_definition("a").validate({"include": pattern})["include"].errors
+    assert ["Syntax error in regular expression" in text for text in found] == [True] * count
