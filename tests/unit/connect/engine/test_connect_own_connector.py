@@ -28,6 +28,8 @@ from barnabas.connect.connectors.spark.rows import (
     struct_of_row,
     struct_type,
 )
+from barnabas.connect.connectors.spark.sink import SparkSink
+from barnabas.connect.connectors.spark.source import SparkSource
 from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.errors.spark import spark_failure
 from barnabas.connect.testing import ConnectKit
@@ -159,6 +161,26 @@ def test_the_kit_tells_what_failed_by_name() -> None:
     with ConnectKit() as kit:
         kit.start("c", given)
         assert "needs the engine on Spark" in str(kit.wait_for_failure("c"))
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"format": "my.module:Class", "stream": "true"}, "stream"),
+        ({"format": "my.module:Class", "schema": "id int"}, "schema"),
+        ({"format": "rate", "stream": "true"}, "checkpoint.location"),
+        ({"format": "rate", "checkpoint.location": "/tmp/x"}, "checkpoint.location"),
+    ],
+)
+def test_settings_that_do_not_go_together(more: dict[str, str], name: str) -> None:
+    assert list(SparkSource().validate({"topic": "t", **more})) == [name]
+    assert SparkSource().validate({"topic": "t", "format": more["format"]}) == {}
+
+
+def test_formats_of_spark_want_a_schema_to_write() -> None:
+    assert list(SparkSink().validate({"format": "parquet"})) == ["schema"]
+    for given in ({"format": "parquet", "schema": "id int"}, {"format": "my.module:Class"}):
+        assert SparkSink().validate(given) == {}
 
 
 def test_rows_and_structs_go_both_ways() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import (
     ConfigType,
@@ -32,6 +32,8 @@ from barnabas.connect.connectors.spark.source import data_source, is_class
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
 from barnabas.connect.record import SinkRecord
+
+_NO_SCHEMA: Final = 'Missing required configuration "schema" which has no default value.'
 
 
 class SparkSink(SinkConnector):
@@ -56,6 +58,12 @@ class SparkSink(SinkConnector):
     )
     _settings: Settings = MappingProxyType({})
 
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings."""
+        if not is_class(settings) and settings.get("format") and not settings.get("schema"):
+            return {"schema": [_NO_SCHEMA]}
+        return {}
+
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
         self.definition.parse(settings)
@@ -75,7 +83,7 @@ class SparkSink(SinkConnector):
         if context.spark is None:
             raise ConfigError(f"format {values['format']} needs the engine on Spark")
         if not values["schema"]:
-            raise ConfigError('Missing required configuration "schema" which has no default value.')
+            raise ConfigError(_NO_SCHEMA)
         return FormatWriter(context.spark, context.settings, struct_type(values["schema"]))
 
 

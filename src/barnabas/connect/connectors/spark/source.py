@@ -68,6 +68,9 @@ def data_source(settings: Settings) -> DataSource:
     return kind(given)  # as Spark makes it
 
 
+_OF_FORMATS: Final = ("schema", "stream", "checkpoint.location")
+
+
 class SparkSource(SourceConnector):
     """Reads a data source."""
 
@@ -103,13 +106,28 @@ class SparkSource(SourceConnector):
     )
     _settings: Settings = MappingProxyType({})
 
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what is wrong between settings, and those that would have no effect."""
+        try:
+            values = self.definition.parse(settings)
+        except ConfigError:
+            return {}  # told with the setting itself
+        if is_class(settings):
+            text = "{} is for formats of Spark: a class says it itself"
+            return {name: [text.format(name)] for name in _OF_FORMATS if values[name]}
+        if bool(values["checkpoint.location"]) == values["stream"]:
+            return {}
+        if values["stream"]:
+            return {"checkpoint.location": [str(checkpoint_missing())]}
+        return {"checkpoint.location": ["checkpoint.location is for stream=true"]}
+
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
-        values = self.definition.parse(settings)
+        self.definition.parse(settings)
+        for texts in self.validate(settings).values():
+            raise ConfigError(texts[0])
         if is_class(settings):
             data_source(settings)
-        elif values["stream"] and not values["checkpoint.location"]:
-            raise checkpoint_missing()
         self._settings = settings
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
