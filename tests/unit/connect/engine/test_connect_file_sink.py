@@ -6,13 +6,17 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.file import writer as module
 from barnabas.connect.connectors.file.writer import FileWriter
+from barnabas.connect.data.builder import DATE_SCHEMA, FLOAT32, FLOAT64, struct_of
+from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
@@ -21,9 +25,10 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER = {"key.converter": STRING, "value.converter": STRING}
 
 
-def record(value: str) -> SinkRecord:
+def record(value: Any, schema: Schema | None = None) -> SinkRecord:
     return SinkRecord(
         topic="t",
+        value_schema=schema,
         partition=0,
         offset=0,
         original_topic="t",
@@ -98,3 +103,19 @@ def test_tasks_that_share_a_file_do_not_mix_their_lines(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match="Couldn't find or create file"):
         FileWriter(str(tmp_path / "none/out.txt")).write(iter(()), SinkRange("t", 0, 0, 0))
+
+
+def test_lines_are_what_java_prints(tmp_path: Path) -> None:
+    point = struct_of({"x": FLOAT32, "at": DATE_SCHEMA}, name="Point")
+    given = [
+        record(1e16, FLOAT64),
+        record(Struct(point, [0.1, date(2024, 1, 2)]), point),
+        record({"a": [None, True]}),
+    ]
+    file = tmp_path / "lines"
+    FileWriter(str(file)).write(iter(given), SinkRange("t", 0, 0, 3))
+    assert file.read_text().splitlines() == [
+        "1.0E16",
+        "Struct{x=0.1,at=Tue Jan 02 00:00:00 UTC 2024}",
+        "{a=[null, true]}",
+    ]

@@ -321,6 +321,14 @@ def test_a_bucket_is_restored_in_order_and_read_by_patterns(server):
     server.drop_bucket("backup")
 
 
+def test_a_directory_that_cannot_be_listed_is_no_empty_one(tmp_path):
+    store = LocalStore(str(tmp_path / "gone"))
+    with pytest.raises(ConnectError, match="cannot list"):
+        list(store.list(""))
+    store.check()
+    assert list(store.list("")) == []
+
+
 def test_a_full_disk_is_waited_for(tmp_path, monkeypatch, caplog):
     """The file system has room again later: the task goes on by itself."""
     import errno

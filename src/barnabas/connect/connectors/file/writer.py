@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.files.local_store import failed
-from barnabas.connect.data.schema import Struct
+from barnabas.connect.data.text import java_text
 from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import SinkRecord
 
@@ -94,29 +94,6 @@ class _Appended:
 
 def _line(record: SinkRecord) -> str:
     value = record.value
-    return (value if isinstance(value, str) else java_text(value)) + "\n"
-
-
-def java_text(value: Any) -> str:
-    """Return what Java prints for a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case Struct():
-            pairs = (
-                f"{field.name}={java_text(one)}"
-                for field, one in zip(value.schema.fields, value.values, strict=True)
-                if one is not None
-            )
-            return f"Struct{{{','.join(pairs)}}}"
-        case dict():
-            pairs = (f"{java_text(key)}={java_text(one)}" for key, one in value.items())
-            return f"{{{', '.join(pairs)}}}"
-        case list():
-            return f"[{', '.join(java_text(one) for one in value)}]"
-        case bytes():
-            return f"[B@{id(value):x}"
-        case _:
-            return str(value)
+    if isinstance(value, bytes):  # Java prints what array it is, not what is in it
+        return f"[B@{id(value):x}\n"
+    return java_text(value, record.value_schema) + "\n"

@@ -46,7 +46,7 @@ class LocalStore(Store):
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         """Yield the files, leaving out those that are being written."""
-        for folder, folders, names in os.walk(self._directory):
+        for folder, folders, names in os.walk(self._directory, onerror=self._unlisted):
             folders.sort()
             for name in sorted(names):
                 path = os.path.join(folder, name)
@@ -61,6 +61,12 @@ class LocalStore(Store):
                         f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}",
                         status.st_mtime_ns // 1_000_000,
                     )
+
+    def _unlisted(self, error: OSError) -> None:
+        """Not to see what is there is not to see nothing; but folders may go meanwhile."""
+        is_gone = isinstance(error, FileNotFoundError) and error.filename != self._directory
+        if not is_gone:
+            raise failed(f"cannot list {error.filename}", error) from error
 
     def delete(self, name: str) -> None:
         """Remove a file."""
