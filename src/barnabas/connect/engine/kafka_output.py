@@ -68,6 +68,7 @@ class KafkaOutput:
         self._topics = topics
         self._told = _Told()
         self._since_poll = 0
+        self._stopping = Event()
         self.producer = Producer(
             {
                 **settings,
@@ -76,6 +77,10 @@ class KafkaOutput:
                 "error_cb": self._told.on_error,
             }
         )
+
+    def heed(self, stopping: Event) -> None:
+        """Do not wait for room for long once the task is stopped."""
+        self._stopping = stopping
 
     def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
@@ -91,6 +96,7 @@ class KafkaOutput:
             more["headers"] = list(record.headers)
         if on_written is not None:
             more["on_delivery"] = partial(self._told.on_receipt, on_written)
+        deadline = None
         while True:
             try:
                 self.producer.produce(
@@ -104,6 +110,7 @@ class KafkaOutput:
             except BufferError:
                 self.producer.poll(_POLL_SECONDS)
                 self._check()
+                deadline = self._grace(deadline, self._stopping, "there was room for a record")
             except KafkaException as error:
                 if error.args[0].fatal():
                     raise _error("cannot write", error) from error
@@ -115,13 +122,19 @@ class KafkaOutput:
         deadline = None
         while self.producer.flush(_POLL_SECONDS * 5):
             self._check()
-            if deadline is None and stopping.is_set():
-                deadline = time.monotonic() + STOP_GRACE_SECONDS
-            if deadline is not None and time.monotonic() > deadline:
-                raise ConnectError("stopped before all records were acknowledged")
+            deadline = self._grace(deadline, stopping, "all records were acknowledged")
         self._check()
         failed, self._told.failed = self._told.failed, []
         return failed
+
+    @staticmethod
+    def _grace(deadline: float | None, stopping: Event, what: str) -> float | None:
+        """Return until when a stopped task waits. Raises ConnectError once that is over."""
+        if deadline is None:
+            return time.monotonic() + STOP_GRACE_SECONDS if stopping.is_set() else None
+        if time.monotonic() > deadline:
+            raise ConnectError(f"stopped before {what}")
+        return deadline
 
     def close(self) -> None:
         """Give up what is not written."""
@@ -164,6 +177,7 @@ class KafkaTransactions(KafkaOutput):
             self.producer.produce(
                 self._offsets_topic, offset_value(offset), offset_key(connector, partition)
             )
+        deadline = None
         while True:
             try:
                 self.producer.commit_transaction(CALL_TIMEOUT_SECONDS)
@@ -177,6 +191,7 @@ class KafkaTransactions(KafkaOutput):
                     raise BatchAbortedError(f"a transaction was aborted: {text}") from error
                 if not error.args[0].retriable() or error.args[0].fatal():
                     raise _error("cannot commit a transaction", error) from error
+                deadline = self._grace(deadline, self._stopping, "a transaction was committed")
 
     def abort(self) -> None:
         """Take back what was sent."""

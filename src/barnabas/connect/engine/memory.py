@@ -118,6 +118,9 @@ class MemoryOutput:
     is_direct: bool = False
     waiting: list[tuple[RawRecord, Callable[[int], None] | None]] = field(default_factory=list)
 
+    def heed(self, stopping: Event) -> None:
+        """There is always room."""
+
     def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record."""
         self.waiting.append((record, on_written))

@@ -121,6 +121,7 @@ class LocalRunner:
         if self._transactions is not None:
             return self._transactions.run(reader, splits, more), ()
         output = self._transport.output()
+        output.heed(self._stopping)
         try:
             done = [run_split(reader, split, flow, output) for split in splits]
         except BaseException:

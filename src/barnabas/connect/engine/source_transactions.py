@@ -34,6 +34,7 @@ class SourceTransactions:
     ) -> None:
         self._connector = connector
         self._output = output
+        output.heed(stopping)
         self._flow = flow
         self._boundary = boundary
         self._stopping = stopping

@@ -113,6 +113,9 @@ class SplitTransaction:
         if self._transaction is not None:
             self._transaction.abort()
 
+    def heed(self, stopping: object) -> None:
+        """Executors are not told that a task stops."""
+
     def flush(self, stopping: object) -> Sequence[tuple[RawRecord, Exception]]:
         """What it waits for is waited for in `prepare`."""
         return ()

@@ -25,6 +25,9 @@ class BatchAbortedError(ConnectError):
 class Output(Protocol):
     """Writes the records of one task, at least once."""
 
+    def heed(self, stopping: Event) -> None:
+        """Wait no longer than a stopped task may, where `send` waits for room."""
+
     def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
         """Queue a record, waiting where the queue is full. Raises ConnectError.
 
