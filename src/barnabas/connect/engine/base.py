@@ -44,6 +44,8 @@ class TaskPlan:
     is_exactly_once: bool = False
     generation: int = 0
     """Fences older runs of the same task of an exactly-once source (KIP-618)."""
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What config providers gave for the settings: never to be told."""
 
 
 StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]

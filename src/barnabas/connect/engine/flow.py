@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Final
 
+from barnabas.connect.config.hiding import Hiding
 from barnabas.connect.engine.chain import Chain, Settings, make_chain
 from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
@@ -45,6 +46,7 @@ class FlowSpec:
     task: int
     settings: Settings = field(repr=False)
     worker: Settings = field(repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def policy(self) -> ErrorPolicy:
@@ -59,7 +61,8 @@ class SourceFlow:
         policy = spec.policy
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)
-        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts)
+        hide = Hiding(spec.secrets)
+        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts, hide)
         self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
         self.is_plain = self._chain.is_plain
         """Whether bytes pass it unchanged."""
@@ -121,10 +124,11 @@ class SinkFlow:
         policy = spec.policy
         self.counts = ErrorCounts()
         self._chain = make_chain(spec.settings, spec.worker)
-        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts)
+        hide = Hiding(spec.secrets)
+        log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts, hide)
         reporters: list[Any] = [log]
         if policy.dead_letter_topic:
-            letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send)
+            letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send, hide)
             reporters.insert(0, letters)
         self.tolerance = Tolerance(policy, reporters, self.counts, stopping or Event())
 

@@ -119,7 +119,9 @@ class LocalEngine:
         is_paused: bool,
     ) -> EngineTask:
         settings = {**plan.connector_settings, **plan.task_settings}
-        spec = FlowSpec(plan.id.connector, plan.id.task, settings, plan.worker_settings)
+        spec = FlowSpec(
+            plan.id.connector, plan.id.task, settings, plan.worker_settings, plan.secrets
+        )
         connector = connector_of(settings)
         transport = self.transport(plan, settings)
         packages = connector.spark_packages(settings)

@@ -21,13 +21,20 @@ from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import SourceRecord
 
 _log = logging.getLogger(__name__)
+Hide = Callable[[str], str]
 HEADER_PREFIX: Final = "__connect.errors."
 
 
 class LogReporter:
-    """Logs each failure; what the record says only where `errors.log.include.messages`."""
+    """Logs each failure; what the record says only where `errors.log.include.messages`.
 
-    def __init__(self, task: str, policy: ErrorPolicy, counts: ErrorCounts) -> None:
+    `hide` takes secrets out of a text: on executors nobody else does.
+    """
+
+    def __init__(
+        self, task: str, policy: ErrorPolicy, counts: ErrorCounts, hide: Hide = str
+    ) -> None:
+        self._hide = hide
         self._task = task
         self._policy = policy
         self._counts = counts
@@ -37,7 +44,11 @@ class LogReporter:
         self._counts.last_error_ms = time.time_ns() // 1_000_000
         if not self._policy.logs:
             return
-        _log.error("%s", self.message(failure), exc_info=failure.error)
+        if _log.isEnabledFor(logging.ERROR):
+            text = self._hide(self.message(failure))
+            line = _log.makeRecord(_log.name, logging.ERROR, __file__, 0, "%s", (text,), None)
+            line.exc_text = self._hide(_trace(failure.error))
+            _log.handle(line)
         self._counts.logged += 1
 
     def message(self, failure: Failure) -> str:
@@ -59,7 +70,9 @@ class DeadLetters:
         policy: ErrorPolicy,
         counts: ErrorCounts,
         send: Callable[[RawRecord], None],
+        hide: Hide = str,
     ) -> None:
+        self._hide = hide
         self._connector = connector
         self._task = task
         self._policy = policy
@@ -88,7 +101,6 @@ class DeadLetters:
 
     def _context(self, failure: Failure, original: RawRecord) -> list[tuple[str, bytes | None]]:
         error = failure.error
-        trace = "".join(traceback.format_exception(error))
         context = {
             "topic": original.topic,
             "partition": str(original.partition),
@@ -98,10 +110,14 @@ class DeadLetters:
             "stage": str(failure.stage),
             "class.name": failure.class_name,
             "exception.class.name": java_name(error),
-            "exception.message": str(error),
-            "exception.stacktrace": trace,
+            "exception.message": self._hide(str(error)),
+            "exception.stacktrace": self._hide(_trace(error)),
         }
         return [(HEADER_PREFIX + name, text.encode()) for name, text in context.items()]
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
 
 
 def _described(original: object) -> str:

@@ -109,6 +109,9 @@ class Worker:
         self.engine, self.store, self.resolve = engine, store, resolve
         self.hide: Callable[[str], str] = getattr(resolve, "hidden", str)
         """Takes secrets out of a text."""
+        self._secrets_in: Callable[[Properties], frozenset[str]] = getattr(
+            resolve, "secrets_in", lambda _: frozenset()
+        )
         self.reloads = Reloads(getattr(resolve, "lasting", lambda one: (resolve(one), None)))
         self._generation = generation
         self._is_exactly_once = is_exactly_once
@@ -315,6 +318,7 @@ class Worker:
                 settings.get(common.OFFSETS_TOPIC) or self._offsets_topic,
                 self._is_exactly_once,
                 self._generation(),
+                self._secrets_in({**self.settings, **settings, **own}),
             )
             running = self.engine.start_task(
                 plan,

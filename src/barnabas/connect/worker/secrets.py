@@ -47,6 +47,13 @@ class Secrets:
         """Return a text without secrets that were given lately."""
         return self._hiding(text)
 
+    def secrets_in(self, settings: Mapping[str, str]) -> frozenset[str]:
+        """Return the secrets that stand in settings."""
+        with self._lock:
+            given = list(self._given)
+        values = list(settings.values())
+        return frozenset(one for one in given if any(one in value for value in values))
+
     def guard_logs(self) -> None:
         """From now on lines of this process's log are without them, and so are their traces."""
         handlers = [*logging.getLogger(_ROOT).handlers, *logging.getLogger().handlers]

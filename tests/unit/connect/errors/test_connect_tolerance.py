@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.connect.config.hiding import Hiding
 from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
@@ -150,6 +151,19 @@ def test_dead_letters_and_status_name_errors_alike(error: Exception, name: str) 
     DeadLetters("c", 2, policy, ErrorCounts(), sent.append)(failure(error))
     assert ("__connect.errors.exception.class.name", name.encode()) in sent[0].headers
     assert trace_of(error).startswith(f"{name}: ")
+
+
+def test_secrets_are_neither_logged_nor_in_dead_letters(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[RawRecord] = []
+    policy = ErrorPolicy(dead_letter_topic="dead", dead_letter_has_context=True, logs=True)
+    hide = Hiding(["hush-hush"])
+    wrong = failure(DataError("no login with hush-hush"))
+    DeadLetters("c", 2, policy, ErrorCounts(), sent.append, hide)(wrong)
+    LogReporter("c-0", policy, ErrorCounts(), hide)(wrong)
+    told = dict(sent[0].headers)
+    assert told["__connect.errors.exception.message"] == b"no login with [hidden]"
+    assert "DataError: no login with [hidden]" in caplog.text
+    assert "hush" not in f"{told}{caplog.text}"
 
 
 def test_dead_letters_are_the_record_with_its_story() -> None:

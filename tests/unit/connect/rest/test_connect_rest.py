@@ -244,6 +244,7 @@ async def test_secrets_are_resolved_and_never_shown(tmp_path: Path) -> None:
     reference = f"${{file:{tmp_path}/secrets.properties:password}}"
     assert (await world.create(secret=reference, path=reference))[0] == 201
     assert world.herder.engine.tasks[TaskId("c", 0)].plan.task_settings["path"] == "hush-hush"
+    assert world.herder.engine.tasks[TaskId("c", 0)].plan.secrets == {"hush-hush"}
     for path in ("/connectors/c", "/connectors/c/config", "/connectors/c/tasks"):
         text = (await world.send("GET", path)).text
         assert "hush" not in text
