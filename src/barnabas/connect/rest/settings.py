@@ -34,6 +34,7 @@ LOGIN_FILE: Final = "java.security.auth.login.config"
 """The JAAS file, as a setting of ours; else the same in KAFKA_OPTS, as Kafka's scripts take it."""
 _SECTION: Final = "KafkaConnect"
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_PORT_MAX: Final = 65535
 _EVERYWHERE: Final = ("0.0.0.0", "::")
 _ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
@@ -63,6 +64,8 @@ def _listener(text: str) -> Listener:
     protocol, host, port = match[1].lower(), match[2], int(match[3])
     if protocol not in ("http", "https"):
         raise ConfigError('Listener protocol must be either "http" or "https".')
+    if not 0 <= port <= _PORT_MAX:
+        raise ConfigError(f"Invalid value {text} for configuration listeners: no port is {port}")
     # Without a name Kafka listens on every address, and so does this.
     return Listener(host or "0.0.0.0", port, protocol == "https")
 

@@ -95,7 +95,13 @@ def test_listeners() -> None:
     ]
     assert settings.admin_listeners({}) is None
     assert settings.admin_listeners({"admin.listeners": ""}) == []
-    for text, message in (("x", "right format"), ("ftp://a:1", "protocol must"), ("", "one URL")):
+    for text, message in (
+        ("x", "right format"),
+        ("ftp://a:1", "protocol must"),
+        ("", "one URL"),
+        ("http://a:65536", "no port is 65536"),
+        ("http://a:-1", "no port is -1"),
+    ):
         with pytest.raises(ConfigError, match=message):
             settings.listeners({"listeners": text})
     bound = [Listener("h", 1), Listener("h", 2, True)]
