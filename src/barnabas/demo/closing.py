@@ -20,7 +20,8 @@ from barnabas.demo.statements import SERVER
 from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 
-_STILL_SECONDS_MAX: Final = 120.0
+STILL_SECONDS_MAX: Final = 120.0
+"""So long nothing moves where the rest is given up."""
 
 
 class Closing:
@@ -79,9 +80,10 @@ class Closing:
             if backlog != last:
                 last, moved_at = backlog, time.monotonic()
             left = [*reports.failed_statements(), f"{backlog.pipeline:,} records to process"]
-            screen.part(SERVER, "working", "; ".join(left))
+            state = "failed" if reports.statements()[0] == "failed" else "working"
+            screen.part(SERVER, state, "; ".join(left))
             screen.part("dashboard", "working", f"{backlog.dashboard:,} results to read")
-            if time.monotonic() - moved_at > _STILL_SECONDS_MAX:
+            if time.monotonic() - moved_at > STILL_SECONDS_MAX:
                 return False
 
     def _check_results(self) -> list[Check]:
@@ -105,7 +107,7 @@ class Closing:
         if not caught_up:
             say(
                 f"[bold red]Not everything was processed: nothing moved for "
-                f"{_STILL_SECONDS_MAX:.0f} s.[/] See {workspace.path('logs')}"
+                f"{STILL_SECONDS_MAX:.0f} s.[/] See {workspace.path('logs')}"
             )
         for failed in self._stage.reports.failed_statements():
             say(f"{failed}; see {workspace.path('logs', f'{SERVER}.log')}")

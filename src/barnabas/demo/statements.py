@@ -35,6 +35,8 @@ PROPERTIES: Final = {
     # Some hundred events a second, on two cores that do everything else too.
     "barnabas.sql.spark.tasks": "1",
     "barnabas.sql.spark.trigger.ms": "1000",
+    # Spark's workers may start too late where there is much to do, and the demo waits two minutes.
+    "ksql.query.retry.backoff.max.ms": "15000",
 }
 EXACTLY_ONCE: Final = {
     "ksql.streams.processing.guarantee": "exactly_once_v2",

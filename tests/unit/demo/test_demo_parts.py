@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from barnabas.demo import registry, reports
+from barnabas.demo import registry, reports, statements
+from barnabas.demo.closing import STILL_SECONDS_MAX
 from barnabas.demo.connectors import STATIONS_CONNECTOR
 from barnabas.demo.lake.table import LakeError
 from barnabas.demo.outcome import DemoFailedError
@@ -29,6 +30,7 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
 from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
+from barnabas.pipeline.sql.engine.restarting import MAX_MS
 
 RIGHT, WRONG = Check("events", "7", "7", True), Check("events", "6", "7", False)
 
@@ -202,3 +204,7 @@ def test_generators_that_were_started_again_are_ready_with_their_next_progress(
     part.show()
     terminal.progress(20)
     assert terminal.after(part.show).startswith("✓ generators: 20 events")
+
+
+def test_a_statement_that_failed_is_tried_again_before_the_demo_gives_up() -> None:
+    assert int(statements.PROPERTIES[MAX_MS]) / 1000 < STILL_SECONDS_MAX / 4
