@@ -298,3 +298,30 @@ def test_what_cannot_be_encoded_is_one_records_fault(
     tolerant.write(iter(records), where)
     assert [one["_id"] for one in client.written] == [1, 3]
     assert reported == [records[1]]
+
+
+def test_settings_of_a_topic_hold_for_the_records_that_a_transform_gave_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Named(Encoding):
+        """Keeps the names of the collections that are written to."""
+
+        def __getitem__(self, name: str) -> Encoding:
+            names.append(name)
+            return self
+
+    names: list[str] = []
+    client = Named()
+    monkeypatch.setattr(writer_module, "make_client", lambda _: client)
+    settings = {
+        "database": "shop",
+        "topics": "t",
+        "topic.override.renamed.collection": "special",
+        "writemodel.strategy": "com.mongodb.kafka.connect.sink.writemodel.strategy."
+        "InsertOneDefaultStrategy",
+    }
+    topics = ("t", "renamed", "renamed", "t")
+    records = [replace(record({"_id": number}), topic=topic) for number, topic in enumerate(topics)]
+    MongoWriter(settings).write(iter(records), SinkRange("t", 0, 0, 4))
+    assert names == ["shop", "t", "shop", "special", "shop", "t"]
+    assert [one["_id"] for one in client.written] == [0, 1, 2, 3]

@@ -29,6 +29,7 @@ from barnabas.connect.record import SinkRecord
 
 _log = logging.getLogger(__name__)
 _BULK_MAX = 10_000
+_TOPICS_MAX = 1000
 _NOT_BSON = (DocumentTooLarge, InvalidOperation, OverflowError, BSONError, UnicodeError)
 """Raised of a document before it is sent; nothing says which one it is."""
 Write = tuple[SinkRecord, str, str, Model]
@@ -119,11 +120,15 @@ class MongoWriter(SinkWriter):
     def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
         """Write the records of a range. Raises RetriableError, ConnectError."""
         topic = self._topic_of(where.topic)
-        limit = topic.values["max.batch.size"] or _BULK_MAX
         client = make_client(topic.values)
         try:
             bulk: list[Write] = []
             for record in records:
+                own = self._topic_of(record.topic)  # a transform may have changed it
+                if own is not topic:
+                    self._send(client, topic, bulk)
+                    bulk, topic = [], own
+                limit = topic.values["max.batch.size"] or _BULK_MAX
                 try:
                     write = topic.write(record)
                 except (DataError, BSONError) as error:
@@ -195,5 +200,7 @@ class MongoWriter(SinkWriter):
     def _topic_of(self, name: str) -> Topic:
         found = self._topics.get(name)
         if found is None:
+            if len(self._topics) >= _TOPICS_MAX:  # a transform makes ever new ones
+                self._topics.clear()
             found = self._topics[name] = Topic(SINK.parse(for_topic(self._settings, name)))
         return found
