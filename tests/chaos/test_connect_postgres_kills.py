@@ -20,7 +20,7 @@ from suffering import let_it_last
 import barnabas
 from support.cluster_processes import EAGER, ClusterProcesses
 from support.connect.copying import Copying
-from support.connect.database_story import Story
+from support.connect.database_story import DATABASE, Story
 from support.connect.postgres import postgres
 from support.spark import needs_spark
 
@@ -120,6 +120,75 @@ def test_nodes_are_killed_too(tmp_path: Path, seed: int, is_exactly_once: bool) 
         ) as copied,
     ):
         live_through(copied, Kills(copied, seed, cluster))
+
+
+class ReadAgain(Copying):
+    """Signals ask for the tables again and again."""
+
+    _signals = 0
+
+    def capture(self) -> dict[str, str]:
+        return {
+            **super().capture(),
+            "signal.data.collection": "public.signals",
+            "incremental.snapshot.chunk.size": "10",
+        }
+
+    def signal(self) -> None:
+        self._signals += 1
+        self.story.server.run(
+            "CREATE TABLE IF NOT EXISTS signals (id varchar(42) PRIMARY KEY, type text, data text)",
+            f"INSERT INTO signals VALUES ('s{self._signals}', 'execute-snapshot',"
+            """ '{"data-collections": ["public.items", "public.parts"]}')""",
+            database=DATABASE,
+        )
+
+    def marks(self) -> int:
+        """How many chunks have been read."""
+        counted = "SELECT count(*) FROM signals WHERE type = 'snapshot-window-close'"
+        return int(self.story.server.run(counted, database=DATABASE)[0][0])
+
+    def await_marks(self, count: int) -> None:
+        self.wait(lambda: self.marks() >= count, self.marks)
+
+
+@pytest.mark.parametrize(
+    ("seed", "is_exactly_once"),
+    [
+        pytest.param(1, False, id="at-least-once-1"),
+        pytest.param(2, True, id="exactly-once-2"),
+    ],
+)
+def test_workers_are_killed_while_tables_are_read_again(
+    tmp_path: Path, seed: int, is_exactly_once: bool
+) -> None:
+    with (
+        barnabas.Cluster() as cluster,
+        contextlib.ExitStack() as stack,
+    ):
+        story = Story(stack.enter_context(postgres()), seed)
+        stack.callback(story.close)
+        copied = ReadAgain(
+            cluster.bootstrap_servers, tmp_path, story, is_exactly_once=is_exactly_once
+        )
+        stack.callback(copied.close)
+        copied.signal()
+        story.start()
+        copied.start()
+        kills = Kills(copied, seed, None)
+        copied.wait(lambda: bool(copied.records("items")), str)
+        for round_ in range(4):
+            copied.signal()
+            copied.await_marks(copied.marks() + 3)
+            (kills.database if round_ == 2 else kills.worker)()
+            copied.await_marks(copied.marks() + 3)
+            kills.start_worker()
+        story.stop()
+        copied.check()
+        again = [
+            value for _key, value in copied.records("items") if b'"incremental"' in (value or b"")
+        ]
+        assert again
 
 
 class SparkKills(Kills):

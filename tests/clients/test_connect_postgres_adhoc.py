@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
+import barnabas
 from barnabas.connect.connectors.postgres.adhoc import stored
 from barnabas.connect.connectors.postgres.adhoc.java_objects import key_of
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
@@ -20,6 +22,7 @@ from barnabas.connect.record import SourceRecord
 from support.connect.capture import PREFIX, settings
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
+from support.patience import PATIENCE_S
 
 DATABASE = "adhoc_ours"
 NOTES = "notes"
@@ -341,3 +344,76 @@ def test_a_file_may_have_signals(capture: Callable[..., Capture], tmp_path: Path
 def test_the_table_of_signals_must_be_there(capture: Callable[..., Capture]) -> None:
     with pytest.raises(ConnectError, match=r"public\.none"):
         capture(signal_data_collection="public.none")
+
+
+@pytest.mark.slow
+def test_a_topic_may_have_signals(capture: Callable[..., Capture]) -> None:
+    with barnabas.Cluster() as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+
+        def send(name: str, key: str = PREFIX) -> None:
+            wanted = {"data-collections": ["public.t"]}
+            said = {"id": name, "type": "execute-snapshot", "data": wanted}
+            producer.produce(f"{PREFIX}-signal", json.dumps(said), key, 0)
+            assert producer.flush(PATIENCE_S) == 0
+
+        send("another's", "q")
+        send("one")
+        captured = capture(
+            signal_enabled_channels="source,kafka",
+            signal_kafka_bootstrap_servers=cluster.bootstrap_servers,
+            signal_consumer_client_id="signals",
+            signal_poll_interval_ms="1",
+        )
+        captured.until_completed()
+        assert captured.replayed() == captured.table()
+        captured.restart()
+        send("two")
+        captured.until_completed(2)
+        started = [note.get("id") for note in captured.notes() if note.get("type") == "STARTED"]
+        assert started == ["one", "two"]
+        captured.driver.stop()
+
+
+def test_a_blocking_snapshot_reads_while_the_log_waits(capture: Callable[..., Capture]) -> None:
+    captured = capture(snapshot_max_threads="1", snapshot_split_pages="1")
+    captured.server.run(
+        "CREATE TABLE u (id int PRIMARY KEY, v int)",
+        "INSERT INTO u VALUES (1, 1), (2, 2)",
+        "INSERT INTO t SELECT i, i FROM generate_series(21, 2000) i",
+        database=DATABASE,
+    )
+    captured.until(lambda: (2000,) in captured.replayed())
+    half = {"data-collection": "public.u", "filter": "SELECT * FROM u WHERE id > 1"}
+    captured.execute("public.t", "public.u", type="blocking", additional_conditions=[half])
+    captured.server.run(
+        "DELETE FROM t WHERE id % 9 = 0", "UPDATE t SET v = -v WHERE id < 99", database=DATABASE
+    )
+    captured.until(lambda: captured.events())
+    captured.restart()
+    captured.until(lambda: captured.events("u"))
+    captured.until(lambda: captured.replayed() == captured.table())
+    assert captured.events("u")[-1] == [2, 2]
+    assert captured.events("u")[0] == [2, 2]
+    assert not any(stored.BLOCKING in offset for _partition, offset in captured.offsets.pairs)
+    marks = [
+        record.value.get("source").get("snapshot")
+        for record in captured.records
+        if record.value is not None and record.topic == f"{PREFIX}.public.u"
+    ]
+    assert marks[-1] == "last"
+
+
+def test_a_blocking_snapshot_that_cannot_be_read_is_passed_over(
+    capture: Callable[..., Capture], caplog: pytest.LogCaptureFixture
+) -> None:
+    captured = capture()
+    bad = {"data-collection": "public.t", "filter": "SELECT nonsense"}
+    captured.execute("public.t", type="blocking", additional_conditions=[bad])
+    captured.server.run("INSERT INTO t VALUES (99, 0)", database=DATABASE)
+    captured.until(lambda: (99,) in captured.replayed())
+    captured.driver.batch()
+    captured.server.run("INSERT INTO t VALUES (100, 0)", database=DATABASE)
+    captured.until(lambda: (100,) in captured.replayed())
+    assert "A blocking snapshot is passed over" in caplog.text
+    assert not captured.events()

@@ -97,8 +97,17 @@ def tell(server: Postgres, wait: Callable[[Callable[[list[Event]], bool]], objec
         if kind == "execute-snapshot":
             count += 1
             wait(lambda events, count=count: completed(events) >= count)  # type: ignore[misc]
+    asked = '{"data-collections": ["public.surrogate"], "type": "blocking"}'
+    signal(server, 98, "execute-snapshot", asked)
+    wait(lambda events: any(is_last(value) for _topic, _key, value, _headers in events))
     signal(server, 99, "log", '{"message": "the last mark is before"}')
     wait(lambda events: any(key["payload"] == {"id": "s99"} for _topic, key, *_rest in events))
+
+
+def is_last(value: Any) -> bool:
+    """Whether it is the last row of a blocking snapshot."""
+    source = value and value["payload"].get("source")
+    return bool(source) and source["snapshot"] == "last"
 
 
 def completed(events: list[Event]) -> int:

@@ -19,7 +19,6 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("signal.consumer.x", "y"),
         ("incremental.snapshot.allow.schema.changes", "true"),
         ("column.mask.hash.SHA-256.with.salt.x", "public.t.name"),
         ("column.mask.with.3.chars", "public.t.name"),
@@ -62,6 +61,7 @@ def test_what_asks_for_nothing_is_accepted(name: str, value: str) -> None:
             "names jmx, which this",
         ),
         ({"notification.enabled.channels": "jmx"}, "names jmx, which this"),
+        ({"signal.enabled.channels": "kafka"}, "signal.kafka.bootstrap.servers"),
         ({"signal.data.collection": "signals"}, "needs a schema and a table"),
         ({"notification.enabled.channels": "sink"}, "notification.sink.topic.name"),
     ],

@@ -8,6 +8,7 @@ long one is no long micro-batch. The slot's place is confirmed once the offsets 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -22,6 +23,7 @@ from barnabas.connect.connectors.postgres.adhoc.items import (
     ChunkRows,
     StateChanged,
 )
+from barnabas.connect.connectors.postgres.adhoc.stored import blocking_of
 from barnabas.connect.connectors.postgres.catalog import Catalog
 from barnabas.connect.connectors.postgres.changes import (
     Beat,
@@ -57,9 +59,10 @@ from barnabas.connect.connectors.postgres.snapshot import (
 )
 from barnabas.connect.connectors.postgres.stream import LogStream
 from barnabas.connect.connectors.postgres.transactions import EventCounts
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
 
+_log = logging.getLogger(__name__)
 WAIT_S: Final = 0.1
 IDLE_INTERVAL_S: Final = 10.0
 """How often an offset is stored because the log grew without changes for us."""
@@ -115,6 +118,8 @@ class PostgresReader(SourceReader):
                     self._snapshot.check()
                 return self._end
             self._prepare()
+            if self._adhoc is not None and self._adhoc.blocking:
+                self._begin_blocking(self._adhoc)
             if self._snapshot is not None:
                 self._plan_snapshot()
             if self._snapshot is None and not self._is_over:
@@ -146,6 +151,8 @@ class PostgresReader(SourceReader):
                 self._end_snapshot()
         elif self._stream is not None and self._settings["flush.lsn.source"]:
             self._stream.confirm(position_of(end).done)
+        if self._adhoc is not None:
+            self._adhoc.stored()
 
     def stop(self) -> None:
         self._disconnect()
@@ -166,7 +173,8 @@ class PostgresReader(SourceReader):
         prepare_publication(connection, settings, tables)
         check_signals(connection, settings)
         offset = self._end
-        is_interrupted = is_in_snapshot(offset)
+        # A blocking one is taken again when the log is read.
+        is_interrupted = is_in_snapshot(offset) and not blocking_of(offset)
         slot = slot_of(connection, settings)
         is_lost = False
         if offset and not is_interrupted:
@@ -202,7 +210,23 @@ class PostgresReader(SourceReader):
         self._planned = self._snapshot.next_splits()
         is_last = self._snapshot.is_planned_out
         state = self._snapshot.point.offset(is_last=is_last)
+        if self._adhoc is not None:
+            if is_last:
+                self._adhoc.blocking_done()
+            state |= EventCounts.kept(self._end) | self._adhoc.fields
         self._end = state | {"barnabas_splits": self._snapshot.count_planned}
+
+    def _begin_blocking(self, adhoc: AdHocSnapshots) -> None:
+        """Read the tables that a signal asks for, as of now, before the log goes on."""
+        if self._snapshot is not None:
+            return
+        try:
+            self._snapshot = Snapshot(self._settings, self._log.position, adhoc.blocking)
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            _log.warning("A blocking snapshot is passed over: %s", error)
+            adhoc.blocking_done()
 
     def _end_snapshot(self) -> None:
         assert self._snapshot is not None
@@ -311,7 +335,9 @@ class PostgresReader(SourceReader):
     def _disconnect(self) -> None:
         """Close all connections."""
         self._is_prepared = False
-        self._adhoc = None
+        if self._adhoc is not None:
+            self._adhoc.close()
+            self._adhoc = None
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None

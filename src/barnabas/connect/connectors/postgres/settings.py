@@ -15,6 +15,7 @@ from barnabas.connect.connectors.postgres.unsupported import UNSUPPORTED
 from barnabas.connect.errors.kinds import ConfigError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
+_SIGNAL_CONSUMER: Final = "signal.consumer."
 _BAD_IN_TOPIC: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
 
@@ -50,7 +51,11 @@ class PostgresSettings:
     def parse(settings: Mapping[str, str]) -> PostgresSettings:
         """Read a configuration. Raises ConfigError."""
         prefix = "snapshot.select.statement.overrides."
-        more = {name: text for name, text in settings.items() if name.startswith(prefix)}
+        more = {
+            name: text
+            for name, text in settings.items()
+            if name.startswith((prefix, _SIGNAL_CONSUMER))
+        }
         parsed = {
             name: value.lower() if name.endswith((".mode", ".sslmode")) else value
             for name, value in DEFINITION.parse(settings).items()
@@ -165,7 +170,16 @@ class PostgresSettings:
     @property
     def marks_are_deleted(self) -> bool:
         """Whether the second mark of a chunk is the end of the first."""
-        return bool(self["incremental.snapshot.watermarking.strategy"] == "insert_delete")
+        return str(self["incremental.snapshot.watermarking.strategy"]).lower() == "insert_delete"
+
+    @property
+    def signal_consumer(self) -> dict[str, str]:
+        """What is said of the consumer of signals, as a connector says it of its own."""
+        return {
+            f"consumer.override.{name.removeprefix(_SIGNAL_CONSUMER)}": text
+            for name, text in self.values.items()
+            if name.startswith(_SIGNAL_CONSUMER)
+        }
 
     def wants_column(self, schema: str, table: str, column: str) -> bool:
         """Whether records have a column."""
@@ -210,11 +224,13 @@ def check_adhoc(settings: PostgresSettings) -> None:
                 f'"{kind}.enabled.channels" names {name}, which this connector does not have:'
                 f" there are {', '.join(known)}"
             )
+    if "kafka" in settings.signal_channels and not settings["signal.kafka.bootstrap.servers"]:
+        raise ConfigError('The channel kafka needs "signal.kafka.bootstrap.servers"')
     if "sink" in settings.notification_channels and not settings["notification.sink.topic.name"]:
         raise ConfigError('The channel sink needs a "notification.sink.topic.name"')
 
 
-_SIGNALS: Final = ("source", "file")
+_SIGNALS: Final = ("source", "kafka", "file")
 _NOTIFICATIONS: Final = ("sink", "log")
 
 

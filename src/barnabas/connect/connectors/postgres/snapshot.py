@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import psycopg
 
+from barnabas.connect.connectors.postgres.adhoc.steps import Wanted
 from barnabas.connect.connectors.postgres.catalog import Catalog
 from barnabas.connect.connectors.postgres.positions import (
     SNAPSHOT_RUNS,
@@ -68,7 +69,7 @@ class SnapshotPoint:
 class SnapshotSplit:
     """Pages of one table, from `start` up to but without `end`; None: to its end.
 
-    `first` and `last` mark its first and its last row.
+    `first` and `last` mark its first and its last row; `override` is a SELECT of its rows.
     """
 
     point: SnapshotPoint
@@ -78,19 +79,28 @@ class SnapshotSplit:
     first: str = "true"
     last: str = "true"
     is_final: bool = False
+    override: str = ""
 
 
 class Snapshot:
     """Holds a snapshot and plans its splits."""
 
-    def __init__(self, settings: PostgresSettings, log_begin: Position | None = None) -> None:
+    def __init__(
+        self,
+        settings: PostgresSettings,
+        log_begin: Position | None = None,
+        wanted: Sequence[Wanted] = (),
+    ) -> None:
         """Take it. Raises RetriableError, ConnectError.
 
+        `wanted` are tables that a signal asks for, perhaps by a SELECT of their rows; else all.
         `log_begin` is before it where an earlier snapshot may have written rows: only the log since
         then tells which of them were deleted before this one. None: the log begins with it.
         """
         self._settings = settings
         self._log_begin = log_begin
+        self._wanted = {one.table: one.condition for one in wanted}
+        self.is_asked_for = bool(wanted)
         if settings["snapshot.delay.ms"]:
             time.sleep(settings["snapshot.delay.ms"] / 1000)
         slot = connect_for_replication(settings)
@@ -160,9 +170,9 @@ class Snapshot:
         tables = [
             table
             for table in Catalog(self._connection, self._settings).captured()
-            if self._settings.wants_rows(table.schema, table.name)
+            if self._wants(table)
             and self._connection.execute(
-                f"SELECT 1 FROM ({select(table, self._settings)}) q LIMIT 1".encode()
+                f"SELECT 1 FROM ({self._select(table)}) q LIMIT 1".encode()
             ).fetchone()
         ]
         splits = [split for table in tables for split in self._of_table(table)]
@@ -170,6 +180,21 @@ class Snapshot:
             splits[0] = replace(splits[0], first="first")
             splits[-1] = replace(splits[-1], last="last", is_final=True)
         return splits
+
+    def _wants(self, table: Table) -> bool:
+        if self.is_asked_for:
+            is_of_signals = (table.schema, table.name) == self._settings.signal_table
+            return table.full_name in self._wanted and not is_of_signals
+        return self._settings.wants_rows(table.schema, table.name)
+
+    def _override(self, table: Table) -> str:
+        """The SELECT that reads the table instead; empty: none."""
+        if self.is_asked_for:
+            return self._wanted[table.full_name]
+        return self._settings.select_override(table.schema, table.name) or ""
+
+    def _select(self, table: Table) -> str:
+        return select(table, self._settings, override=self._override(table))
 
     def _of_table(self, table: Table) -> list[SnapshotSplit]:
         row = self._connection.execute(
@@ -179,10 +204,11 @@ class Snapshot:
         pages = row[0] // PAGE_SIZE
         step = self._settings["snapshot.split.pages"]
         starts = [0]
-        if row[1] == "r" and not self._settings.select_override(table.schema, table.name):
+        override = self._override(table)
+        if row[1] == "r" and not override:
             starts = list(range(0, max(1, pages), step))
         splits = [
-            SnapshotSplit(self.point, table, start, end)
+            SnapshotSplit(self.point, table, start, end, override=override)
             for start, end in itertools.zip_longest(starts, starts[1:])
         ]
         splits[0] = replace(splits[0], first="first_in_data_collection")
@@ -190,10 +216,9 @@ class Snapshot:
         return splits
 
 
-def select(table: Table, settings: PostgresSettings, where: str = "") -> str:
+def select(table: Table, settings: PostgresSettings, where: str = "", override: str = "") -> str:
     """Return the SELECT of a table's rows, columns in its own order."""
     columns = ", ".join(quoted(column.name) for column in table.columns) or "NULL"
-    override = settings.select_override(table.schema, table.name)
     if override:
         return f"SELECT {columns} FROM ({override}) q"
     only = "" if settings["publish.via.partition.root"] else "ONLY "
@@ -222,7 +247,7 @@ class SnapshotReader(RecordMaker):
         if split.end is not None:
             bounds.append(f"ctid < '({split.end},0)'")
         where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
-        query = select(split.table, self.settings, where)
+        query = select(split.table, self.settings, where, split.override)
         with connection.cursor().copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
             yield from copy.rows()
 

@@ -70,6 +70,12 @@ class EventCounts:
             }
         )
 
+    @staticmethod
+    def kept(offset: JsonMap) -> dict[str, Any]:
+        """Return what a stored offset has of it, as it is."""
+        names = ("transaction_id", *(name for name in offset if name.startswith(_ORDER)))
+        return {name: offset[name] for name in names if name in offset}
+
     @property
     def total(self) -> int:
         return sum(self.by_collection.values())

@@ -12,7 +12,6 @@ UNSUPPORTED: Final = (
     Unsupported(r"column\.truncate\.to\..*", instead=_COLUMNS),
     Unsupported(r"(column|datatype)\.propagate\.source\.type"),
     Unsupported(r"incremental\.snapshot\.allow\.schema\.changes", ("false",)),
-    Unsupported(r"signal\.(kafka|consumer)\..*"),
     Unsupported(r"(schema|field)\.name\.adjustment\.mode", ("none",)),
     Unsupported(r"topic\.naming\.strategy", ("io.debezium.schema.SchemaTopicNamingStrategy",)),
     Unsupported(

@@ -8,12 +8,96 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
+
+from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartition
 
 from barnabas.connect.connectors.postgres.adhoc.signals import Signal
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.engine.clients import client_settings
 
 _log = logging.getLogger(__name__)
+_READ_MAX: Final = 100
+"""Signals that a topic is asked for at once."""
+
+
+class Channel(Protocol):
+    """Where signals come from."""
+
+    def read(self) -> list[Signal]:
+        """Return the signals there are."""
+
+    def stored(self) -> None:
+        """What came of the signals so far is stored."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+def channels_of(settings: PostgresSettings) -> list[Channel]:
+    """Return those beside the log."""
+    made: list[Channel] = []
+    if "file" in settings.signal_channels:
+        made.append(FileChannel(settings))
+    if "kafka" in settings.signal_channels:
+        made.append(KafkaChannel(settings))
+    return made
+
+
+class KafkaChannel:
+    """The first partition of a topic: keys are the connector's `topic.prefix`, values as in a file.
+
+    The group's offset is committed once what came of the signals is stored.
+    """
+
+    def __init__(self, settings: PostgresSettings) -> None:
+        """Raises ConfigError."""
+        self._prefix = settings.topic_prefix
+        self._topic = settings["signal.kafka.topic"] or f"{self._prefix}-signal"
+        self._timeout_s = settings["signal.kafka.poll.timeout.ms"] / 1000
+        self._next: int | None = None
+        self._consumer = Consumer(
+            client_settings(
+                "consumer",
+                settings.signal_consumer,
+                {"bootstrap.servers": settings["signal.kafka.bootstrap.servers"]},
+                {
+                    "group.id": settings["signal.kafka.groupId"],
+                    "auto.offset.reset": "earliest",
+                    "enable.auto.commit": False,
+                },
+            )
+        )
+        self._consumer.assign([TopicPartition(self._topic, 0, OFFSET_STORED)])
+
+    def read(self) -> list[Signal]:
+        """Return the signals there are."""
+        signals = []
+        for message in self._consumer.consume(_READ_MAX, self._timeout_s):
+            if (error := message.error()) is not None:
+                _log.warning("Signals of the topic %s cannot be read: %s", self._topic, error)
+                continue
+            self._next = (message.offset() or 0) + 1
+            key, value = message.key(), message.value()
+            if key is None or _text(key) != self._prefix:
+                _log.info("A signal of the topic %s is for another connector", self._topic)
+            elif value is not None and (signal := signal_of(_text(value))) is not None:
+                signals.append(signal)
+        return signals
+
+    def stored(self) -> None:
+        """What came of the signals so far is stored."""
+        if self._next is None:
+            return
+        place, self._next = TopicPartition(self._topic, 0, self._next), None
+        try:
+            self._consumer.commit(offsets=[place], asynchronous=False)
+        except KafkaException as error:  # they may be heard again
+            _log.warning("The offset of signals of %s is not committed: %s", self._topic, error)
+
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
 
 
 class FileChannel:
@@ -34,6 +118,16 @@ class FileChannel:
             _log.warning("The file of signals %s cannot be read: %s", self._path, error)
             return []
         return [signal for line in lines if (signal := signal_of(line)) is not None]
+
+    def stored(self) -> None:
+        """Nothing is to be done."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _text(data: str | bytes) -> str:
+    return data if isinstance(data, str) else data.decode("utf-8", "replace")
 
 
 def signal_of(text: str) -> Signal | None:

@@ -16,7 +16,7 @@ import psycopg
 
 from barnabas.connect.connectors.postgres import pgoutput
 from barnabas.connect.connectors.postgres.adhoc import stored
-from barnabas.connect.connectors.postgres.adhoc.channels import FileChannel
+from barnabas.connect.connectors.postgres.adhoc.channels import channels_of
 from barnabas.connect.connectors.postgres.adhoc.chunks import Chunks
 from barnabas.connect.connectors.postgres.adhoc.incremental import IncrementalSnapshot
 from barnabas.connect.connectors.postgres.adhoc.items import (
@@ -76,10 +76,12 @@ class AdHocSnapshots:
         self._chunks = Chunks(settings, connected, self._told)
         self._snapshot = IncrementalSnapshot(stored.progress_of(offset), _ids())
         self._is_begun = False
-        self._file = FileChannel(settings) if "file" in settings.signal_channels else None
+        self._channels = channels_of(settings)
         self._poll_due = 0.0
         self._notes: list[AdHocItem] = []
-        self.fields = stored.fields(self._snapshot.progress)
+        self.blocking = stored.blocking_of(offset)
+        """What a blocking snapshot is to read, before the log goes on."""
+        self.fields = stored.fields(self._snapshot.progress, self.blocking)
         """The keys that offsets have of it."""
 
     def polled(self) -> list[AdHocItem]:
@@ -88,15 +90,31 @@ class AdHocSnapshots:
         if not self._is_begun:
             self._is_begun = True
             items += self._done(Begun())
-        if self._file is not None and time.monotonic() >= self._poll_due:
+        if self._channels and time.monotonic() >= self._poll_due:
             self._poll_due = time.monotonic() + self._settings["signal.poll.interval.ms"] / 1000
-            for signal in self._file.read():
-                items += self._heard(signal)
+            for channel in self._channels:
+                for signal in channel.read():
+                    items += self._heard(signal)
         return items
+
+    def stored(self) -> None:
+        """What came of all so far is stored."""
+        for channel in self._channels:
+            channel.stored()
+
+    def close(self) -> None:
+        """Close what is open."""
+        for channel in self._channels:
+            channel.close()
 
     def keep(self, items: Sequence[object]) -> None:
         """Notifications wait: there is no micro-batch for them yet."""
         self._notes += [item for item in items if isinstance(item, Note)]
+
+    def blocking_done(self) -> None:
+        """The blocking snapshot is planned to its end."""
+        self.blocking = ()
+        self._state_changed()
 
     def follow(self, data: bytes, log: LogState, *, is_wanted: bool) -> list[AdHocItem]:
         """Follow a message of the log; return what comes before it.
@@ -189,8 +207,8 @@ class AdHocSnapshots:
             return []
         _log.info("The signal %s asks for %s", signal.id, signal.kind)
         if isinstance(request, BlockingAsked):
-            _log.warning("The signal %s is passed over: blocking", signal.id)
-            return []
+            self.blocking += request.tables
+            return self._state_changed()
         if isinstance(request, Asked) and self._settings.signal_table is None:
             _log.warning(
                 "The signal %s is passed over: incremental snapshots need signal.data.collection",
@@ -229,7 +247,7 @@ class AdHocSnapshots:
         return items + self._state_changed()
 
     def _state_changed(self) -> list[AdHocItem]:
-        fields = stored.fields(self._snapshot.progress)
+        fields = stored.fields(self._snapshot.progress, self.blocking)
         if fields == self.fields:
             return []
         self.fields = fields
