@@ -30,9 +30,15 @@ DATABASE = "adhoc"
 NOTES = "notes"
 TABLES = (
     "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",
-    "CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), d date)",
     (
-        "INSERT INTO t SELECT i, repeat('x', i), i / 3.0, date '2020-01-01' + i"
+        "CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), d date, i2 smallint,"
+        " w numeric, r real, f double precision, vc varchar(5), c char(3), vn varchar,"
+        " t0 time, t3 time(3), ts timestamp(0), t1 timestamp(1), tz timestamptz, iv interval,"
+        " b bit(3), vb varbit(9), bo bool, by bytea, j jsonb, a int[], av varchar(7)[])"
+    ),
+    (
+        "INSERT INTO t (id, v, n, d)"
+        " SELECT i, repeat('x', i), i / 3.0, date '2020-01-01' + i"
         " FROM generate_series(1, 10) i"
     ),
     "CREATE TABLE u (a bigint, b text, c uuid, PRIMARY KEY (a, b, c))",
@@ -62,6 +68,7 @@ SIGNALS = (
     ("execute-snapshot", '{"data-collections": ["public.surrogate"], "surrogate-key": "s"}'),
 )
 GIVEN = {
+    "column_propagate_source_type": r"public\.[^k].*",
     "snapshot_mode": "no_data",
     "signal_data_collection": "public.signals",
     "incremental_snapshot_chunk_size": "4",

@@ -23,8 +23,6 @@ GIVEN = {
         ("column.mask.hash.SHA-256.with.salt.x", "public.t.name"),
         ("column.mask.with.3.chars", "public.t.name"),
         ("column.truncate.to.20.chars", "public.t.name"),
-        ("column.propagate.source.type", ".*"),
-        ("datatype.propagate.source.type", ".*"),
         ("schema.name.adjustment.mode", "avro"),
         ("topic.naming.strategy", "org.example.Mine"),
         ("converters", "isbn"),

@@ -14,6 +14,7 @@ tables        what a table is made of (pure)
 catalog       what columns a table has
 pgoutput      the messages of logical replication (pure)
 types         columns' types: schemas, and values from PostgreSQL's text (pure)
+source_types  what schemas say of columns' types in the database (pure)
 temporal      dates, times and intervals (pure)
 texts         arrays, hstore and money in PostgreSQL's text (pure)
 defaults      what a column's DEFAULT means (pure)

@@ -6,13 +6,15 @@ without a default.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
 
 from barnabas.connect.connectors.postgres.pgoutput import Relation, RelationColumn
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.source_types import source_parameters
 from barnabas.connect.connectors.postgres.tables import Column, Table, TypeName
 
 _TABLES: Final = """
@@ -77,7 +79,7 @@ class Catalog:
         columns = [
             self._column(a.type_oid, a.modifier, a.name, attributes) for a in attributes.values()
         ]
-        return self._made(oid, schema, name, columns)
+        return self._made(oid, schema, name, columns, list(attributes.values()))
 
     def logged(self, relation: Relation) -> Table | None:
         """Return a table as the log describes it; None if it is not wanted."""
@@ -88,7 +90,11 @@ class Catalog:
         columns = [
             self._column(c.type_oid, c.modifier, c.name, attributes) for c in relation.columns
         ]
-        return self._made(relation.id, relation.schema, relation.table, columns, relation.columns)
+        return self._made(
+            *(relation.id, relation.schema, relation.table, columns),
+            relation.columns,
+            logged_key=tuple(column.name for column in relation.columns if column.is_key),
+        )
 
     def _made(
         self,
@@ -96,19 +102,39 @@ class Catalog:
         schema: str,
         name: str,
         columns: list[Column],
-        logged: tuple[RelationColumn, ...] = (),
+        described: Sequence[_Attribute | RelationColumn],
+        logged_key: tuple[str, ...] = (),
     ) -> Table:
         settings = self._settings
         key = settings.key_columns(schema, name) or self._key(oid)
         if not set(key) <= {column.name for column in columns}:
-            key = tuple(column.name for column in logged if column.is_key)
+            key = logged_key
         kept = tuple(
             place
             for place, column in enumerate(columns)
             if column.name in key or settings.wants_column(schema, name, column.name)
         )
         topic = settings.topic(schema, name)
+        columns = [
+            self._with_source(schema, name, column, one.type_oid, one.modifier)
+            for column, one in zip(columns, described, strict=True)
+        ]
         return Table(oid, schema, name, topic, tuple(columns), kept, key)
+
+    def _with_source(
+        self, schema: str, table: str, column: Column, type_oid: int, modifier: int
+    ) -> Column:
+        """The column, with what its schema tells of its type, if that is wanted."""
+        row = self._type_row(type_oid)
+        if row is None or not self._settings.tells_type(schema, table, column.name, row[0]):
+            return column
+        shown = base = str(row[0])
+        while row is not None and row[1] == "d":
+            modifier = row[3] if row[3] >= 0 else modifier
+            row = self._type_row(row[2])
+            base = base if row is None else row[0]
+        parameters = source_parameters(column.name, shown, base, modifier)
+        return replace(column, parameters=parameters)
 
     def _attributes(self, oid: int) -> dict[str, _Attribute]:
         return {

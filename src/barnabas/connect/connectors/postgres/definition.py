@@ -174,6 +174,10 @@ _ALL.group(
     ("event.converting.failure.handling.mode", STRING, "warn", MEDIUM,
      "What happens with values that cannot be represented.",
      one_of_any_case("warn", "fail", "skip")),
+    ("column.propagate.source.type", STRING, "", LOW,
+     "Regular expressions of columns whose schemas tell their type in the database."),
+    ("datatype.propagate.source.type", STRING, "", LOW,
+     "Regular expressions of types (schema.table.type) whose columns' schemas do."),
     ("extended.headers.enabled", BOOLEAN, True, LOW,
      "Whether records have headers that tell the connector."),
 )  # fmt: skip

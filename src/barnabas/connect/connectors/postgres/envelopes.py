@@ -117,6 +117,7 @@ class TableRecords:
         self._fails = fails_on_bad_values
         self._readers: list[_Reader] = []
         fields: list[tuple[str, Schema]] = []
+        keys_fields: list[tuple[str, Schema]] = []
         for place in table.kept:
             column = table.columns[place]
             kind = column_type(column.type, modes)
@@ -124,6 +125,10 @@ class TableRecords:
                 continue
             default = default_of(column.default, kind, is_optional=column.is_optional)
             schema = replace(kind.schema, optional=column.is_optional, default=default)
+            keys_fields.append((column.name, schema))
+            if column.parameters:
+                parameters = {**schema.parameters, **dict(column.parameters)}
+                schema = replace(schema, parameters=parameters)
             lacking = None if column.is_optional else kind.zero if default is None else default
             unchanged = _unchanged(kind.schema, placeholder, lacking)
             self._readers.append(
@@ -131,7 +136,7 @@ class TableRecords:
             )
             fields.append((column.name, schema))
         self.value_schema = struct_of(fields, name=f"{table.topic}.Value", optional=True)
-        by_name = {name: (place, schema) for place, (name, schema) in enumerate(fields)}
+        by_name = {name: (place, schema) for place, (name, schema) in enumerate(keys_fields)}
         keys = [by_name[name] for name in table.key if name in by_name]
         self._key_places = [place for place, _schema in keys]
         self.key_schema = (

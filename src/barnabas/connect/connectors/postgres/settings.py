@@ -84,6 +84,7 @@ class PostgresSettings:
         for kind in ("table", "schema", "column", "message.prefix"):
             Patterns(self[f"{kind}.include.list"])
             Patterns(self[f"{kind}.exclude.list"])
+        _told_types(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PostgresSettings, (dict(self.values),)
@@ -185,6 +186,12 @@ class PostgresSettings:
         """Whether records have a column."""
         return _wants(self, "column", f"{schema}.{table}.{column}")
 
+    def tells_type(self, schema: str, table: str, column: str, type_name: str) -> bool:
+        """Whether a column's schema tells of its type in the database."""
+        columns, types = _told_types(self)
+        table = f"{schema}.{table}"
+        return columns.matches(f"{table}.{column}") or types.matches(f"{table}.{type_name}")
+
     def wants_message(self, prefix: str) -> bool:
         """Whether logical messages with a prefix become records."""
         return _wants(self, "message.prefix", prefix)
@@ -243,6 +250,14 @@ def _wants(settings: PostgresSettings, kind: str, name: str) -> bool:
     if included:
         return included.matches(name)
     return not (excluded and excluded.matches(name))
+
+
+def _told_types(settings: PostgresSettings) -> tuple[Patterns, Patterns]:
+    cache: dict[str, tuple[Patterns, Patterns]] = settings.__dict__.setdefault("_patterns", {})
+    name = "propagate.source.type"
+    if name not in cache:
+        cache[name] = Patterns(settings[f"column.{name}"]), Patterns(settings[f"datatype.{name}"])
+    return cache[name]
 
 
 def _patterns(settings: PostgresSettings, kind: str) -> tuple[Patterns, Patterns]:

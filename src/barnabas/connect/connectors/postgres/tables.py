@@ -20,12 +20,13 @@ class TypeName:
 
 @dataclass(slots=True, frozen=True)
 class Column:
-    """A column. `default` is the expression of its DEFAULT."""
+    """A column. `default` is the expression of its DEFAULT; `parameters` are the schema's more."""
 
     name: str
     type: TypeName
     is_optional: bool
     default: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,7 +10,6 @@ _COLUMNS: Final = "Kafka's transforms MaskField and Cast, or a view, can do the 
 UNSUPPORTED: Final = (
     Unsupported(r"column\.mask\.(hash|with)\..*", instead=_COLUMNS),
     Unsupported(r"column\.truncate\.to\..*", instead=_COLUMNS),
-    Unsupported(r"(column|datatype)\.propagate\.source\.type"),
     Unsupported(r"incremental\.snapshot\.allow\.schema\.changes", ("false",)),
     Unsupported(r"(schema|field)\.name\.adjustment\.mode", ("none",)),
     Unsupported(r"topic\.naming\.strategy", ("io.debezium.schema.SchemaTopicNamingStrategy",)),
