@@ -64,6 +64,7 @@ class Capture:
         self.records: list[SourceRecord] = []
         self._given = settings(server, DATABASE, **(GIVEN | more))
         self._count = 0
+        server.run("CREATE PUBLICATION dbz_publication FOR ALL TABLES", database=DATABASE)
         self.start()
         self.driver.batch()  # the slot is made
 
@@ -138,13 +139,21 @@ def capture(server: Postgres) -> Iterator[Callable[..., Capture]]:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["insert_insert", pytest.param("insert_delete", marks=pytest.mark.slow)]
+    "more",
+    [
+        {},
+        pytest.param(
+            {"incremental_snapshot_watermarking_strategy": "INSERT_DELETE"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"read_only": "true"}, marks=pytest.mark.slow),
+    ],
 )
 def test_the_topic_equals_the_table_while_others_change_it(
-    capture: Callable[..., Capture], strategy: str
+    capture: Callable[..., Capture], more: dict[str, str]
 ) -> None:
     """Restarts lose what is not stored, and nothing else."""
-    captured = capture(incremental_snapshot_watermarking_strategy=strategy, max_batch_size="5")
+    captured = capture(**more, max_batch_size="5")
     chance = random.Random(5)
     numbers = itertools.count(100)
     is_over = threading.Event()
@@ -339,6 +348,27 @@ def test_a_file_may_have_signals(capture: Callable[..., Capture], tmp_path: Path
     assert captured.replayed() == captured.table()
     assert captured.notes()[0].get("id") == "one"
     assert path.read_text() == ""
+
+
+def test_a_user_who_may_not_write_needs_no_marks(
+    capture: Callable[..., Capture], tmp_path: Path
+) -> None:
+    """Nobody else writes: the log's end is told all the same."""
+    path = tmp_path / "signals"
+    captured = capture(
+        read_only="true",
+        signal_data_collection="",
+        signal_enabled_channels="file",
+        signal_file=str(path),
+        signal_poll_interval_ms="1",
+        status_update_interval_ms="100",
+        database_initial_statements="SET default_transaction_read_only = on",
+        publication_autocreate_mode="disabled",
+    )
+    wanted = {"data-collections": ["public.t"]}
+    path.write_text(json.dumps({"id": "one", "type": "execute-snapshot", "data": wanted}))
+    captured.until_completed()
+    assert [row[0] for row in captured.events()] == list(range(1, 21))
 
 
 def test_the_table_of_signals_must_be_there(capture: Callable[..., Capture]) -> None:

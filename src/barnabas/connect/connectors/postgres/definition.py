@@ -149,6 +149,8 @@ _ALL.group(
     ("incremental.snapshot.watermarking.strategy", STRING, "insert_insert", LOW,
      "The marks of a chunk: two rows in the table of signals, or one that is deleted.",
      one_of_any_case("insert_insert", "insert_delete")),
+    ("read.only", BOOLEAN, False, LOW,
+     "Whether incremental snapshots write no marks, and go by the log's places alone."),
     ("notification.enabled.channels", STRING, "", LOW,
      "Who is told of snapshots: sink (a topic), log."),
     ("notification.sink.topic.name", STRING, "", LOW, "The topic of the channel sink."),

@@ -90,7 +90,7 @@ class PostgresReader(SourceReader):
         self._snapshot: Snapshot | None = None
         self._stream: LogStream | None = None
         self._adhoc: AdHocSnapshots | None = None
-        self._hears_signals = self._settings.signal_table is not None
+        self._hears_signals = self._settings.signal_table is not None or self._settings["read.only"]
         self._connection: psycopg.Connection[Any] | None = None
         self._is_over = False
         self._idle_due = 0.0
@@ -260,10 +260,11 @@ class PostgresReader(SourceReader):
         log, adhoc = self._log, self._adhoc
         assert adhoc is not None
         split = self._split([])
-        split.items += self._between(adhoc.polled())
+        split.items += self._between(adhoc.polled(log))
         for lsn, data in received:
             if data is None:
                 log.all_sent_before(lsn)
+                split.items += self._between(adhoc.advanced(log))
             elif data[0] == pgoutput.RELATION:
                 relation = pgoutput.relation(data)
                 table = Catalog(self._connected(), self._settings).logged(relation)

@@ -19,6 +19,6 @@ UNSUPPORTED: Final = (
     ),
     Unsupported(r"snapshot\.query\.mode", ("select_all",)),
     Unsupported(r"schema\.refresh\.mode", ("columns_diff",)),
-    Unsupported(r"slot\.failover|read\.only|openlineage\.integration\.enabled", ("false",)),
+    Unsupported(r"slot\.failover|openlineage\.integration\.enabled", ("false",)),
     Unsupported(r"converters|post\.processors|replica\.identity\.autoset\.values"),
 )

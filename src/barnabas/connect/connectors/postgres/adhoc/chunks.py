@@ -33,6 +33,7 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     Wanted,
 )
 from barnabas.connect.connectors.postgres.catalog import Catalog
+from barnabas.connect.connectors.postgres.positions import lsn_of
 from barnabas.connect.connectors.postgres.server import failure, quoted
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Column, Table
@@ -51,6 +52,10 @@ WHERE c.oid = %s AND k.place <= i.indnkeyatts
   AND CASE WHEN c.relreplident = 'i' THEN i.indisreplident ELSE i.indisprimary END
 """
 """What the log tells of rows that are gone: the replica identity."""
+_LOG_END: Final = """
+SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+  ELSE pg_current_wal_insert_lsn() END::text
+"""
 _UNSEEN_MAX_S: Final = 60.0
 
 
@@ -90,6 +95,15 @@ class Chunks:
         else:
             now_us = time.time_ns() // 1000
             self._insert(f"{chunk}-close", CLOSE, mark_data(self._opened_us, now_us))
+
+    def log_end(self) -> int:
+        """Return a place behind all commits that the last chunk has seen. Raises RetriableError."""
+        try:
+            row = self._connected().execute(_LOG_END.encode()).fetchone()
+        except psycopg.Error as error:
+            raise failure(error) from error
+        assert row is not None
+        return lsn_of(row[0])
 
     def find_last(self, wanted: FindLast) -> LastFound | Failed:
         """Find a table's greatest key. Raises RetriableError."""

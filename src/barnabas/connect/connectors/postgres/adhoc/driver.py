@@ -76,6 +76,9 @@ class AdHocSnapshots:
         self._chunks = Chunks(settings, connected, self._told)
         self._snapshot = IncrementalSnapshot(stored.progress_of(offset), _ids())
         self._is_begun = False
+        self._writes_marks = not settings["read.only"]
+        self._mark: tuple[int, str] | None = None
+        """Without marks: the place in the log that stands for one, and its chunk."""
         self._channels = channels_of(settings)
         self._poll_due = 0.0
         self._notes: list[AdHocItem] = []
@@ -84,7 +87,7 @@ class AdHocSnapshots:
         self.fields = stored.fields(self._snapshot.progress, self.blocking)
         """The keys that offsets have of it."""
 
-    def polled(self) -> list[AdHocItem]:
+    def polled(self, log: LogState) -> list[AdHocItem]:
         """Go on with what was stored, at first, and hear signals that are not in the log."""
         items, self._notes = self._notes, []
         if not self._is_begun:
@@ -95,7 +98,18 @@ class AdHocSnapshots:
             for channel in self._channels:
                 for signal in channel.read():
                     items += self._heard(signal)
-        return items
+        return items + self.advanced(log)
+
+    def advanced(self, log: LogState) -> list[AdHocItem]:
+        """The log is read to another place, which may be that of a mark.
+
+        Of one mark: where nobody writes, each chunk's is at the same place, and a micro-batch has
+        one chunk.
+        """
+        if self._mark is None or log.position.done < self._mark[0]:
+            return []
+        (_place, chunk), self._mark = self._mark, None
+        return self._done(MarkRead(chunk))
 
     def stored(self) -> None:
         """What came of all so far is stored."""
@@ -135,6 +149,8 @@ class AdHocSnapshots:
             if is_wanted and (table.schema, table.name) == self._settings.signal_table:
                 items += self._signalled(kind, data, table)
             return items
+        elif kind == pgoutput.COMMIT:
+            return self.advanced(log)
         elif kind == pgoutput.TRUNCATE and self._snapshot.awaited is not None:
             for number in pgoutput.truncated(data):
                 if (emptied := log.tables.get(number)) is not None:
@@ -209,7 +225,8 @@ class AdHocSnapshots:
         if isinstance(request, BlockingAsked):
             self.blocking += request.tables
             return self._state_changed()
-        if isinstance(request, Asked) and self._settings.signal_table is None:
+        needs_table = self._writes_marks and self._settings.signal_table is None
+        if isinstance(request, Asked) and needs_table:
             _log.warning(
                 "The signal %s is passed over: incremental snapshots need signal.data.collection",
                 signal.id,
@@ -232,9 +249,13 @@ class AdHocSnapshots:
             for effect in self._snapshot.step(events.popleft()):
                 match effect:
                     case WriteOpenMark(chunk):
-                        self._chunks.write_open_mark(chunk)
+                        if self._writes_marks:
+                            self._chunks.write_open_mark(chunk)
                     case WriteCloseMark(chunk):
-                        self._chunks.write_close_mark(chunk)
+                        if self._writes_marks:
+                            self._chunks.write_close_mark(chunk)
+                        else:
+                            self._mark = self._chunks.log_end(), chunk
                     case FindLast():
                         events.append(self._chunks.find_last(effect))
                     case ReadChunk():
