@@ -62,14 +62,13 @@ class Capture:
         self.server = server
         self.offsets = StoredOffsets()
         self.records: list[SourceRecord] = []
-        self._given = settings(server, DATABASE, **(GIVEN | more))
+        self.given = settings(server, DATABASE, **(GIVEN | more))
         self._count = 0
-        server.run("CREATE PUBLICATION dbz_publication FOR ALL TABLES", database=DATABASE)
         self.start()
         self.driver.batch()  # the slot is made
 
     def start(self) -> None:
-        self.driver = SourceDriver(PostgresConnector(), self._given, self.offsets)
+        self.driver = SourceDriver(PostgresConnector(), self.given, self.offsets)
         self.driver.records = self.records
 
     def restart(self) -> None:
@@ -351,10 +350,11 @@ def test_a_file_may_have_signals(capture: Callable[..., Capture], tmp_path: Path
 
 
 def test_a_user_who_may_not_write_needs_no_marks(
-    capture: Callable[..., Capture], tmp_path: Path
+    capture: Callable[..., Capture], server: Postgres, tmp_path: Path
 ) -> None:
     """Nobody else writes: the log's end is told all the same."""
     path = tmp_path / "signals"
+    server.run("CREATE PUBLICATION dbz_publication FOR ALL TABLES", database=DATABASE)
     captured = capture(
         read_only="true",
         signal_data_collection="",
@@ -371,9 +371,28 @@ def test_a_user_who_may_not_write_needs_no_marks(
     assert [row[0] for row in captured.events()] == list(range(1, 21))
 
 
-def test_the_table_of_signals_must_be_there(capture: Callable[..., Capture]) -> None:
-    with pytest.raises(ConnectError, match=r"public\.none"):
-        capture(signal_data_collection="public.none")
+def test_the_log_must_tell_of_signals(
+    capture: Callable[..., Capture], server: Postgres, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.run("CREATE PUBLICATION t_alone FOR TABLE t", database=DATABASE)
+    with pytest.raises(ConnectError, match=r"t_alone does not have .* public\.signals"):
+        capture(publication_name="t_alone")
+    capture(signal_data_collection="public.none")
+    assert "public.none does not exist" in caplog.text
+
+
+def test_a_snapshot_that_cannot_go_on_is_given_up(
+    capture: Callable[..., Capture], caplog: pytest.LogCaptureFixture
+) -> None:
+    captured = capture()
+    captured.execute("public.t")
+    captured.until(lambda: captured.events())
+    captured.driver.stop()
+    del captured.given["signal.data.collection"]
+    captured.start()
+    captured.server.run("INSERT INTO t VALUES (99, 0)", database=DATABASE)
+    captured.until(lambda: (99,) in captured.replayed())
+    assert "is given up" in caplog.text
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from barnabas.connect.connectors.postgres.server import (
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, frozen=True)
@@ -122,6 +125,13 @@ def check_signals(connection: psycopg.Connection[Any], settings: PostgresSetting
     """Raises ConnectError if the log would not tell of signals."""
     if settings.signal_table is None:
         return
+    name = ".".join(settings.signal_table)
+    there = connection.execute(
+        b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s", settings.signal_table
+    ).fetchone()
+    if there is None:
+        _log.warning("The table of signals %s does not exist: no signal is heard there", name)
+        return
     row = connection.execute(
         b"SELECT 1 FROM pg_publication_tables"
         b" WHERE pubname = %s AND schemaname = %s AND tablename = %s",
@@ -130,7 +140,7 @@ def check_signals(connection: psycopg.Connection[Any], settings: PostgresSetting
     if row is None:
         raise ConnectError(
             f"The publication {settings['publication.name']} does not have the table of signals"
-            f" {'.'.join(settings.signal_table)}, or there is no such table"
+            f" {name}: no signal would be heard there"
         )
 
 

@@ -43,6 +43,7 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     Event,
     FindLast,
     MarkRead,
+    Progress,
     ReadChunk,
     Tell,
     WriteCloseMark,
@@ -74,7 +75,12 @@ class AdHocSnapshots:
         self._connected = connected
         self._told: deque[int] = deque(maxlen=TOLD_MAX)
         self._chunks = Chunks(settings, connected, self._told)
-        self._snapshot = IncrementalSnapshot(stored.progress_of(offset), _ids())
+        progress = stored.progress_of(offset)
+        self._has_marks = settings["read.only"] or settings.signal_table is not None
+        if progress.is_running and not self._has_marks:
+            _log.warning("The incremental snapshot is given up: signal.data.collection is missing")
+            progress = Progress()
+        self._snapshot = IncrementalSnapshot(progress, _ids())
         self._is_begun = False
         self._writes_marks = not settings["read.only"]
         self._mark: tuple[int, str] | None = None
@@ -225,8 +231,7 @@ class AdHocSnapshots:
         if isinstance(request, BlockingAsked):
             self.blocking += request.tables
             return self._state_changed()
-        needs_table = self._writes_marks and self._settings.signal_table is None
-        if isinstance(request, Asked) and needs_table:
+        if isinstance(request, Asked) and not self._has_marks:
             _log.warning(
                 "The signal %s is passed over: incremental snapshots need signal.data.collection",
                 signal.id,
