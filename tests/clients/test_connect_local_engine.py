@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -204,10 +205,24 @@ def members(kafka: Kafka, connector: str) -> int:
     return len(found.members) if is_settled else -1
 
 
+class TalkativeConsumer(Consumer):
+    """librdkafka's consumer, which tells all that it does in its group."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__({**settings, "debug": "cgrp", "log_level": 7})
+
+
 @pytest.mark.slow
 def test_task_without_partitions_leaves_its_group(
-    kafka: Kafka, engine: LocalEngine, tmp_path: Path
+    kafka: Kafka,
+    engine: LocalEngine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    # It is seldom known why a member stays. Only a failure shows what was said.
+    monkeypatch.setattr(kafka_group, "Consumer", TalkativeConsumer)
+    caplog.set_level(logging.DEBUG, "barnabas.connect.engine")
     topic, name = kafka.topic("in"), kafka.name("sink")
     settings = {"connector.class": "FileStreamSink", "file": str(tmp_path / "o"), "topics": topic}
     given = {**worker(kafka), "consumer.session.timeout.ms": "60000"}
@@ -221,8 +236,9 @@ def test_task_without_partitions_leaves_its_group(
     idle = next(one for one in tasks if not one.task.metrics().get("partition-count"))
     idle.stop()
     tasks.remove(idle)
-    tasks[0].wait_until(lambda: members(kafka, name) == 1, 40)
+    wait_for_tasks(tasks, lambda: members(kafka, name) == 1, lambda: members(kafka, name), 40)
     tasks[0].stop()
+    assert "UNSUBSCRIBE" in caplog.text
 
 
 class TroubledConsumer(Consumer):
