@@ -36,6 +36,10 @@ class DeniedError(ConnectError):
     """The keys do not allow it."""
 
 
+class ChangedError(ConnectError):
+    """The object is not as the request's condition wants it."""
+
+
 class NotSupportedError(ConnectError):
     """The server does not know what was asked."""
 
@@ -51,9 +55,11 @@ def refused(what: str, error: ClientError) -> ConnectError:
         return NotSupportedError(text)
     if code in _DENIED:
         return DeniedError(text)
+    if code in _CHANGED:
+        return ChangedError(text)
     if code in _LASTING:
         return ConnectError(text)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if code in _BUSY or code in _CHANGED or status >= _SERVER_ERROR:
+    if code in _BUSY or status >= _SERVER_ERROR:
         return RetriableError(text)
     return ConnectError(text)

@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.connect.connectors.s3.answers import (
+    ChangedError,
     DeniedError,
     NotFoundError,
     NotSupportedError,
 )
 from barnabas.connect.connectors.storage.claims import Claim, TakenError
+from barnabas.connect.errors.kinds import RetriableError
 
 if TYPE_CHECKING:
     from barnabas.connect.connectors.s3.bucket import Bucket, BucketPlace
@@ -45,6 +47,8 @@ def make_visible(bucket: Bucket, name: str, claim: Claim | None, call: Callable[
     condition = _condition(bucket, name, claim)
     try:
         bucket.ask(what, lambda: call(**condition))
+    except ChangedError as error:
+        raise RetriableError(str(error)) from None
     except NotSupportedError as error:
         if not condition:
             raise
