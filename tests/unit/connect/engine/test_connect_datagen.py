@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from barnabas.connect.connectors.datagen.connector import Datagen
 from barnabas.connect.connectors.datagen.generator import compile_schema
 from barnabas.connect.connectors.datagen.quickstarts import KEYS, quickstart
 from barnabas.connect.data.schema import Schema, Struct, Type
@@ -127,3 +128,20 @@ def test_schema_of_ones_own(tmp_path: Path) -> None:
 def test_wrong_settings(given: dict[str, str], text: str) -> None:
     with ConnectKit() as kit, pytest.raises(ConfigError, match=text):
         kit.start("gen", {**DATAGEN, **given})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        '{"type": "record", "name": "r"}',
+        '{"type": "record", "name": "r", "fields": [{"name": "a"}]}',
+        '{"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "enum"}}]}',
+        '{"type": "record", "name": "r", "fields": [{"name": "a", "type": {"type": "array"}}]}',
+        '{"type": "int", "arg.properties": {"range": {"min": "low"}}}',
+        '{"type": "record", "name": "r", "fields": 7}',
+    ],
+)
+def test_a_schema_that_lacks_a_part_is_refused_in_words(schema: str) -> None:
+    settings = {key: value for key, value in DATAGEN.items() if key != "quickstart"}
+    [[text]] = Datagen().validate({**settings, "schema.string": schema}).values()
+    assert "the Avro schema or its arg.properties are wrong" in text

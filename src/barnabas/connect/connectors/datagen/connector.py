@@ -194,6 +194,12 @@ class DatagenReader(SourceReader):
             )
 
 
+_WRONG: Final = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
+)
+"""What a schema that lacks a part, or has one of another kind, ends in."""
+
+
 def _schema_of(values: Mapping[str, Any]) -> tuple[Schema, Any, str]:
     """Return schema, what makes values, and the field that is the key. Raises ConfigError."""
     given = [one for one in ("quickstart", "schema.string", "schema.filename") if values[one]]
@@ -209,7 +215,11 @@ def _schema_of(values: Mapping[str, Any]) -> tuple[Schema, Any, str]:
         key_field = key_field or KEYS[name]
     else:
         node = _read(values)
-    schema, make = compile_schema(node)
+    try:
+        schema, make = compile_schema(node)
+    except _WRONG as error:
+        reason = f"{type(error).__name__} {error}"
+        raise ConfigError(f"the Avro schema or its arg.properties are wrong: {reason}") from error
     if schema.type is not Type.STRUCT:
         raise ConfigError("the Avro schema must be a record")
     if key_field and key_field not in [field.name for field in schema.fields]:
