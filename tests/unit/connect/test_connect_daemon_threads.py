@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from threading import Event
+from threading import Event, current_thread, get_ident
 
 import pytest
 
@@ -79,3 +79,14 @@ def test_what_waits_can_be_dropped() -> None:
     assert dropped.cancelled()
     held.end()
     assert threads.submit(int, "4").result(PATIENCE_S) == 4
+
+
+def test_threads_that_last_are_the_same_until_they_are_closed() -> None:
+    threads = DaemonThreads(1, "one", lasting=True)
+    found = {threads.submit(get_ident).result(PATIENCE_S) for _ in range(5)}
+    assert len(found) == 1
+    thread = threads.submit(current_thread).result(PATIENCE_S)
+    assert thread.ident in found
+    threads.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from threading import Event
 from typing import Any, Final
@@ -16,6 +16,7 @@ from barnabas.connect.connectors.base import (
     SinkWriter,
     TopicPartition,
 )
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskListener, TaskPlan
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.jobs import RangeDone
@@ -65,7 +66,7 @@ class SinkTask(EngineTask):
             self._writer: SinkWriter = self._connector.writer(self.context(None, self._spark))
             try:
                 self._group: Group = self._transport.group(self)
-                self._pool = ThreadPoolExecutor(1, f"connect-{self.plan.id}-write")
+                self._threads = DaemonThreads(1, f"connect-{self.plan.id}-write", lasting=True)
                 try:
                     self._write()
                 finally:
@@ -137,7 +138,7 @@ class SinkTask(EngineTask):
             planned = self._planned(ranges)
             if not planned:
                 return False
-            submitted = self._pool.submit(self._runner.run_sink, self._writer, planned)
+            submitted = self._threads.submit(self._runner.run_sink, self._writer, planned)
             self._running = submitted, planned, time.monotonic()
         # Else it runs on from a try in which the group could not be asked.
         future = self._running[0]
@@ -212,5 +213,5 @@ class SinkTask(EngineTask):
         try:
             self._complete(commits=True)
         finally:
-            self._pool.shutdown()
+            self._threads.close()
             self._group.close()
