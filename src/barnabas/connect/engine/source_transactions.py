@@ -38,7 +38,7 @@ class SourceTransactions:
         self._flow = flow
         self._boundary = boundary
         self._stopping = stopping
-        self._watch = self._watched if isinstance(boundary, ConnectorsOwn) else None
+        self._is_watched = isinstance(boundary, ConnectorsOwn)
         self._has_records = False
         self._offsets: dict[str, Pair] = {}
         """Of what was sent and is not committed, by source partition."""
@@ -61,10 +61,10 @@ class SourceTransactions:
         """
         self._is_cut = False
         try:
-            self._has_records = self._has_records or self._watch is None
-            done = [
-                run_split(reader, split, self._flow, self._output, self._watch) for split in splits
-            ]
+            self._has_records = self._has_records or not self._is_watched
+            # Not kept as an attribute: a cycle would keep the producer until garbage is collected.
+            watch = self._watched if self._is_watched else None
+            done = [run_split(reader, split, self._flow, self._output, watch) for split in splits]
             self._note(merged_offsets(done, more))
             verdict = self._boundary.after_batch()
             self._finish(verdict)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.app.listed_offsets import answer_of
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.kafka_errors import as_connect_error
 from barnabas.connect.errors.kinds import ConfigError
@@ -122,7 +123,7 @@ def exists(admin: AdminClient, topic: str) -> bool:
         TopicCollection([topic]), request_timeout=CALL_TIMEOUT_SECONDS
     )
     try:
-        asked[topic].result(CALL_TIMEOUT_SECONDS)
+        answer_of(asked[topic], CALL_TIMEOUT_SECONDS)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return False

@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from barnabas.app.listed_offsets import answer_of
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
@@ -197,7 +198,7 @@ def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int
     try:
         asked = [ConsumerGroupTopicPartitions(group)]
         future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group]
-        found = future.result()
+        found = answer_of(future)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return {}
