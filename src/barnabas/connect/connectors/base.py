@@ -24,6 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import sleep
 from typing import Any, ClassVar, Literal, Protocol
 
 from barnabas.connect.config.definition import Definition
@@ -80,7 +81,8 @@ class TaskContext:
     """What a task's reader or writer is made with, on the driver.
 
     `spark` is the Spark session where tasks run on Spark; None in the local engine. `transactions`
-    are the connector's to end, with `transaction.boundary=connector`; None otherwise.
+    are the connector's to end, with `transaction.boundary=connector`; None otherwise. `wait` lets
+    seconds pass; it returns true, at once, where the task is to end.
     """
 
     connector: str
@@ -89,6 +91,7 @@ class TaskContext:
     offsets: OffsetReader | None = None
     spark: Any = None
     transactions: TransactionContext | None = None
+    wait: Callable[[float], bool | None] = sleep
 
 
 class Receipts(Protocol):

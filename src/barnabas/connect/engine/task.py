@@ -95,6 +95,7 @@ class EngineTask(ABC):
             offsets,
             None if spark is None else spark(),
             transactions,
+            self.stopping.wait,
         )
 
     @abstractmethod

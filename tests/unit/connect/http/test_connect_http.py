@@ -387,6 +387,17 @@ def test_source_fails(kit: ConnectKit, answer: Answer, text: str) -> None:
     assert "secret" not in str(error)
 
 
+def test_a_source_that_waits_for_a_server_ends_at_once(kit: ConnectKit) -> None:
+    busy = Answer(503, headers={"Retry-After": "300"})
+    with WebService(lambda _: busy) as service:
+        given = {"retry.backoff.max.ms": "300000"}
+        running = kit.start("c", source(service.url, given))
+        kit.wait_until(lambda: service.asked)
+        running.stop()
+        assert running.tasks[0].join(60)  # the pause is of 300 s
+        assert len(service.asked) == 1
+
+
 def test_offsets_that_users_give() -> None:
     connector = HttpSource()
     assert connector.alter_offsets({}, [({"url": "u"}, {"position": 1}), ({"url": "u"}, None)])

@@ -23,7 +23,7 @@ _EARLY_SECONDS: Final = 30.0
 _TOKEN_SECONDS: Final = 300.0
 """How long a token is used whose answer does not say."""
 _SHOWN_MAX: Final = 300
-Sleep = Callable[[float], None]
+Sleep = Callable[[float], bool | None]
 
 
 class RefusedError(ConnectError):
@@ -95,7 +95,8 @@ class Exchange:
             if tries >= int(self._values["max.retries"]):
                 raise GaveUpError(f"{text} (tried {tries + 1} times)")
             tries += 1
-            self._sleep(self._pause_s(tries, answer))
+            if self._sleep(self._pause_s(tries, answer)):
+                raise GaveUpError(f"{text.partition(': ')[0]} (the task ends)")
 
     def _once(self, method: str, url: str, **more: Any) -> tuple[httpx.Response | None, str]:
         try:
@@ -142,7 +143,8 @@ class Exchange:
             if tries >= int(values["max.retries"]):
                 raise GaveUpError(f"no token: {text.partition(': ')[0]}")
             tries += 1
-            self._sleep(self._pause_s(tries, answer))
+            if self._sleep(self._pause_s(tries, answer)):
+                raise GaveUpError(f"{text.partition(': ')[0]} (the task ends)")
         try:
             found = answer.json()
             self._token = str(found[name])

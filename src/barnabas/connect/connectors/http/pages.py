@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SourceReader
-from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, shown
+from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, Sleep, shown
 from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
@@ -23,10 +23,13 @@ _WAIT_SECONDS: Final = 0.1
 
 
 class PageReader(SourceReader):
-    """`values` are the connector's parsed settings."""
+    """`values` are the connector's parsed settings, `wait` is TaskContext's."""
 
-    def __init__(self, values: Mapping[str, Any], stored: JsonMap | None) -> None:
+    def __init__(
+        self, values: Mapping[str, Any], stored: JsonMap | None, wait: Sleep = time.sleep
+    ) -> None:
         self._values = values
+        self._wait: Sleep | None = wait
         self._mode = str(values["paging.mode"])
         self._exchange: Exchange | None = None
         self._place: dict[str, Any] = {"position": self._start(), "skip": 0, "round": 0}
@@ -37,7 +40,7 @@ class PageReader(SourceReader):
         self._due_s = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_exchange": None}
+        return {**self.__dict__, "_exchange": None, "_wait": None}
 
     def _start(self) -> Any:
         start = str(self._values["paging.start"])
@@ -127,7 +130,7 @@ class PageReader(SourceReader):
     def _page(self, position: Any) -> Any:
         values = self._values
         if self._exchange is None:
-            self._exchange = Exchange(values)
+            self._exchange = Exchange(values, self._wait or time.sleep)
         parameters: dict[str, str] = {}
         if self._mode != "none":
             if position is not None:

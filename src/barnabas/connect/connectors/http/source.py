@@ -49,7 +49,7 @@ class HttpSource(SourceConnector):
         stored = None
         if context.offsets is not None:
             stored = context.offsets.offset(partition_of(values))
-        return PageReader(values, stored)
+        return PageReader(values, stored, context.wait)
 
     def exactly_once_support(self, settings: Settings) -> bool | None:
         """Where pages say how to go on."""

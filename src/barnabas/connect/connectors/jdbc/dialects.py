@@ -69,6 +69,10 @@ class Dialect(ABC):
     def needed_columns(self, connection: Any, table: str) -> set[str]:
         """Return a table's columns that are never null."""
 
+    def has_text(self, connection: Any, table: str, column: str) -> bool:
+        """Whether a column of times has texts, which never compare with moments."""
+        return False
+
     def declared_types(self, connection: Any, table: str) -> dict[str, str]:
         """Return the types of a table's columns as they were declared, where the driver tells
         none with a query's rows."""
@@ -321,6 +325,11 @@ class SqliteDialect(Dialect):
     def declared_types(self, connection: Any, table: str) -> dict[str, str]:
         rows = connection.execute(f"PRAGMA table_info({self.quote(table)})").fetchall()
         return {row[1]: row[2] for row in rows}
+
+    def has_text(self, connection: Any, table: str, column: str) -> bool:
+        name = self.quote(column)
+        query = f"SELECT typeof({name}) FROM {self.table(table)} WHERE {name} IS NOT NULL LIMIT 1"
+        return bool(connection.execute(query).fetchone() == ("text",))
 
     def cursor(self, connection: Any) -> Any:
         return connection.cursor()

@@ -162,7 +162,20 @@ class JdbcSourceReader(SourceReader):
         first = cursor.fetchmany(1)
         columns = fields_of(self._dialect, self._connection, table, cursor, self._settings, first)
         held = first[0] if first else None
+        if held is None:
+            self._check_times(table)
         self._query = _Query(table, cursor, columns, held, self._stored[table])
+
+    def _check_times(self, table: str) -> None:
+        """Raises ConfigError where rows would never be read, and nobody would know why."""
+        if not table or not self._mode.startswith("timestamp"):
+            return
+        for column in self._settings["timestamp.column.name"]:
+            if self._dialect.has_text(self._connection, table, column):
+                raise ConfigError(
+                    f"timestamp.column.name: {column} of {table} has texts; SQLite's times are "
+                    "milliseconds since 1970 here, as with its JDBC driver"
+                )
 
     def _take(self, query: _Query) -> None:
         size = max(ROWS_MIN, self._settings["batch.max.rows"])
