@@ -75,7 +75,7 @@ class PostgresReader(SourceReader):
 
     def __init__(self, context: TaskContext) -> None:
         self._settings = PostgresSettings.parse(context.settings)
-        self._task = context.task
+        self._task, self._wait = context.task, context.wait
         stored = context.offsets and context.offsets.offset(self._source_partition)
         self._start: dict[str, Any] = dict(stored or {})
         self._end = self._committed = self._start
@@ -192,7 +192,7 @@ class PostgresReader(SourceReader):
             log_begin = stored if stored.done else Position(slot.confirmed)
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
-            self._snapshot = Snapshot(settings, log_begin)
+            self._snapshot = Snapshot(settings, log_begin, wait=self._wait)
             for table in tables:
                 tell_left_out(table, settings.modes)
         elif mode == "initial_only":

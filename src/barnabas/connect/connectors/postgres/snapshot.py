@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from barnabas.connect.connectors.postgres.server import (
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
+from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.record import SourceRecord
 
 PAGE_SIZE: Final = 8192
@@ -90,19 +91,22 @@ class Snapshot:
         settings: PostgresSettings,
         log_begin: Position | None = None,
         wanted: Sequence[Wanted] = (),
+        *,
+        wait: Callable[[float], bool | None] = time.sleep,
     ) -> None:
         """Take it. Raises RetriableError, ConnectError.
 
         `wanted` are tables that a signal asks for, perhaps by a SELECT of their rows; else all.
         `log_begin` is before it where an earlier snapshot may have written rows: only the log since
-        then tells which of them were deleted before this one. None: the log begins with it.
+        then tells which of them were deleted before this one. None: the log begins with it. `wait`
+        is TaskContext's.
         """
         self._settings = settings
         self._log_begin = log_begin
         self._wanted = {one.table: one.condition for one in wanted}
         self.is_asked_for = bool(wanted)
-        if settings["snapshot.delay.ms"]:
-            time.sleep(settings["snapshot.delay.ms"] / 1000)
+        if settings["snapshot.delay.ms"] and wait(settings["snapshot.delay.ms"] / 1000):
+            raise RetriableError("the task ends before its snapshot is due")
         slot = connect_for_replication(settings)
         try:
             name = f"barnabas_snapshot_{secrets.token_hex(8)}"
