@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Event, Thread
+from time import sleep
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext, TransactionContext
@@ -95,7 +96,7 @@ class EngineTask(ABC):
             offsets,
             None if spark is None else spark(),
             transactions,
-            self.stopping.wait,
+            _Wait(self.stopping),
         )
 
     @abstractmethod
@@ -145,3 +146,20 @@ class EngineTask(ABC):
             self.listener.failed(error)
         else:
             self.listener.stopped()
+
+
+class _Wait:
+    """TaskContext's `wait`; a copy, on an executor or in a test, knows of no task: it sleeps."""
+
+    def __init__(self, stopping: Event) -> None:
+        self._stopping = stopping
+
+    def __call__(self, seconds: float) -> bool:
+        return self._stopping.wait(seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _plain_wait, ()
+
+
+def _plain_wait() -> Callable[[float], None]:
+    return sleep
