@@ -221,7 +221,9 @@ class PostgresReader(SourceReader):
         if self._snapshot is not None:
             return
         try:
-            self._snapshot = Snapshot(self._settings, self._log.position, adhoc.blocking)
+            self._snapshot = Snapshot(
+                self._settings, self._log.position, adhoc.blocking, wait=self._wait
+            )
         except RetriableError:
             raise
         except ConnectError as error:
