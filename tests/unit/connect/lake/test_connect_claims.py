@@ -57,7 +57,7 @@ class Files(Store):
     def create(self, name: str, claim: Claim | None = None) -> Upload:
         return File(self, name, claim)
 
-    def open(self, name: str) -> BinaryIO:
+    def open(self, name: str, version: str | None = None) -> BinaryIO:
         raise NotImplementedError
 
     def list(self, prefix: str) -> Iterator[StoredFile]:

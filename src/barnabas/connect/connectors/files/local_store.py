@@ -37,8 +37,8 @@ class LocalStore(Store):
         """Begin a file; claims are not kept."""
         return _LocalUpload(self._path(name))
 
-    def open(self, name: str) -> BinaryIO:
-        """Open a file."""
+    def open(self, name: str, version: str | None = None) -> BinaryIO:
+        """Open a file as it is now: some grow all the time."""
         try:
             return io.BufferedReader(_LocalFile(self._path(name), name), _READ_BLOCK_BYTES)
         except OSError as error:

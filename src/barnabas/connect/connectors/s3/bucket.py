@@ -17,7 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from barnabas.connect.connectors.s3.answers import NotFoundError, refused
 from barnabas.connect.connectors.s3.claims import make_visible, metadata
 from barnabas.connect.connectors.storage.claims import Claim
-from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
+from barnabas.connect.connectors.storage.store import (
+    ChangedFileError,
+    Store,
+    StoredFile,
+    Upload,
+)
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 
 T = TypeVar("T")
@@ -69,15 +74,21 @@ class Bucket(Store):
         """Begin an object."""
         return _S3Upload(self, name, claim)
 
-    def open(self, name: str) -> BinaryIO:
+    def open(self, name: str, version: str | None = None) -> BinaryIO:
         """Open an object; it is read in blocks as it is needed."""
         place = self._place
         head = self.ask(
             f"read {name} of", lambda: self.client.head_object(Bucket=place.bucket, Key=name)
         )
-        return io.BufferedReader(
-            _S3Reader(self, name, int(head["ContentLength"]), str(head["ETag"])), _READ_BLOCK_BYTES
-        )
+        tag = str(head["ETag"])
+        if version not in (None, tag) and self._listed(name) != version:
+            raise ChangedFileError(f"{name} of bucket {place.bucket} has changed")
+        size = int(head["ContentLength"])
+        return io.BufferedReader(_S3Reader(self, name, size, tag), _READ_BLOCK_BYTES)
+
+    def _listed(self, name: str) -> str | None:
+        """Return an object's version as lists tell it: some servers write tags otherwise there."""
+        return next((one.version for one in self.list(name) if one.name == name), None)
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         """Yield the objects."""

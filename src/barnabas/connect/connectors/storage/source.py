@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, cast
 from barnabas.connect.connectors.base import OffsetReader, SourceReader
 from barnabas.connect.connectors.storage.formats.base import FileFormat
 from barnabas.connect.connectors.storage.settings import make_format, routes_of
-from barnabas.connect.connectors.storage.store import Store, StoredFile
+from barnabas.connect.connectors.storage.store import ChangedFileError, Store, StoredFile
 from barnabas.connect.data.builder import OPTIONAL_STRING
 from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.errors.kinds import DataError, RetriableError
@@ -128,6 +128,8 @@ class FileSourceReader(SourceReader):
         for part in partition:
             try:
                 yield from self._records(part)
+            except ChangedFileError as error:  # before its first record
+                _log.info("%s since it was listed: it is read once it is listed anew", error)
             except DataError as error:
                 if not self._settings.skips_damaged:
                     raise DataError(f"{part.name}: {error}") from error
@@ -290,7 +292,7 @@ class FileSourceReader(SourceReader):
     def _records(self, part: FilePart) -> Iterator[SourceRecord]:
         settings, partition = self._settings, self._key(part.name)
         sides = dict(part.sides)
-        values = self._values(settings.values, part.name)
+        values = self._values(settings.values, part.name, part.version)
         keys = self._side(settings.keys, sides.get("keys"), "key")
         headers = self._side(settings.headers, sides.get("headers"), "headers")
         for number, (value, key, header) in enumerate(
@@ -330,8 +332,10 @@ class FileSourceReader(SourceReader):
             else:
                 yield None, value[wrapped]
 
-    def _values(self, format_: FileFormat, name: str) -> Iterator[tuple[Schema | None, Any]]:
-        with self._store.open(name) as file:
+    def _values(
+        self, format_: FileFormat, name: str, version: str | None = None
+    ) -> Iterator[tuple[Schema | None, Any]]:
+        with self._store.open(name, version) as file:
             if not (format_.is_compressible and name.endswith(".gz")):
                 yield from format_.read(file)
                 return

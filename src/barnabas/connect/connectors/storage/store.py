@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from barnabas.connect.connectors.storage.claims import Claim
+from barnabas.connect.errors.kinds import ConnectError
 
 
 @dataclass(slots=True, frozen=True)
@@ -23,6 +24,10 @@ class StoredFile:
     size_bytes: int
     version: str
     modified_ms: int
+
+
+class ChangedFileError(ConnectError):
+    """A file is another than the one that was listed."""
 
 
 class Upload(ABC):
@@ -53,9 +58,10 @@ class Store(ABC):
         """Begin a file. Raises RetriableError, ConnectError. Not every store knows claims."""
 
     @abstractmethod
-    def open(self, name: str) -> BinaryIO:
+    def open(self, name: str, version: str | None = None) -> BinaryIO:
         """Open a file to read, from its start; it can seek. Raises RetriableError, ConnectError.
 
+        Raises ChangedFileError where it is not of the version, if the store can tell that.
         So do its own methods: an OSError is none of theirs.
         """
 
