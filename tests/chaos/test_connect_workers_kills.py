@@ -20,6 +20,7 @@ from confluent_kafka import Consumer
 from suffering import let_it_last
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.worker.distributed.group_messages import decode_member
 from barnabas.pipeline.datasource.wire import Access, Brokers
 from barnabas.protocol.apis import DESCRIBE_GROUPS, FIND_COORDINATOR
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -219,8 +220,11 @@ class Chaos:
             (at,) = brokers.any().call(FIND_COORDINATOR, wanted).coordinators
             asked = DescribeGroupsRequest(groups=[self.group])
             (group,) = brokers.at(at.host, at.port).call(DESCRIBE_GROUPS, asked).groups
-        urls = b" ".join(member.member_metadata for member in group.members)
-        return group.group_state == "Stable" and (worker.url.encode() in urls) == is_in
+        if group.group_state != "Stable":
+            return False
+        # Not anywhere in the metadata: it also tells what a member was dealt before, and by whom.
+        members = [decode_member(member.member_metadata) for member in group.members]
+        return (worker.url in {member.url.rstrip("/") for member in members}) == is_in
 
     def wait(self, until: Callable[[], bool], what: str) -> None:
         wait_until(until, what, SETTLE_S, lambda: (self.told[-5:], self.statuses()))
