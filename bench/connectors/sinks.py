@@ -61,7 +61,7 @@ def sink_rate(
     One row goes ahead, so that the table is there and the sink at work. What is committed at
     intervals is not seen as it grows: so the clock begins with the rows' way into the topic.
     """
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, "enable.idempotence": True})
     ahead, rest = rows_of(0, 1), rows_of(1, count)
     _produce(producer, topic, ahead)
     _wait(running, written, 1, timeout_s)
@@ -95,5 +95,6 @@ def _wait(running: Running, written: Callable[[], int], wanted: int, timeout_s: 
             raise RuntimeError(f"{count} of {wanted} within {timeout_s:g} s\n{running.log_end()}")
         time.sleep(LOOK_SECONDS)
     if count > wanted:
-        raise RuntimeError(f"{count} rows where {wanted} were produced")
+        log = running.log.name
+        raise RuntimeError(f"{log}: {count} rows where {wanted} were produced")
     running.look_at_memory()
