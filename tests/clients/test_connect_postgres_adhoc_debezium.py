@@ -30,9 +30,15 @@ DATABASE = "adhoc"
 NOTES = "notes"
 TABLES = (
     "CREATE TABLE signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",
-    "CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), d date)",
     (
-        "INSERT INTO t SELECT i, repeat('x', i), i / 3.0, date '2020-01-01' + i"
+        "CREATE TABLE t (id int PRIMARY KEY, v text, n numeric(10,2), d date, i2 smallint,"
+        " w numeric, r real, f double precision, vc varchar(5), c char(3), vn varchar,"
+        " t0 time, t3 time(3), ts timestamp(0), t1 timestamp(1), tz timestamptz, iv interval,"
+        " b bit(3), vb varbit(9), bo bool, by bytea, j jsonb, a int[], av varchar(7)[])"
+    ),
+    (
+        "INSERT INTO t (id, v, n, d)"
+        " SELECT i, repeat('x', i), i / 3.0, date '2020-01-01' + i"
         " FROM generate_series(1, 10) i"
     ),
     "CREATE TABLE u (a bigint, b text, c uuid, PRIMARY KEY (a, b, c))",
@@ -62,6 +68,7 @@ SIGNALS = (
     ("execute-snapshot", '{"data-collections": ["public.surrogate"], "surrogate-key": "s"}'),
 )
 GIVEN = {
+    "column_propagate_source_type": r"public\.[^k].*",
     "snapshot_mode": "no_data",
     "signal_data_collection": "public.signals",
     "incremental_snapshot_chunk_size": "4",
@@ -97,8 +104,17 @@ def tell(server: Postgres, wait: Callable[[Callable[[list[Event]], bool]], objec
         if kind == "execute-snapshot":
             count += 1
             wait(lambda events, count=count: completed(events) >= count)  # type: ignore[misc]
+    asked = '{"data-collections": ["public.surrogate"], "type": "blocking"}'
+    signal(server, 98, "execute-snapshot", asked)
+    wait(lambda events: any(is_last(value) for _topic, _key, value, _headers in events))
     signal(server, 99, "log", '{"message": "the last mark is before"}')
     wait(lambda events: any(key["payload"] == {"id": "s99"} for _topic, key, *_rest in events))
+
+
+def is_last(value: Any) -> bool:
+    """Whether it is the last row of a blocking snapshot."""
+    source = value and value["payload"].get("source")
+    return bool(source) and source["snapshot"] == "last"
 
 
 def completed(events: list[Event]) -> int:

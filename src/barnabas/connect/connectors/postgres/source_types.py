@@ -43,6 +43,8 @@ def source_parameters(
         "scale": str(_scale(base, modifier)),
         "name": column,
     }
+    if base == "numeric" and modifier < 0:
+        del told["scale"]  # any
     if told["length"] == "-1":
         del told["length"]
     return tuple((f"{_PREFIX}{name}", text) for name, text in told.items())
