@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from decimal import Decimal
+from typing import Any
 
-from barnabas.connect.data.builder import INT32, OPTIONAL_STRING, struct_of, with_default
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from barnabas.connect.data.builder import INT32, OPTIONAL_STRING, decimal, struct_of, with_default
 from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.connect.errors.kinds import ConfigError, DataError
 from support.connect.registry import registry_converter
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -35,7 +40,6 @@ def test_nulls_stay_where_defaults_are_ignored(url: str, class_name: str, *, ign
     ("name", "text"),
     [
         ("rule.executors", "encrypt"),
-        ("normalize.schemas", "true"),
         (
             "value.schema.id.serializer",
             "io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer",
@@ -51,7 +55,37 @@ def test_settings_that_would_do_nothing_are_refused(name: str, text: str) -> Non
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("normalize.schemas", "false"), ("wrapper.for.raw.primitives", "true"), ("proxy.host", "")],
+    [
+        ("generate.struct.for.nulls", "false"),
+        ("wrapper.for.raw.primitives", "true"),
+        ("proxy.host", ""),
+    ],
 )
 def test_their_defaults_are_not(name: str, text: str) -> None:
     registry_converter(AVRO, "http://127.0.0.1:1", **{name: text})
+
+
+def test_schemas_of_another_form_are_the_same_where_that_is_wanted(url: str) -> None:
+    row = struct_of({"price": decimal(2)}, name="Price")
+    value = Struct(row, [Decimal("1.50")])
+    with SchemaRegistryClient({"url": url}) as client:
+        first = registry_converter(AVRO, url).from_connect("first", row, value)
+        text = client.get_schema(int.from_bytes(first[1:5])).schema_str
+        turned = json.dumps(_turned(json.loads(text)))
+        number = client.register_schema(
+            "normal-value", Schema(turned, "AVRO"), normalize_schemas=True
+        )
+    strict = registry_converter(AVRO, url, **{"auto.register.schemas": "false"})
+    with pytest.raises(DataError, match="is not registered under normal-value"):
+        strict.from_connect("normal", row, value)
+    for registers in ("false", "true"):
+        settings = {"auto.register.schemas": registers, "normalize.schemas": "true"}
+        data = registry_converter(AVRO, url, **settings).from_connect("normal", row, value)
+        assert int.from_bytes(data[1:5]) == number
+
+
+def _turned(node: Any) -> Any:
+    """The same JSON, with the members of objects in the other order."""
+    if isinstance(node, dict):
+        return {name: _turned(node[name]) for name in reversed(node)}
+    return [_turned(one) for one in node] if isinstance(node, list) else node

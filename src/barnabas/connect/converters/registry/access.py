@@ -99,8 +99,11 @@ ACCESS_SETTINGS: Final = (
 _DEFINITION: Final = Definition(ACCESS_SETTINGS)
 
 
-def open_registry(settings: Mapping[str, Any]) -> HttpSchemaStore:
-    """The registry that settings of a converter name. Raises ConfigError."""
+def open_registry(settings: Mapping[str, Any], *, normalizes: bool) -> HttpSchemaStore:
+    """The registry that settings of a converter name. Raises ConfigError.
+
+    `normalizes` as in HttpSchemaStore.
+    """
     given = dict(settings)
     for name in _DEFINITION.settings:
         if _PREFIX + name in settings:
@@ -120,12 +123,14 @@ def open_registry(settings: Mapping[str, Any]) -> HttpSchemaStore:
                 headers=_bearer_headers(values),
                 tls=tls,
                 waits=_waits(values),
+                normalizes=normalizes,
             )
         return HttpSchemaStore(
             values["schema.registry.url"],
             user_info=_user(values),
             tls=tls,
             waits=_waits(values),
+            normalizes=normalizes,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

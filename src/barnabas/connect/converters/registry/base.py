@@ -68,6 +68,7 @@ REGISTRY_SETTINGS: Final = (
     *ACCESS_SETTINGS,
     flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
     flag("use.latest.version", "Whether values are written with the subject's latest schema."),
+    flag("normalize.schemas", "Whether the registry compares schemas in their normal form."),
     flag(
         "ignore.default.for.nullables",
         "Whether nulls stay where there is a default to replace them.",
@@ -94,7 +95,6 @@ _UNSUPPORTED: Final = (
         for name in (
             *("generalized.sum.type.support", "generate.struct.for.nulls", "int.for.enums"),
             *("preserve.additional.properties", "propagate.schema.tags", "schema.reflection"),
-            "normalize.schemas",
         )
     ),
     Unsupported(r"wrapper\.for\.raw\.primitives|optional\.for\.proto2", ("", "true")),
@@ -130,7 +130,7 @@ class RegistryConverter(Converter):
         self._registers: bool = parsed["auto.register.schemas"]
         self._uses_latest: bool = parsed["use.latest.version"]
         self._fixed_id: int = parsed["use.schema.id"]
-        self._store = open_registry(settings)
+        self._store = open_registry(settings, normalizes=parsed["normalize.schemas"])
         size = max(parsed["schemas.cache.config"], 1)
         self._writers: Cache[tuple[str, Schema | None], tuple[bytes, Write]] = Cache(
             self._writer, size

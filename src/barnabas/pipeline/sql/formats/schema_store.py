@@ -57,6 +57,7 @@ class HttpSchemaStore:
 
     `authorization` gives the header of each request in their place, or raises FormatError.
     `waits` pauses after so many tries that failed but may not fail later; False says to give up.
+    `normalizes` has the registry bring schemas into its normal form before it compares them.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class HttpSchemaStore:
         tls: ssl.SSLContext | None = None,
         timeout_s: float = TIMEOUT_S,
         waits: Callable[[int], bool] = lambda failures: False,
+        normalizes: bool = False,
     ) -> None:
         if not urls:
             raise ValueError("a schema registry needs a URL")
@@ -78,6 +80,7 @@ class HttpSchemaStore:
         self._tls = tls
         self._timeout_s = timeout_s
         self._waits = waits
+        self._query = "?normalize=true" if normalizes else ""
         self._schemas: dict[int, StoredSchema] = {}
         self._ids: dict[tuple[str, str, str], int] = {}
 
@@ -87,7 +90,8 @@ class HttpSchemaStore:
         known = self._ids.get(key)
         if known is not None:
             return known
-        answer = self._ask(f"{_path_of(subject)}/versions", _body(schema_type, text))
+        path = f"{_path_of(subject)}/versions{self._query}"
+        answer = self._ask(path, _body(schema_type, text))
         return self._keep_id(key, int(_member(answer, "id", int)))
 
     def find(self, subject: str, schema_type: str, text: str) -> int | None:
@@ -96,7 +100,8 @@ class HttpSchemaStore:
         known = self._ids.get(key)
         if known is not None:
             return known
-        answer = self._ask(_path_of(subject), _body(schema_type, text), may_miss=True)
+        path = _path_of(subject) + self._query
+        answer = self._ask(path, _body(schema_type, text), may_miss=True)
         return None if answer is None else self._keep_id(key, int(_member(answer, "id", int)))
 
     def _keep_id(self, key: tuple[str, str, str], schema_id: int) -> int:
