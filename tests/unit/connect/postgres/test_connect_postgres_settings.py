@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.connectors.postgres.settings import Patterns, PostgresSettings
 from barnabas.connect.errors.kinds import ConfigError
 
 GIVEN = {
@@ -67,3 +67,22 @@ def test_what_asks_for_nothing_is_accepted(name: str, value: str) -> None:
 def test_channels_that_there_are_not_are_refused(more: dict[str, str], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
         PostgresSettings.parse(GIVEN | more)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "found"),
+    [
+        ("shop.items", ["shop.items", "SHOP.Items"]),
+        (r"shop\.\p{Lower}++", ["shop.items", "SHOP.Items", "shop.orders"]),
+        (r"shop\.[a-z&&[^i]].*, other\..*", ["shop.orders", "other.items"]),
+        ("", []),
+    ],
+)
+def test_names_match_as_java_matches(patterns: str, found: list[str]) -> None:
+    names = ["shop.items", "SHOP.Items", "shop.orders", "other.items"]
+    assert [name for name in names if Patterns(patterns).matches(name)] == found
+
+
+def test_what_java_does_not_take_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is no list of regular expressions"):
+        Patterns("shop.(items")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,6 +28,7 @@ from barnabas.connect.connectors.mongodb.settings import is_tolerant, secret
 from barnabas.connect.data.builder import OPTIONAL_BYTES, STRING
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.pipeline.sql.functions.java_regex import compile_java
 
 _log = logging.getLogger(__name__)
 TOKEN: Final = "_id"
@@ -361,7 +361,8 @@ class ChangeReader(SourceReader):
                 if not one.startswith("system.")
             ]
         pattern = next(filter(None, self._of_copy("namespace.regex", "")), "")
-        return [(db, c) for db, c in found if not pattern or re.fullmatch(pattern, f"{db}.{c}")]
+        is_wanted = compile_java(pattern).matches if pattern else bool
+        return [(db, c) for db, c in found if is_wanted(f"{db}.{c}")]
 
     def _of_copy(self, name: str, default: Any) -> list[Any]:
         """A setting of copies under its name and under its old one."""

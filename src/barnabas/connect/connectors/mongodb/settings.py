@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from barnabas.connect.errors.kinds import ConfigError
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 OVERRIDE: Final = "topic.override."
+_REGEX: Final = validators.optional(validators.regex)
 
 
 def _is_json_list(name: str, value: Any) -> None:
@@ -32,13 +32,6 @@ def _is_json_list(name: str, value: Any) -> None:
         raise invalid(name, value, f"it is no JSON: {error}") from None
     if not isinstance(parsed, list):
         raise invalid(name, value, "it must be a list in JSON")
-
-
-def _is_regex(name: str, value: Any) -> None:
-    try:
-        re.compile(value or "")
-    except re.error as error:
-        raise invalid(name, value, str(error)) from None
 
 
 def _is_topic_map(name: str, value: Any) -> None:
@@ -143,7 +136,7 @@ SOURCE: Final = Definition(
             (
                 *("startup.mode.copy.existing.namespace.regex", _T.STRING, "", _MEDIUM),
                 "Which database.collection to copy.",
-                _is_regex,
+                _REGEX,
             ),
             ("startup.mode.copy.existing.max.threads", _T.INT, 1, _MEDIUM, "Taken; one copies."),
             (
@@ -159,7 +152,7 @@ SOURCE: Final = Definition(
                 "The old name of startup.mode=copy_existing.",
             ),
             ("copy.existing.pipeline", _T.STRING, "[]", _LOW, "An old name.", _is_json_list),
-            ("copy.existing.namespace.regex", _T.STRING, "", _LOW, "An old name.", _is_regex),
+            ("copy.existing.namespace.regex", _T.STRING, "", _LOW, "An old name.", _REGEX),
             ("copy.existing.allow.disk.use", _T.BOOLEAN, True, _LOW, "An old name."),
             ("copy.existing.max.threads", _T.INT, 1, _LOW, "Taken; one copies."),
             ("copy.existing.queue.size", _T.INT, 16000, _LOW, "Taken; nothing is queued."),

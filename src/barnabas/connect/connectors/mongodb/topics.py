@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 
 def topic_map(text: str) -> dict[str, str]:
@@ -21,8 +22,8 @@ def topic_map(text: str) -> dict[str, str]:
     for name in found:
         if name.startswith("/"):
             try:
-                re.compile(name[1:])
-            except re.error as error:
+                compile_java(name[1:])
+            except PatternError as error:
                 raise ConfigError(f"{name}: {error}") from error
     return found
 
@@ -55,7 +56,7 @@ class TopicNames:
         if database in self._map:
             return self._map[database] + behind
         for pattern, name in self._map.items():
-            if pattern.startswith("/") and re.fullmatch(pattern[1:], namespace):
+            if pattern.startswith("/") and compile_java(pattern[1:]).matches(namespace):
                 filled = name.replace("{db}", database).replace("{coll}", collection)
                 return filled.replace("{sep}", sep).replace("{sep_coll}", behind)
         return self._map.get("*", database + behind)

@@ -13,6 +13,8 @@ from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.types import Modes
 from barnabas.connect.connectors.postgres.unsupported import UNSUPPORTED
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
 _SIGNAL_CONSUMER: Final = "signal.consumer."
@@ -20,17 +22,17 @@ _BAD_IN_TOPIC: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 class Patterns:
-    """Regular expressions, separated by commas, that match whole names in any case."""
+    """Java's regular expressions, separated by commas, that match whole names in any case."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         try:
             self._all = [
-                re.compile(pattern.strip(), re.IGNORECASE)
+                compile_java(f"(?i){pattern.strip()}")
                 for pattern in re.split(r"(?<!\\),", text)
                 if pattern.strip()
             ]
-        except re.error as error:
+        except PatternError as error:
             raise ConfigError(f"{text!r} is no list of regular expressions: {error}") from None
 
     def __bool__(self) -> bool:
@@ -38,7 +40,7 @@ class Patterns:
 
     def matches(self, name: str) -> bool:
         """Whether one of them matches."""
-        return any(pattern.fullmatch(name) for pattern in self._all)
+        return any(pattern.matches(name) for pattern in self._all)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ Debezium's documentation, "Incremental snapshots", and its notifications.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,6 +56,8 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     WriteCloseMark,
     WriteOpenMark,
 )
+from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 
 @dataclass(slots=True)
@@ -253,8 +254,8 @@ class IncrementalSnapshot:
 
 def _matches(pattern: str, table: str) -> bool:
     try:
-        return re.fullmatch(pattern, table) is not None
-    except re.error:
+        return compile_java(pattern).matches(table)
+    except PatternError:
         return pattern == table
 
 

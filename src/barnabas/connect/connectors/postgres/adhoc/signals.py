@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +18,8 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     StopAsked,
     Wanted,
 )
+from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
+from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 _log = logging.getLogger(__name__)
 OPEN: Final = "snapshot-window-open"
@@ -101,7 +102,7 @@ def _execute(signal: Signal, data: Mapping[str, Any], captured: Sequence[str]) -
     names = dict.fromkeys(name for pattern in patterns for name in _named(pattern, captured))
 
     def wanted(name: str) -> Wanted:
-        condition = next((text for pattern, text in conditions if pattern.fullmatch(name)), "")
+        condition = next((text for pattern, text in conditions if pattern.matches(name)), "")
         if condition and kind == "incremental":
             condition = f"({condition})"  # it is one among others there
         return Wanted(name, condition, surrogate.strip())
@@ -124,15 +125,15 @@ def _texts(data: Mapping[str, Any], name: str) -> list[str]:
     return [text.strip() for text in listed]
 
 
-def _conditions(data: Mapping[str, Any]) -> list[tuple[re.Pattern[str], str]]:
+def _conditions(data: Mapping[str, Any]) -> list[tuple[JavaPattern, str]]:
     listed = data.get("additional-conditions") or []
     try:
         return [
-            (re.compile(one["data-collection"].strip(), re.IGNORECASE), str(one["filter"]))
+            (compile_java(f"(?i){one['data-collection'].strip()}"), str(one["filter"]))
             for one in listed
             if one["filter"]
         ]
-    except (TypeError, KeyError, AttributeError, re.error) as error:
+    except (TypeError, KeyError, AttributeError, PatternError) as error:
         raise _BadSignalError(
             f"its additional-conditions need data-collection and filter each: {error}"
         ) from None
@@ -143,7 +144,7 @@ def _named(pattern: str, captured: Sequence[str]) -> Sequence[str]:
     if pattern in captured:
         return [pattern]
     try:
-        expression = re.compile(pattern)
-    except re.error as error:
+        expression = compile_java(pattern)
+    except PatternError as error:
         raise _BadSignalError(f"{pattern!r} is no regular expression: {error}") from None
-    return [name for name in captured if expression.fullmatch(name)] or [pattern]
+    return [name for name in captured if expression.matches(name)] or [pattern]
