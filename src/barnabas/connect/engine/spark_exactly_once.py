@@ -46,6 +46,8 @@ class TransactionPlace:
     options: SinkOptions = field(repr=False)
     prefix: str
     batch: int
+    decided: int | None
+    """The batch that the next run commits once more: its ids stay as they are."""
 
 
 def sink_options(transport: KafkaTransport) -> SinkOptions:
@@ -85,7 +87,8 @@ class SplitTransaction:
         )
         try:
             if self._transaction is None:
-                name = POOL.take(self._place.prefix, self._place.batch)
+                place = self._place
+                name = POOL.take(place.prefix, place.batch, place.decided)
                 has_receipts = on_written is not None
                 options = self._place.options
                 self._transaction = Transaction(options, name, has_receipts=has_receipts)
@@ -159,7 +162,9 @@ class BatchCommits:
     def next_place(self) -> TransactionPlace:
         """Return where the splits of the next micro-batch write."""
         self._batch += 1
-        return TransactionPlace(self._options, task_prefix(self._name), self._batch)
+        return TransactionPlace(
+            self._options, task_prefix(self._name), self._batch, self._committer.decided
+        )
 
     def commit(
         self, place: TransactionPlace, prepared: Sequence[Prepared], offsets: Offsets

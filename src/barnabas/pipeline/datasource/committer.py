@@ -76,6 +76,12 @@ class Committer:
         self._owner: Seen | None = None
         """The journal's transactional id, as it was when this process took it."""
 
+    @property
+    def decided(self) -> int | None:
+        """The batch whose transactions a take-over commits, maybe once more; None for none."""
+        last = self._journal.last
+        return last.batch if last is not None and last.transactions else None
+
     def take_over(self) -> Decision | None:
         """Fence whoever committed before, and return the last decision. Raises KafkaException."""
         self._take_over()
@@ -112,13 +118,13 @@ class Committer:
                 break
             except KafkaException as error:
                 self._journal.close()
-                if attempt == TRIES_MAX:
+                if attempt == TRIES_MAX or not self._retakes:
                     raise
                 _log.warning("batch %d: %s; trying again", batch, error.args[0].str())
             except CommitError:
                 # What we remember may be older than what another process has decided.
                 self._journal.close()
-                if attempt == TRIES_MAX or not was_taken:
+                if attempt == TRIES_MAX or not (was_taken and self._retakes):
                     raise
         if was_retried or time.monotonic() >= self._next_sweep:
             self._sweep(now_ms)

@@ -57,13 +57,17 @@ class IdPool:
         self._used: dict[str, list[tuple[str, int]]] = {}
         self._name = ""
 
-    def take(self, prefix: str, batch: int) -> str:
-        """Return an id that belongs to no transaction of this batch, or a later one."""
+    def take(self, prefix: str, batch: int, decided: int | None = None) -> str:
+        """Return an id that belongs to no transaction of this batch, or a later one.
+
+        Nor of the batch `decided`, which may be committed once more: that does not succeed where
+        its id has a new transaction.
+        """
         if self._pid != os.getpid():  # a fork has ids of its own
             self._pid, self._used, self._name = os.getpid(), {}, uuid.uuid4().hex
         ids = self._used.setdefault(prefix, [])
         for place, (name, last_batch) in enumerate(ids):
-            if last_batch < batch:
+            if last_batch < batch and last_batch != decided:
                 ids[place] = (name, batch)
                 return name
         name = f"{prefix}{self._name}.{len(ids)}"

@@ -1,0 +1,87 @@
+"""Commits of a source's micro-batches on Spark, as the driver and its executors make them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.app.testing import Kafka
+from barnabas.connect.engine.kafka_transport import KafkaTransport
+from barnabas.connect.engine.spark_exactly_once import (
+    BatchCommits,
+    SplitTransaction,
+    TransactionPlace,
+    sink_options,
+)
+from barnabas.connect.engine.topics import TopicCreation
+from barnabas.connect.raw import RawRecord
+from barnabas.pipeline.datasource.protocol import Prepared
+from barnabas.pipeline.datasource.task import close_connections
+from support.connect.tasks import read_topic
+
+
+class Task:
+    """A task of a connector; each run of it is `started` anew, with nobody telling the last one."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._servers = kafka.bootstrap_servers
+        self._topic = kafka.topic("records")
+        worker = {"bootstrap.servers": self._servers, "group.id": kafka.name("workers")}
+        offsets = kafka.topic("offsets")
+        self._transport = KafkaTransport(kafka.name("source"), 0, {}, worker, offsets, "run")
+        self._runs: list[BatchCommits] = []
+
+    def started(self) -> BatchCommits:
+        commits = BatchCommits(self._transport, sink_options(self._transport))
+        self._runs.append(commits)
+        commits.take_over()
+        return commits
+
+    def close(self) -> None:
+        for commits in self._runs:
+            commits.close()
+        close_connections()
+
+    def send(self, place: TransactionPlace, value: bytes) -> Prepared | None:
+        output = SplitTransaction(place, TopicCreation((), self._no_admin))
+        output.send(RawRecord(topic=self._topic, value=value))
+        return output.prepare(0)
+
+    def write(self, commits: BatchCommits, value: bytes) -> None:
+        place = commits.next_place()
+        prepared = self.send(place, value)
+        assert prepared is not None
+        commits.commit(place, [prepared], [({"file": "a"}, {"line": 1})])
+
+    def values(self) -> list[bytes | None]:
+        return [value for _, value in read_topic(self._servers, self._topic)]
+
+    def _no_admin(self) -> Any:
+        raise AssertionError("no topic is to be created")
+
+
+@pytest.fixture
+def task(kafka: Kafka) -> Iterator[Task]:
+    made = Task(kafka)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("failures", [0, 1, 3])
+def test_a_run_that_is_killed_in_a_micro_batch_is_taken_over_from(
+    task: Task, failures: int
+) -> None:
+    killed = task.started()
+    task.write(killed, b"first")
+    for _ in range(failures):
+        prepared = task.send(killed.next_place(), b"of a micro-batch that failed")
+        assert prepared is not None
+        killed.drop([prepared])
+    task.send(killed.next_place(), b"of nobody")
+    second = task.started()
+    task.write(second, b"second")
+    task.write(second, b"third")
+    task.write(task.started(), b"fourth")
+    assert task.values() == [b"first", b"second", b"third", b"fourth"]
