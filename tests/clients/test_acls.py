@@ -5,6 +5,7 @@ Nodes are super users; what clients ask any broker for is decided by the control
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,11 @@ def test_kafka_python_administers_acls(cluster: barnabas.Cluster, admin: AdminCl
         sasl_plain_username="admin",
         sasl_plain_password="admin-secret",
     )
+    with contextlib.closing(python):
+        administer(python, admin)
+
+
+def administer(python: KafkaAdminClient, admin: AdminClient) -> None:
     binding = ACL(
         "User:alice",
         "*",
@@ -179,11 +185,10 @@ def test_kafka_python_administers_acls(cluster: barnabas.Cluster, admin: AdminCl
         PythonPermission.ANY,
         PythonPatternFilter(PythonResourceType.TOPIC, "orders", PythonPatternType.LITERAL),
     )
-    found, _ = python.describe_acls(asked)
-    assert found == [binding]
+    # It may ask a node that has not heard of it yet.
+    wait_until(lambda: python.describe_acls(asked)[0] == [binding], "the ACL, seen from any node")
     python.delete_acls([asked])
     wait_until(lambda: acls(admin) == set(), "no ACLs")
-    python.close()
 
 
 def test_a_change_counts_on_open_connections(cluster: barnabas.Cluster, admin: AdminClient) -> None:

@@ -65,7 +65,7 @@ def test_each_call_of_a_client_in_java(tmp_path: Path, kafka_bootstrap_servers: 
     worker = OurWorker(tmp_path / "worker", kafka_bootstrap_servers, "java")
     try:
         worker.start()
-        program = SOURCES / "java" / "ConnectClientSteps.java"
+        program = SOURCES / "java" / "connect" / "ConnectClientSteps.java"
         options = ["-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
         assert output_of([java, *options, program, worker.url, lines], 200) == SAYS
     finally:
