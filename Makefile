@@ -9,7 +9,7 @@ KAFKA_LIBS := .cache/kafka-4.3.1/libs
 # For `make soak`.
 MINUTES ?= 10
 # How many tests `make test` runs at a time.
-JOBS ?= 4
+JOBS ?= 5
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
@@ -89,7 +89,7 @@ imports:
 	$(BIN)/lint-imports
 
 # All of `make check`: types are checked by tests/checks, while other tests wait. Most tests wait for
-# processes: four at a time use two cores well. tests/conftest.py groups them.
+# processes: five at a time use two cores well. tests/conftest.py groups them.
 test: setup
 	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS) compiled
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
