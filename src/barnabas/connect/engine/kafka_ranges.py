@@ -61,11 +61,12 @@ class RangeReader:
         self.used_s = time.monotonic()
 
     def read(self, start: int, end: int) -> Iterator[RawRecord]:
-        """Yield the records. Raises RetriableError, ConnectError."""
+        """Yield the records, each once. Raises RetriableError, ConnectError."""
         if self._position != start:
             self._waiting.clear()
             self._consumer.assign([TopicPartition(*self._place, start)])
         self._position = -1  # until it is known where this ended
+        wanted = start
         deadline = time.monotonic() + READ_TIMEOUT_SECONDS
         while True:
             if not self._waiting:
@@ -90,8 +91,9 @@ class RangeReader:
                     self._position = end
                     return
                 self._waiting.popleft()
-                if offset < start:
+                if offset < wanted:  # it comes again where the client fetched again
                     continue
+                wanted = offset + 1
                 if offset == end - 1:
                     self._position = end
                 yield _record(message)

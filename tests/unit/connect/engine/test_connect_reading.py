@@ -79,6 +79,23 @@ def test_a_few_records_are_not_held_back_until_there_are_many() -> None:
     assert [value for _, value in log.read_to_end(5)] == wanted
 
 
+def test_what_the_client_gives_again_is_read_once() -> None:
+    def given_again(consumer: Any) -> None:
+        consumer.messages = [Message(number) for number in (0, 1, 0, 1, 2, 3, 2, 3, 4)]
+
+    pieces = [(0, 3), (3, 5)]
+    wanted = [b"0", b"1", b"2", b"3", b"4"]
+    sink = kafka_ranges.RangeReader({}, "t", 0)
+    given_again(sink._consumer)
+    assert [one.value for start, end in pieces for one in sink.read(start, end)] == wanted
+    mirror = ranges.RangesConsumer({})
+    given_again(mirror._consumer)
+    found = [
+        one.value for start, end in pieces for one in mirror.read([SinkRange("t", 0, start, end)])
+    ]
+    assert found == wanted
+
+
 def test_a_log_whose_leader_is_unknown_is_read_again_later() -> None:
     log = log_reader.LogReader({}, "t")
     consumer: Any = log._consumer

@@ -73,12 +73,16 @@ def close_consumers(task: str) -> None:
 
 
 class _Partition:
-    """How far a partition is read; `waiting` are records behind the range."""
+    """How far a partition is read; `waiting` are records behind the range.
 
-    __slots__ = ("end", "end_seen", "is_paused", "position", "waiting")
+    `wanted` is behind all that the client has given: what comes again is passed over.
+    """
+
+    __slots__ = ("end", "end_seen", "is_paused", "position", "waiting", "wanted")
 
     def __init__(self, position: int) -> None:
         self.position = position
+        self.wanted = position
         self.end = position
         self.end_seen = -1
         self.is_paused = False
@@ -176,6 +180,9 @@ class RangesConsumer:
                     raise as_connect_error(f"cannot read {place[0]}", KafkaException(error))
                 continue
             state = self._partitions[place]
+            if offset < state.wanted:
+                continue
+            state.wanted = offset + 1
             if offset < state.end and place in left:
                 state.position = offset + 1
                 yield _record(message)
