@@ -31,6 +31,8 @@ class ChildSpec:
     grace_seconds: float = 10.0
     advice: str = ""
     """What a user can do when it fails, one sentence."""
+    niceness: int = 0
+    """How far it stands back behind the others where processors are short."""
 
 
 class Child:
@@ -94,6 +96,9 @@ class Children:
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **spec.environment},
                 start_new_session=True,
             )
+        if spec.niceness:
+            own = os.getpriority(os.PRIO_PROCESS, 0)
+            os.setpriority(os.PRIO_PROCESS, process.pid, own + spec.niceness)
         child = Child(spec, process, log_path)
         self._children.pop(spec.name, None)  # a restarted one moves to the end of the order
         self._children[spec.name] = child

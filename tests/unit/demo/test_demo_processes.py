@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,13 @@ def test_the_environment_is_handed_on(children: Children) -> None:
     child = children.start(spec)
     child.wait()
     assert child.log_tail() == "x"
+
+
+@pytest.mark.parametrize("niceness", [0, 3])
+def test_some_stand_back_behind_the_others(children: Children, niceness: int) -> None:
+    child = children.start(ChildSpec("nice", SLEEPER, niceness=niceness))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, child.identity.pid) == min(own + niceness, 19)
 
 
 def test_leftovers_of_a_killed_run_are_ended(children: Children, tmp_path: Path) -> None:

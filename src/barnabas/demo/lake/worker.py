@@ -54,6 +54,8 @@ def worker_spec(
         WAREHOUSE,
         [*BARNABAS, "connect", "start", worker, connector],
         grace_seconds=25.0,
+        # Nobody waits for its table: what the page shows comes first.
+        niceness=10,
         advice=f"See the log, and that of its Spark, {log}.",
     )
 
