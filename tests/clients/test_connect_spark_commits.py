@@ -16,8 +16,9 @@ from barnabas.connect.engine.spark_exactly_once import (
     sink_options,
 )
 from barnabas.connect.engine.topics import TopicCreation
+from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.raw import RawRecord
-from barnabas.pipeline.datasource.protocol import Prepared
+from barnabas.pipeline.datasource.protocol import Decision, Prepared
 from barnabas.pipeline.datasource.task import close_connections
 from support.connect.tasks import read_topic
 
@@ -85,3 +86,33 @@ def test_a_run_that_is_killed_in_a_micro_batch_is_taken_over_from(
     task.write(second, b"third")
     task.write(task.started(), b"fourth")
     assert task.values() == [b"first", b"second", b"third", b"fourth"]
+
+
+def decided(task: Task, run: BatchCommits) -> list[Prepared]:
+    """Two transactions that `run` has decided on, and did not come to commit."""
+    place = run.next_place()
+    made = [one for value in (b"a", b"b") if (one := task.send(place, value)) is not None]
+    run._committer._journal.write(Decision(place.batch, tuple(made)))
+    return made
+
+
+def test_what_is_decided_is_committed_by_the_next_run(task: Task) -> None:
+    decided(task, task.started())
+    task.write(task.started(), b"c")
+    assert sorted(task.values(), key=str) == [b"a", b"b", b"c"]
+
+
+def test_what_timed_out_whole_is_read_again(task: Task) -> None:
+    first = task.started()
+    first._committer.drop(decided(task, first))  # as the brokers do it at the time-out
+    for value in (b"again", b"more"):
+        task.write(task.started(), value)
+    assert task.values() == [b"again", b"more"]
+
+
+def test_what_timed_out_in_part_is_told(task: Task) -> None:
+    first = task.started()
+    first._committer.drop(decided(task, first)[1:])
+    for _ in range(2):
+        with pytest.raises(ConnectError, match="1 records of tasks 0 are missing"):
+            task.started()

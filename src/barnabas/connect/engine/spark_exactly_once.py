@@ -31,7 +31,12 @@ from barnabas.pipeline.datasource.options import (
     SinkOptions,
     read_options,
 )
-from barnabas.pipeline.datasource.protocol import CommitError, NotPreparedError, Prepared
+from barnabas.pipeline.datasource.protocol import (
+    CommitError,
+    LostTransactionError,
+    NotPreparedError,
+    Prepared,
+)
 from barnabas.pipeline.datasource.task import POOL, Transaction, WriteError
 
 _log = logging.getLogger(__name__)
@@ -151,13 +156,28 @@ class BatchCommits:
             control.close()
             last = self._committer.take_over()
             if last is not None:
-                self._committer.commit(last.batch, (), was_retried=False)
                 self._batch = last.batch
+                self._finish(last.batch)
             self._committer.sweep()
         except CommitError as error:
             raise ConnectError(f"the last micro-batch cannot be finished: {error}") from error
         except (KafkaException, ControlError) as error:
             raise RetriableError(f"cannot take over from an earlier run: {error}") from error
+
+    def _finish(self, batch: int) -> None:
+        """Commit what is decided, or forget it where nothing of it can be committed any more."""
+        try:
+            self._committer.commit(batch, (), was_retried=False)
+        except LostTransactionError as error:
+            if not error.is_whole:
+                raise
+            _log.warning(
+                "%s: all transactions of micro-batch %d timed out before they were committed: it "
+                "is read again",
+                *(self._name, batch),
+            )
+            self._committer.take_over()
+            self._committer.finish()
 
     def next_place(self) -> TransactionPlace:
         """Return where the splits of the next micro-batch write."""

@@ -151,7 +151,14 @@ class CheckpointBehindError(CommitError):
 
 
 class LostTransactionError(CommitError):
-    """Part of a decided batch was aborted by the brokers and cannot be replaced."""
+    """Part of a decided batch was aborted by the brokers and cannot be replaced.
+
+    Where `is_whole`, all of it was: nothing of the batch is written.
+    """
+
+    def __init__(self, message: str, *, is_whole: bool) -> None:
+        super().__init__(message)
+        self.is_whole = is_whole
 
 
 class State(Enum):
@@ -281,7 +288,8 @@ class BatchCommit:
         )
         return LostTransactionError(
             f"{_count(lost)} of batch {self.batch} timed out after the batch was decided and "
-            f"before they were committed: {records} records of tasks {tasks} are missing; {advice}"
+            f"before they were committed: {records} records of tasks {tasks} are missing; {advice}",
+            is_whole=lost == self._decision.ids,
         )
 
     def _to(self, state: State, effect: Effect) -> Effect:
