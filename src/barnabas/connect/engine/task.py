@@ -149,13 +149,16 @@ class EngineTask(ABC):
 
 
 class _Wait:
-    """TaskContext's `wait`; a copy, on an executor or in a test, knows of no task: it sleeps."""
+    """TaskContext's `wait`; a copy on an executor knows of no task: it sleeps."""
 
     def __init__(self, stopping: Event) -> None:
         self._stopping = stopping
 
     def __call__(self, seconds: float) -> bool:
         return self._stopping.wait(seconds)
+
+    def __deepcopy__(self, memo: object) -> _Wait:
+        return self  # of this process
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plain_wait, ()

@@ -398,6 +398,17 @@ def test_a_source_that_waits_for_a_server_ends_at_once(kit: ConnectKit) -> None:
         assert len(service.asked) == 1
 
 
+def test_a_sink_that_waits_for_a_server_ends_at_once(kit: ConnectKit) -> None:
+    with WebService(lambda _: Answer(503, headers={"Retry-After": "300"})) as service:
+        kit.produce("orders", b"1")
+        running = kit.start("c", sink(service.url, retry_backoff_max_ms="300000"))
+        kit.wait_until(lambda: service.asked)
+        running.stop()
+        assert running.tasks[0].join(60)  # the pause is of 300 s
+        assert len(service.asked) == 1
+    assert kit.committed("c") == {}
+
+
 def test_offsets_that_users_give() -> None:
     connector = HttpSource()
     assert connector.alter_offsets({}, [({"url": "u"}, {"position": 1}), ({"url": "u"}, None)])

@@ -15,7 +15,7 @@ from barnabas.connect.connectors.base import (
     SinkWriter,
     TaskContext,
 )
-from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, RefusedError
+from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, RefusedError, Sleep
 from barnabas.connect.connectors.http.settings import (
     BATCH_PREFIX,
     BATCH_SEPARATOR,
@@ -50,15 +50,20 @@ class HttpSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return what sends."""
-        return HttpWriter(self.definition.parse(context.settings), context.settings)
+        values = self.definition.parse(context.settings)
+        return HttpWriter(values, context.settings, context.wait)
 
 
 class HttpWriter(SinkWriter):
     """At least once: a request whose answer is lost is sent again."""
 
-    def __init__(self, values: Mapping[str, Any], given: Settings) -> None:
-        """`given` are the settings as they were written, `values` what they were parsed to."""
+    def __init__(self, values: Mapping[str, Any], given: Settings, wait: Sleep) -> None:
+        """`given` are the settings as they were written, `values` what they were parsed to.
+
+        `wait` is TaskContext's.
+        """
         self._values = values
+        self._wait = wait
         self._prefix = given.get(BATCH_PREFIX, "").encode()
         self._separator = given.get(BATCH_SEPARATOR, "\n").encode()
         self._suffix = given.get(BATCH_SUFFIX, "\n").encode()
@@ -68,7 +73,7 @@ class HttpWriter(SinkWriter):
         values = self._values
         size = int(values["batch.max.size"]) if values["batching.enabled"] else 1
         bodies = Bodies(str(values["decimal.format"]))
-        exchange = Exchange(values)
+        exchange = Exchange(values, self._wait)
         waiting: list[tuple[SinkRecord, bytes]] = []
         try:
             for record in records:
