@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from barnabas.connect import plugins
 from barnabas.connect.errors.kinds import ConfigError
+from barnabas.pipeline.sql.java_maps import text_hash
 from barnabas.pipeline.sql.java_numbers import JAVA_SPACE, parse_double, parse_whole
 
 
@@ -86,9 +87,7 @@ def java_set(texts: Iterable[str]) -> list[str]:
 
 
 def _bucket(text: str) -> int:
-    number = 0
-    for char in text:
-        number = (31 * number + ord(char)) & 0xFFFFFFFF
+    number = text_hash(text)
     return (number ^ number >> 16) & 15
 
 
