@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from barnabas.demo import commands
 from barnabas.demo.parts.part import Part
-from barnabas.demo.supervisor import READY_SECONDS_MAX
 
 
 class Dashboard(Part):
@@ -28,12 +27,6 @@ class Dashboard(Part):
             is_iceberg=stage.lake is not None,
         )
         stage.supervisor.start(spec, self)
-
-    def await_ready(self) -> None:
-        """Wait until it answers."""
-        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, self.name)
-        self.stage.supervisor.set_ready(self.name)
-        self.say("ready", self.where)
 
     @property
     def where(self) -> str:

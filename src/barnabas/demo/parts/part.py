@@ -10,7 +10,7 @@ from barnabas.demo.capture import Capture
 from barnabas.demo.lake.lake import Lake
 from barnabas.demo.processes import Child
 from barnabas.demo.reports import Reports
-from barnabas.demo.supervisor import Supervisor
+from barnabas.demo.supervisor import READY_SECONDS_MAX, Supervisor
 from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import Settings, Workspace
 
@@ -55,10 +55,7 @@ class Stage:
 
 
 class Part:
-    """One part. A subclass has `start`, and `await_ready` where others have to wait for it.
-
-    These raise DemoFailedError and DemoEndedError.
-    """
+    """One part. A subclass has `start`, which raises DemoFailedError."""
 
     name: ClassVar[str]
     """As the terminal shows it; mostly that of its process, too."""
@@ -75,6 +72,12 @@ class Part:
     def say(self, state: str, text: str) -> None:
         """Show how it is doing: waiting, working, ready, done or failed."""
         self.stage.screen.part(self.name, state, text)
+
+    def await_ready(self) -> None:
+        """Wait until it answers. Raises DemoFailedError, DemoEndedError."""
+        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, self.name)
+        self.stage.supervisor.set_ready(self.name)
+        self.say("ready", self.where)
 
     def does_without(self, child: Child) -> bool:
         """Go on without a process that died before it was ready; False where that cannot be."""

@@ -16,7 +16,6 @@ from barnabas.demo.generators.run import publish_tables
 from barnabas.demo.outcome import DemoFailedError
 from barnabas.demo.parts.part import Part
 from barnabas.demo.schemas import EVOLVED_FIELD, EVOLVING_TOPIC
-from barnabas.demo.supervisor import READY_SECONDS_MAX
 from barnabas.demo.workspace import Settings
 
 
@@ -36,12 +35,6 @@ class Registry(Part):
             access=stage.access,
         )
         stage.supervisor.start(spec, self)
-
-    def await_ready(self) -> None:
-        """Wait until it answers."""
-        self.stage.supervisor.wait(self.answers, READY_SECONDS_MAX, self.name)
-        self.stage.supervisor.set_ready(self.name)
-        self.say("ready", self.where)
 
     @property
     def where(self) -> str:
