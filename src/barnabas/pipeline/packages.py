@@ -43,10 +43,8 @@ def fetch_jars(
 
     `say` receives a line when something has to be downloaded, and the progress of that.
     """
-    from barnabas.pipeline.session import (
-        default_ivy_directory,
-        download_progress,
-    )  # PySpark's weight
+    # Here, for the sake of who only names packages: PySpark is heavy.
+    from barnabas.pipeline.session import default_ivy_directory, download_progress
 
     directory = ivy_directory or default_ivy_directory()
     names = [package.coordinates for package in packages]

@@ -33,13 +33,7 @@ class History:
     `target` is the branch that commits go to; it begins as `main` is.
     """
 
-    def __init__(
-        self,
-        spark: Any,
-        name: str,
-        offsets_property: str,
-        target: str = MAIN,
-    ) -> None:
+    def __init__(self, spark: Any, name: str, offsets_property: str, target: str = MAIN) -> None:
         load = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
         self._table = load(spark._jsparkSession, name)
         self._property = offsets_property
