@@ -61,6 +61,10 @@ def test_a_separator_splits_key_and_value(cli: ClusterCli, topic: str) -> None:
     cli.ok("produce", topic, "-K", "::", stdin=b"a::b::c\nno key\n")
     records = cli.json_lines("consume", topic)
     assert [(r["key"], r["value"]) for r in records] == [("a", "b::c"), (None, "no key")]
+    shown = cli.ok("consume", topic, "-K", "::")
+    assert shown.text == "a::b::c\n::no key\n"
+    headed = cli.ok("consume", topic, "-K", " = ", "--headers", "--count", "1")
+    assert headed.text == "a = \tb::c\n"
 
 
 def test_json_goes_round(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
@@ -166,7 +170,7 @@ def test_a_record_too_large_is_refused(cli: ClusterCli, kafka: Kafka) -> None:
     topic = kafka.topic(config={"max.message.bytes": "1000"})
     result = cli.run("produce", topic, "-v", "x" * 2000)
     assert result.code == 1
-    assert "MSG_SIZE_TOO_LARGE" in result.err
+    assert "MESSAGE_TOO_LARGE" in result.err
 
 
 def test_follow(cli: ClusterCli, topic: str) -> None:

@@ -33,6 +33,13 @@ def test_topics_come_and_go(cli: ClusterCli, kafka: Kafka) -> None:
     assert cli.json("topic", "list", "--match", f"^{name}$") == []
 
 
+def test_replicas_have_kafkas_name_too(cli: ClusterCli, kafka: Kafka) -> None:
+    name = kafka.name()
+    cli.ok("topic", "create", name, "--replication-factor", "1")
+    (row,) = cli.json("topic", "list", "--match", f"^{name}$")
+    assert row["replicas"] == 1
+
+
 def test_internal_topics_are_shown_on_request(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     kafka.produce(topic, [b"a"])
     cli.ok("consume", topic, "-g", kafka.name("group"))

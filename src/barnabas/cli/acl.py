@@ -112,7 +112,7 @@ def command() -> None:
 @connection_options
 @_words
 def list_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
-    """List ACLs: all, or those that concern the resources and principals named."""
+    """List ACLs: all, or those of resources and principals."""
     from barnabas.cli.acl_calls import list_acls
     from barnabas.cli.acl_words import filters_of
     from barnabas.cli.admin import Admin

@@ -125,7 +125,10 @@ def node_command(
 @click.option("--replace", is_flag=True, help="Replace the file there; see cert renew.")
 @json_option
 def client_command(name: str, directory: str, days: int, replace: bool, as_json: bool) -> None:
-    """Make a client's key and certificate; its principal is User:CN=NAME."""
+    """Make a client's key and certificate.
+
+    Its principal is User:CN=NAME.
+    """
     with _security():
         from barnabas.security.development_ca import Usage
 

@@ -22,9 +22,10 @@ def command() -> None:
 @json_option
 @connection_options
 def status_command(connection: Connection, as_json: bool) -> int:
-    """Show nodes: racks, roles, state, partitions led and held, sizes; and feature levels.
+    """Show each node's rack, roles, state, partitions and size.
 
-    Exit code 5 if a node is down, or a partition has no leader or too few replicas.
+    And the feature levels of the cluster. Exit code 5 if a node is down, or a partition has no
+    leader or too few replicas.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.cluster_status import print_status, read_status
@@ -96,10 +97,10 @@ def add_command(
     wait_s: float,
     as_json: bool,
 ) -> None:
-    """Prepare a new node: its server.properties, and its formatted directory.
+    """Prepare a new node: configuration and formatted directory.
 
-    It gets the settings of the existing nodes. Nothing moves to it until you run barnabas
-    rebalance.
+    Its server.properties gets the settings of the existing nodes. Nothing moves to it until you
+    run barnabas rebalance.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.new_node import NodeWishes, prepare, wait_until_joined
@@ -180,10 +181,10 @@ def drain_command(connection: Connection, node: int, wishes: Wishes, as_json: bo
 def remove_command(
     connection: Connection, node: int, wait_s: float, wishes: Wishes, as_json: bool
 ) -> None:
-    """Remove a node for good: drain it, remove its vote, wait for it to stop, unregister it.
+    """Drain a node, remove its vote and unregister it.
 
-    Refused if the quorum would lose its majority. Steps that are already done are skipped, so you
-    can run the command again.
+    It waits for the node to stop. Refused if the quorum would lose its majority. Steps that are
+    already done are skipped, so you can run the command again.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.survey import survey

@@ -60,7 +60,10 @@ and headers[name] for one header.
     help="Values as they are, or a JSON object per line.",
 )
 @click.option("--template", "-t", help="A line per record with {fields} in it.")
-@click.option("--keys", "-K", is_flag=True, help="With raw: key and a tab before the value.")
+@click.option("--keys", is_flag=True, help="With raw: key and a tab before the value.")
+@click.option(
+    "--key-separator", "-K", metavar="TEXT", help="With raw: key and this text before the value."
+)
 @click.option("--headers", "-H", is_flag=True, help="With raw: headers and a tab before the value.")
 @click.option(
     "--isolation",
@@ -90,6 +93,7 @@ def command(
     form: str,
     template: str | None,
     keys: bool,
+    key_separator: str | None,
     headers: bool,
     isolation: str,
     value_format: str | None,
@@ -102,7 +106,9 @@ def command(
     With --follow it starts at the end, unless --from says otherwise, and waits for more. With
     --json or -F json, each line is an object that `barnabas produce -F json` reads back.
     """
-    render = _renderer("json" if as_json else form, template, keys=keys, headers=headers)
+    if keys and key_separator is None:
+        key_separator = "\t"
+    render = _renderer("json" if as_json else form, template, key_separator, headers=headers)
     if group == "":
         raise CliError("--group: the name is empty", ExitCode.USAGE)
     decoders = _decoders(registry, key_format, value_format)
@@ -191,7 +197,7 @@ def _group_messages(
 
 
 def _renderer(
-    form: str, template: str | None, *, keys: bool, headers: bool
+    form: str, template: str | None, key_separator: str | None, *, headers: bool
 ) -> "Callable[[Message], bytes]":
     if template is not None:
         filled = Template(template)
@@ -199,13 +205,15 @@ def _renderer(
     if form == "json":
         return lambda message: to_json(message).encode()
 
+    separator = None if key_separator is None else key_separator.encode()
+
     def raw(message: "Message") -> bytes:
-        parts = [message.value() or b""]
+        line = message.value() or b""
         if headers:
             shown = [name.encode() + b"=" + (value or b"") for name, value in headers_of(message)]
-            parts.insert(0, b",".join(shown))
-        if keys:
-            parts.insert(0, message.key() or b"")
-        return b"\t".join(parts)
+            line = b",".join(shown) + b"\t" + line
+        if separator is not None:
+            line = (message.key() or b"") + separator + line
+        return line
 
     return raw

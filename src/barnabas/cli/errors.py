@@ -1,7 +1,8 @@
 """Failures as the command line shows them: one line, and an exit code that says what kind."""
 
 import enum
-from typing import NoReturn
+import re
+from typing import Any, NoReturn
 
 from barnabas.base.config.errors import ConfigError
 
@@ -37,35 +38,97 @@ class CliError(Exception):
         self.code = code
         self.hint = hint
 
+    def parts(self) -> tuple[str, str]:
+        """Message, and `; hint` or nothing, for one line."""
+        return " ".join(self.message.split()), f"; {self.hint}" if self.hint else ""
+
     def line(self) -> str:
         """Message and hint on one line."""
-        text = " ".join(self.message.split())
-        return f"{text}; {self.hint}" if self.hint else text
+        return "".join(self.parts())
 
 
 NOT_FOUND_CODES = frozenset(
     {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "GROUP_ID_NOT_FOUND"}
 )
+"""Of the client library's names."""
 UNREACHABLE_CODES = frozenset(
     {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_MSG_TIMED_OUT"}
     | {"_TIMED_OUT_QUEUE", "REQUEST_TIMED_OUT", "_AUTHENTICATION", "_SSL"}
 )
+LOCAL_ERRORS: dict[str, tuple[str, str]] = {
+    "_TRANSPORT": ("NETWORK_EXCEPTION", "the connection to the broker failed"),
+    "_ALL_BROKERS_DOWN": ("NETWORK_EXCEPTION", "no broker can be reached"),
+    "_RESOLVE": ("NETWORK_EXCEPTION", "the host name of a broker cannot be resolved"),
+    "_TIMED_OUT": ("REQUEST_TIMED_OUT", "no answer in time"),
+    "_TIMED_OUT_QUEUE": ("REQUEST_TIMED_OUT", "no answer in time"),
+    "_MSG_TIMED_OUT": ("REQUEST_TIMED_OUT", "the record was not acknowledged in time"),
+    "_UNKNOWN_TOPIC": ("UNKNOWN_TOPIC_OR_PARTITION", "there is no such topic"),
+    "_UNKNOWN_PARTITION": ("UNKNOWN_TOPIC_OR_PARTITION", "there is no such partition"),
+    "_AUTHENTICATION": ("SASL_AUTHENTICATION_FAILED", "the login failed"),
+    "_SSL": ("", "TLS failed"),
+    "_FENCED": ("PRODUCER_FENCED", "another producer with this transactional id took over"),
+    "_MAX_POLL_EXCEEDED": ("", "more than max.poll.interval.ms passed between reads"),
+    "_WAIT_COORD": ("COORDINATOR_NOT_AVAILABLE", "the coordinator cannot be reached"),
+    "_BAD_MSG": ("CORRUPT_MESSAGE", "a record batch is damaged"),
+    "_BAD_COMPRESSION": ("CORRUPT_MESSAGE", "a batch cannot be decompressed"),
+    "_AUTO_OFFSET_RESET": ("OFFSET_OUT_OF_RANGE", "the log holds nothing at the offset"),
+    "_UNSUPPORTED_FEATURE": ("UNSUPPORTED_VERSION", "the broker does not support this"),
+}
+"""What librdkafka calls errors that it finds itself: Kafka's name, where it has one, and words."""
+_CONFIG_ERRORS = frozenset({"_INVALID_ARG", "_CONFLICT"})
+
+
+def _kafka_name(code: int, name: str) -> str:
+    """Kafka's name of an error of the client library; empty where Kafka has none."""
+    if code < 0:
+        return LOCAL_ERRORS.get(name, ("", ""))[0]
+    from barnabas.protocol.errors import ErrorCode
+
+    known = ErrorCode.of(code)
+    return known.name if int(known) == code else name
+
+
+def _words(error: Any, code: int, name: str) -> str:
+    """The text that came with an error; in our words where it is only librdkafka's standard one."""
+    text = str(error.str()) if hasattr(error, "str") else str(error)
+    if name and (text == type(error)(code).str() or name == "_ALL_BROKERS_DOWN"):
+        if name in LOCAL_ERRORS:
+            return LOCAL_ERRORS[name][1]
+        if code > 0:
+            from barnabas.protocol.errors import ErrorCode
+
+            known = ErrorCode.of(code)
+            if int(known) == code:
+                return known.message.rstrip(".")
+    rest = _without_library(text)
+    is_librdkafkas = name in LOCAL_ERRORS and rest != text
+    return f"{LOCAL_ERRORS[name][1]}: {rest}" if is_librdkafkas else rest
+
+
+def _without_library(text: str) -> str:
+    """A text without librdkafka's thread, and its words for where an error was found."""
+    text = re.sub(r"^\[thrd:[^\]]*\]: ", "", text)
+    return re.sub(r"\b(?:Local|Broker): ", "", text)
 
 
 def from_kafka(error: object, what: str = "") -> CliError:
-    """A CliError for a KafkaException or KafkaError of the client library."""
+    """A CliError for a KafkaException or KafkaError of the client library, in Kafka's names."""
     args = getattr(error, "args", ())
-    kafka_error = args[0] if args and hasattr(args[0], "name") else error
-    name = kafka_error.name() if hasattr(kafka_error, "name") else ""
-    text = kafka_error.str() if hasattr(kafka_error, "str") else str(error)
+    kafka_error: Any = args[0] if args and hasattr(args[0], "name") else error
+    is_named = hasattr(kafka_error, "name") and hasattr(kafka_error, "code")
+    name = str(kafka_error.name()) if is_named else ""
+    number = int(kafka_error.code()) if is_named else 0
     if name in NOT_FOUND_CODES:
         code = ExitCode.NOT_FOUND
     elif name in UNREACHABLE_CODES:
         code = ExitCode.UNREACHABLE
+    elif name in _CONFIG_ERRORS:
+        code = ExitCode.USAGE
     else:
         code = ExitCode.REFUSED
-    text = text.removeprefix("Broker: ").removeprefix("Local: ")
-    message = f"{text} [{name}]" if name and not name.startswith("_") else text
+    shown = _kafka_name(number, name)
+    text = _words(kafka_error, number, name)
+    message = f"{text} [{shown}]" if shown else text
     return CliError(f"{what}: {message}" if what else message, code)
 
 

@@ -221,7 +221,10 @@ def reset_command(
     create: bool,
     as_json: bool,
 ) -> None:
-    """Move a group's committed offsets; the group must have no members."""
+    """Move a group's committed offsets.
+
+    The group must have no members.
+    """
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
     if bool(topics) == all_topics:

@@ -14,33 +14,52 @@ import click
 
 from barnabas import __version__
 from barnabas.cli.errors import CliError, ExitCode, from_exception
+from barnabas.cli.help import HelpContext, styled, use_colours, write_sections
 from barnabas.cli.output import drop_output
 
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "demo": ("Run the whole platform on generated data, with a dashboard.", "demo"),
+        "dev": ("Run a broker or a small cluster for development.", "dev"),
+        "start": ("Run a node from a server.properties file.", "start"),
+        "storage": ("Format and inspect a node's data directories.", "storage"),
+    },
+    "Topics and records": {
+        "topic": ("List, create, describe, alter, delete and move topics.", "topic"),
+        "produce": ("Send records to a topic.", "produce"),
+        "consume": ("Print records of topics.", "consume"),
+    },
+    "Groups": {
+        "group": ("List, describe, delete and reset consumer groups.", "group"),
+    },
+    "Cluster": {
+        "cluster": ("Show the nodes of a cluster; add, drain and remove nodes.", "cluster"),
+        "rebalance": ("Spread replicas and leaders evenly over the nodes.", "rebalance"),
+        "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
+        "config": ("Describe and change settings of topics, brokers, groups.", "config"),
+        "log": ("Inspect log files on disk.", "log"),
+        "doctor": ("Check a cluster and the machine for common faults.", "doctor"),
+    },
+    "Security": {
+        "user": ("List, create and delete users; change passwords.", "user"),
+        "acl": ("List, add and remove ACLs: who may do what.", "acl"),
+        "quota": ("List, set and remove quotas of users and clients.", "quota"),
+        "token": ("Create, list, renew and expire delegation tokens.", "token"),
+        "cert": ("Make and inspect certificates for development.", "cert"),
+    },
+    "Platform": {
+        "registry": ("Run a schema registry; register and compare schemas.", "registry"),
+        "sql": ("Run a SQL server, or query one: shell, scripts, tests.", "sql"),
+        "connect": ("Run a worker of connectors; create and watch connectors.", "connect"),
+        "pipeline": ("Run a data pipeline written in Python, on Spark.", "pipeline"),
+    },
+    "Shell": {
+        "completion": ("Print the completion script for a shell.", "completion"),
+    },
+}
+"""Summary and module of each command, as `barnabas --help` groups them."""
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("Run the whole platform on generated data, with a dashboard.", "demo"),
-    "dev": ("Run a broker or a small cluster for development; nothing to set up.", "dev"),
-    "start": ("Run a node from a server.properties file.", "start"),
-    "storage": ("Format and inspect a node's data directories.", "storage"),
-    "topic": ("List, create, describe, alter, delete and move topics.", "topic"),
-    "produce": ("Send records to a topic.", "produce"),
-    "consume": ("Print records of topics.", "consume"),
-    "group": ("List, describe, delete and reset consumer groups.", "group"),
-    "config": ("Describe and change configuration of topics, brokers and groups.", "config"),
-    "cluster": ("Show the nodes of a cluster; add, drain and remove nodes.", "cluster"),
-    "rebalance": ("Spread replicas and leaders evenly over the nodes.", "rebalance"),
-    "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
-    "user": ("List, create and delete users; change passwords.", "user"),
-    "acl": ("List, add and remove ACLs: who may do what.", "acl"),
-    "quota": ("List, set and remove quotas of users, clients and addresses.", "quota"),
-    "token": ("Create, list, renew and expire delegation tokens.", "token"),
-    "cert": ("Make and inspect certificates for development.", "cert"),
-    "registry": ("Run a schema registry; register, check and compare schemas.", "registry"),
-    "sql": ("Run a SQL server, or ask one: a shell, scripts, tests of statements.", "sql"),
-    "connect": ("Run a worker of connectors; make, watch and change connectors.", "connect"),
-    "pipeline": ("Run a data pipeline that is written in Python, on Spark.", "pipeline"),
-    "log": ("Inspect log files on disk.", "log"),
-    "doctor": ("Check a cluster, and the machine it runs on, for common faults.", "doctor"),
-    "completion": ("Print the completion script for a shell.", "completion"),
+    name: found for section in SECTIONS.values() for name, found in section.items()
 }
 TRACEBACK_VARIABLE = "BARNABAS_TRACEBACK"
 EPILOG = """\b
@@ -59,6 +78,8 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no broker answers,
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
 
+    context_class = HelpContext
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -67,12 +88,17 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"barnabas.cli.{COMMANDS[cmd_name][1]}")
         command: click.Command = module.command
+        use_colours(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, help_text) for name, (help_text, _) in COMMANDS.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        write_sections(
+            formatter,
+            {
+                heading: [(name, summary) for name, (summary, _) in section.items()]
+                for heading, section in SECTIONS.items()
+            },
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -121,7 +147,7 @@ def run(arguments: list[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # of click 8.2 and later
-            print(error.format_message(), file=sys.stderr)
+            click.echo(error.format_message(), err=True)
             return ExitCode.USAGE
         return _report(CliError(_usage_text(error), ExitCode.USAGE), arguments)
     except (KeyboardInterrupt, click.Abort):
@@ -154,7 +180,9 @@ def _report(error: CliError, arguments: list[str]) -> int:
             shown["hint"] = error.hint
         print(json.dumps(shown), file=sys.stderr)
     else:
-        print(f"barnabas: {error.line()}", file=sys.stderr)
+        text, hint = error.parts()
+        prefix = styled("barnabas:", fg="red", bold=True)
+        click.echo(f"{prefix} {text}{styled(hint, fg='yellow')}", err=True)
     return error.code
 
 

@@ -97,10 +97,10 @@ def run_command(
     spark_settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Run a pipeline until SIGTERM or Ctrl-C, from its checkpoints if there are any.
+    """Run a pipeline until SIGTERM or Ctrl-C.
 
-    PIPELINE is a file and a name in it, `energy.py:pipeline`, or a module's, `shop.carts:pipeline`;
-    without a name it is `pipeline`.
+    It continues from its checkpoints if there are any. PIPELINE is a file and a name in it,
+    `energy.py:pipeline`, or a module's, `shop.carts:pipeline`; without a name it is `pipeline`.
     """
     from barnabas.pipeline.streams.errors import PipelineError
     from barnabas.pipeline.streams.pipeline import default_checkpoints

@@ -114,7 +114,7 @@ def _row(replica: "QuorumReplica") -> Row:
 @json_option
 @connection_options
 def describe_command(connection: Connection, controllers: str | None, as_json: bool) -> None:
-    """Show each voter and observer: offsets, lag, directory, addresses."""
+    """Show offsets, lag and addresses of voters and observers."""
     from barnabas.cli.quorum_state import read_quorum
 
     with _reached(connection, controllers) as admin:
@@ -152,9 +152,10 @@ def add_voter_command(
     controllers: str | None,
     as_json: bool,
 ) -> None:
-    """Make a running controller a voter; it must have caught up as an observer.
+    """Make a running controller a voter.
 
-    Without a directory id, the command takes that of the observer with this node id.
+    It must have caught up as an observer. Without a directory id, the command takes that of the
+    observer with this node id.
     """
     from barnabas.cli.new_voter import add, voter_from_config, voter_from_text
 
@@ -188,9 +189,9 @@ def remove_voter_command(
     controllers: str | None,
     as_json: bool,
 ) -> None:
-    """Remove a voter from the quorum; the node itself continues as an observer.
+    """Remove a voter from the quorum.
 
-    Refused if the rest would have no majority.
+    The node itself continues as an observer. Refused if the rest would have no majority.
     """
     from barnabas.cli.quorum_state import check_removal, read_quorum, remove, require_dynamic
 

@@ -60,7 +60,7 @@ def command() -> None:
 @connection_options
 @_entity
 def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
-    """List quotas: all, or those that concern the user, client or address named."""
+    """List quotas: all, or those of a user, client or address."""
     from barnabas.cli.admin import Admin
     from barnabas.cli.quota_calls import entity_text, list_quotas
 
@@ -120,7 +120,10 @@ def set_command(
 def remove_command(
     connection: Connection, entity: dict[str, str | None], keys: Sequence[str], as_json: bool
 ) -> None:
-    """Remove quotas of a user, client or address: all it has, or those named."""
+    """Remove quotas of a user, client or address.
+
+    Without KEYS, all that it has.
+    """
     from barnabas.cli.admin import Admin
     from barnabas.cli.quota_calls import change_quota, entity_text, list_quotas
 

@@ -43,7 +43,7 @@ def server_command(
     log_level: str,
     as_json: bool,
 ) -> int:
-    """Run a server that takes SQL statements over HTTP, as ksqlDB's does.
+    """Run a server with ksqlDB's REST interface.
 
     PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
     a topic of the cluster: a server that starts again resumes all of them.

@@ -49,7 +49,7 @@ def random_uuid_command(as_json: bool) -> None:
 @override_option
 @json_option
 def info_command(properties: str, overrides: tuple[str, ...], as_json: bool) -> int:
-    """Show the directories of a node, and whether they are formatted.
+    """Show whether a node's directories are formatted.
 
     Exit code 5 if something is wrong with them.
     """

@@ -62,7 +62,11 @@ def list_command(connection: Connection, internal: bool, match: str | None, as_j
     "--partitions", "-p", default=-1, help="Number of partitions; by default the broker's."
 )
 @click.option(
-    "--replicas", "-r", default=-1, help="Replicas per partition; by default the broker's."
+    "--replicas",
+    "--replication-factor",
+    "-r",
+    default=-1,
+    help="Replicas per partition; by default the broker's.",
 )
 @click.option(
     "--config", "-c", "pairs", multiple=True, metavar="KEY=VALUE", help="A topic property."

@@ -42,9 +42,10 @@ def reassign_command(
     wishes: Wishes,
     as_json: bool,
 ) -> int:
-    """Give partitions the replicas that a plan names; the first one is the preferred leader.
+    """Give partitions the replicas that a plan names.
 
-    With --verify, the exit code is 5 until the plan is carried out.
+    The first replica is the preferred leader. With --verify, the exit code is 5 until the plan is
+    carried out.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.balance.flow import carry_out
@@ -155,7 +156,7 @@ def elect_leaders_command(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Make preferred replicas leaders again: of NAMES, or of all topics.
+    """Make preferred replicas leaders: of NAMES, or of all.
 
     Exit code 5 if some could not be elected.
     """

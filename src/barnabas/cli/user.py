@@ -123,7 +123,10 @@ def password_command(
     iterations: int,
     as_json: bool,
 ) -> None:
-    """Change a user's password, which is asked for or read from standard input."""
+    """Change a user's password.
+
+    It is asked for, or read from standard input.
+    """
     from barnabas.cli.admin import Admin
     from barnabas.cli.user_calls import set_password
 

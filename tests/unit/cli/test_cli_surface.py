@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,68 @@ def test_exit_codes_of_the_clients_errors(code: int, expected: ExitCode) -> None
     shown = from_exception(KafkaException(error))
     assert shown is not None
     assert shown.code == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "line"),
+    [
+        (
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            None,
+            "t: This node knows no such topic or partition [UNKNOWN_TOPIC_OR_PARTITION]",
+        ),
+        (
+            KafkaError.TOPIC_ALREADY_EXISTS,
+            "Topic 't' already exists.",
+            "t: Topic 't' already exists. [TOPIC_ALREADY_EXISTS]",
+        ),
+        (
+            KafkaError.MSG_SIZE_TOO_LARGE,
+            None,
+            "t: A record batch is larger than max.message.bytes allows [MESSAGE_TOO_LARGE]",
+        ),
+        (
+            KafkaError._ALL_BROKERS_DOWN,
+            "1/1 brokers are down",
+            "t: no broker can be reached [NETWORK_EXCEPTION]",
+        ),
+        (
+            KafkaError._TRANSPORT,
+            "FindCoordinator response error: Local: Broker transport failure",
+            (
+                "t: the connection to the broker failed: FindCoordinator response error: Broker "
+                "transport failure [NETWORK_EXCEPTION]"
+            ),
+        ),
+        (
+            KafkaError._RESOLVE,
+            "[thrd:a:1/boot]: a:1: Failed to resolve 'a'",
+            (
+                "t: the host name of a broker cannot be resolved: a:1: Failed to resolve 'a' "
+                "[NETWORK_EXCEPTION]"
+            ),
+        ),
+        (KafkaError._TIMED_OUT, None, "t: no answer in time [REQUEST_TIMED_OUT]"),
+        (
+            KafkaError._UNKNOWN_PARTITION,
+            None,
+            "t: there is no such partition [UNKNOWN_TOPIC_OR_PARTITION]",
+        ),
+    ],
+)
+def test_errors_have_kafkas_names(code: int, text: str | None, line: str) -> None:
+    error = KafkaError(code) if text is None else KafkaError(code, text)
+    assert from_kafka(error, "t").line() == line
+
+
+def test_every_error_of_the_client_is_without_its_library_s_words() -> None:
+    """No name of librdkafka's, and not where librdkafka found it."""
+    codes = [value for name, value in vars(KafkaError).items() if isinstance(value, int)]
+    assert len(codes) > 100
+    for code in codes:
+        line = from_kafka(KafkaError(code)).line()
+        assert not re.search(r"\b_[A-Z]|Local:|Broker:|UNKNOWN_TOPIC_OR_PART\b", line), line
+        assert line
 
 
 def test_exit_codes_of_other_errors(tmp_path: Path) -> None:

@@ -32,7 +32,10 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 def create_command(
     connect: Connect, what: str, settings: tuple[str, ...], state: str | None, as_json: bool
 ) -> None:
-    """Create a connector: WHAT is a file, or a name with settings after it."""
+    """Create a connector.
+
+    WHAT is a file, or a name with settings after it.
+    """
     wanted = Wanted(what, from_flags(settings)) if settings else read_file(what)
     info = create(connect, wanted, state)
     tasks = len(info["tasks"])
@@ -98,9 +101,7 @@ def _state_command(verb: str, done: str, text: str) -> click.Command:
 
 pause_command = _state_command("pause", "paused", "Let connectors and their tasks hold still.")
 resume_command = _state_command("resume", "resumed", "Let connectors and their tasks go on.")
-stop_command = _state_command(
-    "stop", "stopped", "Stop connectors: their tasks are gone, their offsets may be changed."
-)
+stop_command = _state_command("stop", "stopped", "Stop connectors and end their tasks.")
 
 
 @click.command(

@@ -61,7 +61,7 @@ def status_command(
     bootstrap_servers: str | None,
     as_json: bool,
 ) -> int:
-    """Show the states of connectors and tasks, and why any of them failed."""
+    """Show the states of connectors and tasks, and failures."""
     if names:
         found = [connect.get("connectors", name, "status") for name in names]
     else:

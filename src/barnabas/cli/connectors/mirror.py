@@ -26,7 +26,10 @@ Run it near the target. SIGTERM and Ctrl-C end it cleanly, with exit code 0.
 @log_level_option
 @json_option
 def mirror_command(properties: str, clusters: str, log_level: str, as_json: bool) -> int:
-    """Mirror clusters as a file for Kafka's connect-mirror-maker.sh says."""
+    """Mirror clusters to each other.
+
+    The file is one for Kafka's connect-mirror-maker.sh.
+    """
     with extra_packages("connect", "mirroring needs"):
         from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
         from barnabas.connect.errors.kinds import ConfigError, ConnectError

@@ -15,7 +15,10 @@ from barnabas.cli.output import Output, json_option
 
 @click.group("offsets")
 def offsets_group() -> None:
-    """Show, alter and reset the offsets of a connector (altering needs `stop` first)."""
+    """Show, alter and reset the offsets of a connector.
+
+    Stop the connector before you alter or reset them.
+    """
 
 
 @offsets_group.command(
@@ -50,7 +53,10 @@ def get_command(connect: Connect, name: str, as_json: bool) -> None:
 @json_option
 @connect_options
 def alter_command(connect: Connect, name: str, file: str, as_json: bool) -> None:
-    """Set offsets as FILE says, in the form that `get --json` prints; - is standard input."""
+    """Set the offsets that FILE holds.
+
+    FILE has the form that `get --json` prints; - is standard input.
+    """
     body = _read(file)
     answer = connect.ask("PATCH", ("connectors", name, "offsets"), body)
     Output(as_json).result(answer, answer["message"])

@@ -118,7 +118,10 @@ def list_loggers(connect: Connect, as_json: bool) -> None:
 @json_option
 @connect_options
 def set_logger(connect: Connect, logger: str, level: str, cluster: bool, as_json: bool) -> None:
-    """Set the level of a logger and of those below it: trace, debug, info, warn, error, off."""
+    """Set the level of a logger and of those below it.
+
+    Levels are trace, debug, info, warn, error and off.
+    """
     query = {"scope": "cluster"} if cluster else {}
     found = connect.ask("PUT", ("admin", "loggers", logger), {"level": level.upper()}, query)
     Output(as_json).result(found, f"{logger} is set to {level.upper()}")

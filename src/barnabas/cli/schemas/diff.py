@@ -31,9 +31,10 @@ LATEST = "latest"
 def diff_command(
     registry: Registry, subject: str, old: str | None, new: str | None, as_json: bool
 ) -> None:
-    """Show what changed from version OLD to version NEW, and whether they are compatible.
+    """Show what changed from version OLD to version NEW.
 
-    By default NEW is the latest version, and OLD the one before NEW.
+    And whether they are compatible. By default NEW is the latest version, and OLD the one before
+    NEW.
     """
     after = get_version(registry, subject, new or LATEST)
     before = get_version(registry, subject, old or _version_before(registry, after))

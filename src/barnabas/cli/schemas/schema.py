@@ -106,7 +106,10 @@ def get_command(
     deleted: bool,
     as_json: bool,
 ) -> None:
-    """Print a schema: VERSION of SUBJECT, by default the latest, or the one with an id."""
+    """Print a schema.
+
+    VERSION of SUBJECT, by default the latest, or the one with an id.
+    """
     if (subject is None) == (number is None):
         raise CliError("give a subject, or an id with --id", ExitCode.USAGE)
     found: dict[str, Any]

@@ -135,7 +135,10 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
 @json_option
 @registry_options
 def config_delete_command(registry: Registry, subject: str | None, as_json: bool) -> None:
-    """Take the settings away: what is inherited, or the default, counts again."""
+    """Delete the settings.
+
+    What is inherited, or the default, applies again.
+    """
     registry.ask("DELETE", _path("config", subject))
     Output(as_json).result({"subject": subject}, f"{_where(subject)}: settings deleted")
 
