@@ -5,13 +5,18 @@ producer sent before cannot land in its next transaction (KIP-890). A producer w
 used up goes on with another id. Since the epoch tells a repeated request from the next one, a
 repeated one is answered as it was; with the older versions the state alone must tell.
 
+While markers are being written every request gets CONCURRENT_TRANSACTIONS, which clients send
+again, and the state after it decides. With version 2 that holds for any id and epoch: the producer
+has been told its next epoch (or id) already, and may end its next transaction, an empty one, before
+the markers of this one are written.
+
 Pure: a transaction goes in, and what became of it comes out. Source: Kafka's
 TransactionCoordinator.endTransaction and TransactionMetadata.
 
-Not as there: a producer that wants to commit while the coordinator has aborted its transaction
-(it took too long) always gets PRODUCER_FENCED. Kafka says so with version 1 and INVALID_TXN_STATE
-with version 2, where the epoch looks like one of a repeated request; clients take that for a
-fault of their own and die of it.
+Not as there: a producer that commits a transaction which the coordinator has aborted (it took too
+long) gets PRODUCER_FENCED. Kafka answers so with version 1, but INVALID_TXN_STATE with version 2,
+where its epoch looks like that of a repeated request. Kafka Streams continues after
+PRODUCER_FENCED (the task has moved) and stops its thread after INVALID_TXN_STATE.
 """
 
 from typing import NamedTuple
@@ -93,6 +98,8 @@ def _end_with_version_1(transaction: Transaction, request: EndRequest, now_ms: i
         return Ending(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.producer_epoch != request.producer_epoch:
         return Ending(ErrorCode.PRODUCER_FENCED)
+    if transaction.state.is_prepared:
+        return Ending(ErrorCode.CONCURRENT_TRANSACTIONS)
     match transaction.state:
         case TransactionState.ONGOING:
             return Ending(
@@ -107,11 +114,6 @@ def _end_with_version_1(transaction: Transaction, request: EndRequest, now_ms: i
         case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT:
             is_same = _ends_alike(transaction, request)
             return Ending(ErrorCode.NONE if is_same else ErrorCode.INVALID_TXN_STATE)
-        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
-            is_same = _ends_alike(transaction, request)
-            return Ending(
-                ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE
-            )
         case _:
             return Ending(ErrorCode.INVALID_TXN_STATE)
 
@@ -120,6 +122,8 @@ def _end_with_version_2(
     transaction: Transaction, request: EndRequest, new_producer_id: int, now_ms: int
 ) -> Ending:
     state = transaction.state
+    if state.is_prepared:
+        return Ending(ErrorCode.CONCURRENT_TRANSACTIONS)
     has_new_id = (
         transaction.previous_producer_id == request.producer_id
         and request.producer_epoch == PRODUCER_EPOCH_MAX - 1
@@ -130,12 +134,6 @@ def _end_with_version_2(
     has_bumped = transaction.producer_epoch == request.producer_epoch + 1
     is_current = transaction.producer_epoch == request.producer_epoch
     is_repeated = has_bumped or has_new_id
-    if state.is_prepared:
-        if not has_bumped:
-            return Ending(ErrorCode.PRODUCER_FENCED)
-        if _ends_alike(transaction, request):
-            return Ending(ErrorCode.CONCURRENT_TRANSACTIONS)
-        return Ending(_contradiction(transaction))
     if state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
         if not (is_repeated or is_current):
             return Ending(ErrorCode.PRODUCER_FENCED)
@@ -192,13 +190,11 @@ def _decided(request: EndRequest) -> TransactionEvent:
 
 
 def _ends_alike(transaction: Transaction, request: EndRequest) -> bool:
-    committed = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-    return (transaction.state in committed) is request.is_commit
+    return (transaction.state is TransactionState.COMPLETE_COMMIT) is request.is_commit
 
 
 def _contradiction(transaction: Transaction) -> ErrorCode:
     """The epoch before wants the other outcome: was it shut out, or does it not know itself?"""
-    committed = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
-    if transaction.state in committed:
+    if transaction.state is TransactionState.COMPLETE_COMMIT:
         return ErrorCode.INVALID_TXN_STATE
     return ErrorCode.PRODUCER_FENCED

@@ -56,10 +56,10 @@ def initialize(
                 previous_producer_id=new_producer_id,
             ),
         )
-    if request.has_producer and not _may_go_on(transaction, request):
-        return Initialized(ErrorCode.PRODUCER_FENCED)
     if transaction.state.is_prepared:
         return Initialized(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if request.has_producer and not _may_go_on(transaction, request):
+        return Initialized(ErrorCode.PRODUCER_FENCED)
     if transaction.state is TransactionState.ONGOING:
         # Never given to anybody: who asks comes again, and gets the epoch after it.
         fenced = fence(transaction, server_version, new_producer_id, now_ms)

@@ -117,12 +117,15 @@ class TransactionShard:
     ) -> Decision:
         """AddPartitionsToTxn and AddOffsetsToTxn; the response is an error code."""
         transaction = self.transactions.get(transactional_id)
-        if transaction is None or transaction.producer_id != producer[0]:
+        if transaction is None:
+            return Decision(response=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        if transaction.state.is_prepared:
+            # Before the producer is looked at: its next id is its own once the markers are written.
+            return Decision(response=ErrorCode.CONCURRENT_TRANSACTIONS)
+        if transaction.producer_id != producer[0]:
             return Decision(response=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if transaction.producer_epoch != producer[1]:
             return Decision(response=ErrorCode.PRODUCER_FENCED)
-        if transaction.state.is_prepared:
-            return Decision(response=ErrorCode.CONCURRENT_TRANSACTIONS)
         is_ongoing = transaction.state is TransactionState.ONGOING
         added = {**transaction.partitions, **dict.fromkeys(partitions)}
         if is_ongoing and len(added) == len(transaction.partitions):
