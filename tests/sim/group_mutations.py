@@ -7,7 +7,7 @@ from barnabas.coordinator.group import offset_requests
 from barnabas.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.coordinator.group.offsets import OffsetStore
 from barnabas.coordinator.runtime import CoordinatorRuntime
-from barnabas.coordinator.transaction import initializing
+from barnabas.coordinator.transaction import ending, initializing
 from barnabas.coordinator.transaction.markers import MarkerSender
 from barnabas.coordinator.transaction.shard import TransactionShard
 from barnabas.coordinator.transaction.verifier import TransactionVerifier
@@ -110,6 +110,17 @@ def _nobody_is_fenced(patch: Patch) -> None:
     patch.set(initializing, "_next_epoch", same_epoch)
 
 
+def _the_next_end_is_fenced(patch: Patch) -> None:
+    end = ending._end_with_version_2
+
+    def end_at_once(transaction: Any, request: Any, *rest: Any) -> Any:
+        if transaction.state.is_prepared and transaction.producer_epoch == request.producer_epoch:
+            return ending.Ending(ErrorCode.PRODUCER_FENCED)
+        return end(transaction, request, *rest)
+
+    patch.set(ending, "_end_with_version_2", end_at_once)
+
+
 def _verification_goes_stale(patch: Patch, *, of_offsets: bool) -> None:
     ask = TransactionVerifier.ask
 
@@ -191,6 +202,14 @@ GROUP_MUTATIONS = [
         partial(_verification_goes_stale, of_offsets=True),
         40,
         workload="chains",
+        seen_as="refused-transaction",
+    ),
+    Mutation(
+        "the next end is fenced",
+        "a producer that ends an empty transaction waits for the markers of the one before",
+        _the_next_end_is_fenced,
+        10,
+        workload="transactions",
         seen_as="refused-transaction",
     ),
     Mutation(

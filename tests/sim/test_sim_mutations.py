@@ -22,6 +22,7 @@ QUICK = (
     "markers are tried once",
     "a verification goes stale",
     "a verification of offsets goes stale",
+    "the next end is fenced",
     "aborted transactions are not told of",
     "moved and not told",
 )

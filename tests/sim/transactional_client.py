@@ -43,7 +43,8 @@ LOST = {
 """The producer must begin again; all else may be tried again."""
 EXCUSED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
 """Another took the transactional id, or the transaction lasted too long. A client that does all
-in its order never gets the other errors, whatever happens to nodes and networks."""
+in its order never gets the other errors, whatever happens to nodes and networks. Nothing excuses
+them for an empty transaction of a client that is the only one with its transactional id."""
 
 
 class LostError(Exception):
@@ -59,6 +60,10 @@ class TransactionalClient:
         self.has_version_2 = client.random.random() < 0.6
         self.producer = (-1, -1)
         """Id and epoch."""
+        self.is_alone = False
+        """Whether no other client takes the transactional id."""
+        self._is_empty = True
+        """Whether the transaction has no records yet."""
         self._sequences: Counter[TopicPartition] = Counter()
         self._added: set[TopicPartition | str] = set()
         """Partitions, and groups, that the coordinator knows to be part of the transaction."""
@@ -70,7 +75,7 @@ class TransactionalClient:
 
     def lost(self, error: ErrorCode, request: object) -> LostError:
         """What to raise when an error of LOST has come."""
-        if error not in EXCUSED:
+        if error not in EXCUSED or (self.is_alone and self._is_empty):
             self.client.history.saw(
                 "refused-transaction",
                 f"{self.client.name} as {self.transactional_id} {self.producer}: "
@@ -91,9 +96,11 @@ class TransactionalClient:
         self.producer = (response.producer_id, response.producer_epoch)
         self._sequences.clear()
         self._added.clear()
+        self._is_empty = True
 
     async def write(self, partition: TopicPartition, values: list[str]) -> None:
         """Write a batch as part of the transaction. Raises LostError."""
+        self._is_empty = False
         if not self.has_version_2 and partition not in self._added:
             await self._add(partition)
         now_ms = self.client.clock.now_ms()
@@ -176,6 +183,7 @@ class TransactionalClient:
         )
         response = await self._ask_coordinator(request, version=5 if self.has_version_2 else 4)
         self._added.clear()
+        self._is_empty = True
         if self.has_version_2:
             self.producer = (response.producer_id, response.producer_epoch)
             self._sequences.clear()

@@ -46,9 +46,20 @@ class TransactionalProducer:
         transactional_id: str,
         partitions: list[TopicPartition],
         transactions: list[Transaction],
+        *,
+        is_alone: bool = False,
+        ends_empty: bool = False,
     ) -> None:
+        """Make a producer.
+
+        `is_alone` says that no other takes the transactional id, `ends_empty` that it begins a
+        transaction now and then only to abort it at once.
+        """
         self._client = client
         self._producer = TransactionalClient(client, transactional_id)
+        self._producer.is_alone = is_alone
+        self._ends_empty = ends_empty and self._producer.has_version_2
+        """Older clients send no EndTxn for an empty transaction."""
         self._partitions = partitions
         self._transactions = transactions
         self._number = 0
@@ -63,6 +74,9 @@ class TransactionalProducer:
                 if not self._producer.is_initialized:
                     await self._producer.initialize()
                 await self._transaction()
+                if self._ends_empty and client.random.random() < 0.5:
+                    # While the markers of the transaction before are under way.
+                    await self._producer.end(is_commit=False)
             except LostError:
                 self._producer.abandon()
                 await client.back_off()
@@ -165,8 +179,16 @@ class TransactionalSimulation(Simulation):
         for index in range(max(self.plan.producers, 3)):
             client = self._client(f"producer{index}")
             # Two of them take one another's place again and again.
-            name = "contested" if index < 2 and self.plan.seed % 2 else f"transactional{index}"
-            producer = TransactionalProducer(client, name, self.partitions, self.transactions)
+            is_alone = index >= 2 or self.plan.seed % 2 == 0
+            name = f"transactional{index}" if is_alone else "contested"
+            producer = TransactionalProducer(
+                client,
+                name,
+                self.partitions,
+                self.transactions,
+                is_alone=is_alone,
+                ends_empty=self.plan.seed % 3 == 0,
+            )
             working.append(client.start(producer.run))
         client = self._client("committed-reader")
         reader = CommittedReader(client, self.partitions, self.transactions)
