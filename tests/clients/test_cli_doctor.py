@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import barnabas
 from barnabas.app.testing import Kafka
 from support.cli import ClusterCli, run_cli
+from support.cluster_processes import ClusterProcesses
+from support.node_process import wait_until
 
 
 def levels(findings: list[dict[str, str]], check: str) -> list[str]:
@@ -78,3 +81,25 @@ def test_an_advertised_address_that_leads_nowhere() -> None:
     assert finding["level"] == "fault"
     assert f"127.0.0.1:{port}, which cannot be reached" in finding["detail"]
     assert "advertised.listeners" in finding["advice"]
+
+
+def test_a_node_that_was_killed_is_missing_from_the_quorum_too(tmp_path: Path) -> None:
+    with ClusterProcesses(tmp_path, 3) as cluster:
+        killed = next(number for number in cluster.nodes if number != cluster.controller())
+        survivors = [node for node in cluster.nodes.values() if node.node_id != killed]
+        cli = ClusterCli(",".join(node.bootstrap_servers for node in survivors))
+        cluster.kill(killed)
+
+        said: dict[str, list[str]] = {}
+
+        def is_down() -> bool:
+            said.clear()
+            for finding in cli.run("doctor", "--json").json:
+                said.setdefault(finding["check"], []).append(finding["detail"])
+            return "is down" in str(said["nodes"])
+
+        wait_until(is_down, "the node being fenced")
+        assert any(text.startswith(f"node {killed} at ") for text in said["nodes"])
+        assert said["quorum"] == [f"voters that do not follow: {killed}; no other may be lost"]
+        cluster.start(killed)
+        assert "3 voters, all follow" in cli.run("doctor").text

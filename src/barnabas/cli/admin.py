@@ -67,6 +67,11 @@ class ClusterInfo:
         """Ids of the brokers that are not fenced."""
         return [broker.id for broker in self.brokers.values() if not broker.is_fenced]
 
+    @property
+    def fenced(self) -> list[int]:
+        """Ids of the brokers that are down, or not up yet."""
+        return [broker.id for broker in self.brokers.values() if broker.is_fenced]
+
 
 class Admin:
     """A cluster to send requests to. Use it in a `with` block; of no use in a running loop."""

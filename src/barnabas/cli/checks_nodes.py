@@ -23,7 +23,8 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
     """Everything that needs more than a client's view; one note where that cannot be had."""
     try:
         with Admin(connection) as admin:
-            found, quorum = survey(admin), read_quorum(admin)
+            found = survey(admin)
+            quorum = read_quorum(admin, found.cluster.fenced)
             throttled = [] if found.in_flight else throttled_brokers(admin, found.cluster.live)
             yield from check_min_in_sync(admin, found.partitions)
     except CliError as error:

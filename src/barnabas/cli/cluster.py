@@ -192,7 +192,7 @@ def remove_command(
 
     again = f"barnabas cluster remove {node}"
     with Admin(connection) as admin:
-        quorum = read_quorum(admin)
+        quorum = read_quorum(admin, admin.cluster().fenced)
         is_voter = quorum.voter(node) is not None
         if is_voter:
             require_dynamic(admin)

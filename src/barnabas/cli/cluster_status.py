@@ -46,7 +46,8 @@ class ClusterStatus:
 
 def read_status(admin: Admin) -> ClusterStatus:
     """Ask the cluster. Raises CliError."""
-    found, quorum, features = survey(admin), read_quorum(admin), read_features(admin)
+    found = survey(admin)
+    quorum, features = read_quorum(admin, found.cluster.fenced), read_features(admin)
     level = features.get(METADATA_VERSION)
     brokers = found.brokers()
     held = {load.broker: load for load in loads(brokers, found.placement())}

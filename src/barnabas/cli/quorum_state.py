@@ -1,6 +1,7 @@
 """The metadata quorum as DescribeQuorum tells it, and what its voters allow."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
@@ -8,6 +9,7 @@ from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
 from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.polling import wait_until
 from barnabas.metadata.features import KRAFT_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_quorum import (
@@ -19,6 +21,8 @@ from barnabas.protocol.messages.describe_quorum import (
 
 ALIVE_MAX_MS = 3_000
 """A replica that last fetched longer ago, seen from the leader, counts as gone."""
+FETCH_LATE_MS = 1_000
+"""A replica that follows fetches at least every half second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,11 @@ class QuorumReplica:
     @property
     def is_alive(self) -> bool:
         """Whether it follows the leader now."""
-        if self.is_leader:
-            return True
-        return self.fetch_age_ms is not None and self.fetch_age_ms < ALIVE_MAX_MS
+        return self.has_fetched(ALIVE_MAX_MS)
+
+    def has_fetched(self, within_ms: float) -> bool:
+        """Whether it fetched so lately; a leader need not."""
+        return self.is_leader or (self.fetch_age_ms is not None and self.fetch_age_ms < within_ms)
 
     @property
     def directory_text(self) -> str | None:
@@ -85,8 +91,38 @@ class Quorum:
         return sum(voter.is_alive for voter in self.voters)
 
 
-def read_quorum(admin: Admin) -> Quorum:
-    """Ask for the quorum. Raises CliError."""
+def read_quorum(admin: Admin, doubted: Collection[int] = ()) -> Quorum:
+    """Ask for the quorum. Raises CliError.
+
+    A voter that has just died looks as if it followed. So where a voter is late to fetch, or one of
+    `doubted` (nodes that are down as brokers), ask until it has fetched again or counts as gone:
+    `ALIVE_MAX_MS` at most.
+    """
+    quorum = _ask_quorum(admin)
+    first_s = time.monotonic()
+    in_doubt = {
+        voter.id
+        for voter in quorum.voters
+        if voter.id in doubted or (voter.fetch_age_ms or 0) >= FETCH_LATE_MS
+    }
+
+    def is_settled() -> bool:
+        nonlocal quorum
+        since_first_ms = (time.monotonic() - first_s) * 1000
+        quorum = _ask_quorum(admin)
+        return not any(
+            voter.id in in_doubt and voter.is_alive and not voter.has_fetched(since_first_ms)
+            for voter in quorum.voters
+        )
+
+    if any(
+        voter.id in in_doubt and voter.is_alive and not voter.is_leader for voter in quorum.voters
+    ):
+        wait_until(admin, is_settled, 2 * ALIVE_MAX_MS / 1000)
+    return quorum
+
+
+def _ask_quorum(admin: Admin) -> Quorum:
     request = DescribeQuorumRequest(
         topics=[
             DescribeQuorumRequestTopicData(
