@@ -92,6 +92,7 @@ def connector(
         "value.converter": STRING,
         "offset.storage.file.filename": str(directory / f"{name}.offsets"),
         "offset.flush.interval.ms": "1000",
+        "barnabas.connect.plugins": "FileStreamSource,FileStreamSink",
         "listeners": "http://127.0.0.1:0",
         "barnabas.connect.engine": _engine(runner),
     }

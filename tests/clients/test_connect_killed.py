@@ -33,6 +33,7 @@ class Doomed:
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "group.id": kafka.name("workers"),
                 "key.converter": STRING,
+                "barnabas.connect.plugins": "FileStreamSource,FileStreamSink",
                 "value.converter": STRING,
                 # A member that was killed is waited for.
                 "consumer.session.timeout.ms": "6000",

@@ -35,6 +35,7 @@ def worker(kafka: Kafka) -> dict[str, str]:
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": kafka.name("workers"),
         "key.converter": STRING,
+        "barnabas.connect.plugins": "FileStreamSource,FileStreamSink,support.connect.step_source",
         "value.converter": STRING,
         "producer.linger.ms": "1",
         "consumer.session.timeout.ms": "10000",

@@ -16,6 +16,8 @@ from support.connect.worker import OurWorker
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
+ALLOWED = {"barnabas.connect.plugins": HANGING.rpartition(".")[0]}
+
 
 def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: str) -> None:
     worker = OurWorker(tmp_path, kafka_bootstrap_servers, "alone0")
@@ -56,7 +58,7 @@ def test_a_worker_goes_on_where_it_was(tmp_path: Path, kafka_bootstrap_servers: 
 def test_a_connector_that_hangs_does_not_keep_a_worker_from_its_end(
     tmp_path: Path, kafka_bootstrap_servers: str, group: str | None
 ) -> None:
-    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs0", group=group)
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs0", group=group, settings=ALLOWED)
     begun = tmp_path / "begun"
     config = {"connector.class": HANGING, "begun": str(begun)}
 
@@ -81,7 +83,7 @@ def test_a_file_whose_connector_hangs_does_not_keep_a_worker_from_its_end(
 ) -> None:
     begun, file = tmp_path / "begun", tmp_path / "hangs.properties"
     file.write_text(f"name=hangs1\nconnector.class={HANGING}\nbegun={begun}\n")
-    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs1", files=[file])
+    worker = OurWorker(tmp_path, kafka_bootstrap_servers, "hangs1", files=[file], settings=ALLOWED)
     try:
         worker.launch()
         wait_until(begun.exists, "the start")

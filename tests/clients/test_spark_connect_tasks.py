@@ -36,6 +36,7 @@ def worker(kafka: Kafka) -> dict[str, str]:
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": kafka.name("workers"),
         "key.converter": STRING,
+        "barnabas.connect.plugins": f"FileStreamSource,FileStreamSink,{__name__}",
         "value.converter": STRING,
         "consumer.session.timeout.ms": "10000",
     }

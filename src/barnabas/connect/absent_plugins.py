@@ -11,6 +11,11 @@ def why_absent(class_name: str) -> str | None:
     return None if why is None else f"Class {class_name} {why}"
 
 
+def not_found(class_name: str) -> str:
+    """Return Kafka's text for a class that nobody finds, or why it is not here."""
+    return why_absent(class_name) or f"Failed to find any class that matches {class_name}"
+
+
 _SCRIPTS: Final = (
     "runs scripts in a Java VM, and none is here. A predicate, or a transform of one's own in "
     "Python, takes its place."

@@ -1,8 +1,9 @@
-"""The plugins there are, under the class names that configurations say.
+"""The built-in plugins, under the class names that configurations use.
 
-Configurations name Java's classes: each stands here with the Python class that takes its place. A
-plugin of one's own is named `package.module:Class` or `package.module.Class`; a data source of
-PySpark by its format, through the connector `barnabas.connect.SparkSource`.
+Configurations name Java's classes: each is listed here with the Python class that implements it. A
+plugin of one's own is named `package.module:Class` or `package.module.Class`, and only if the
+worker allows it (`allowed_plugins.py`); a data source of PySpark by its format, through the
+connector `barnabas.connect.SparkSource`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal
 
-from barnabas.connect.absent_plugins import why_absent
+from barnabas.connect.absent_plugins import not_found, why_absent
+from barnabas.connect.allowed_plugins import check_on, check_own
 from barnabas.connect.errors.kinds import ConfigError
 
 Kind = Literal[
@@ -51,26 +53,41 @@ def register(kind: Kind, target_module: str, **classes: str) -> None:
 
 
 def load(class_name: str, kind: Kind | None = None) -> Any:
-    """Return the class of a plugin. Raises ConfigError if there is none, MissingPackageError.
+    """Return the class of a plugin.
 
     One name may stand for a converter and for a header converter: `kind` then says which is meant.
+    Raises ConfigError if there is none, NotAllowedError, MissingPackageError.
     """
     plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
     if plugin is not None and kind == "header_converter":
         plugin = HEADER_CONVERTERS.get(plugin.class_name, plugin)
     module, _, name = (plugin.target if plugin else _python_name(class_name)).partition(":")
+    if plugin is None:
+        check_own(class_name, module, name)
+    else:
+        check_on(plugin.class_name)
     try:
-        return getattr(import_module(module), name)
+        found = getattr(import_module(module), name)
+        if not isinstance(found, type):
+            raise ConfigError(f"{class_name} is no class")
+        return found
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if f"{module}.".startswith(f"{missing}."):
-            raise ConfigError(_not_found(class_name)) from error
+            raise ConfigError(not_found(class_name)) from error
         text = f"{class_name} needs the Python package {missing}, which is not installed"
         if plugin is not None:  # not by name: on the public index that is another project's
             text += ": pip install '.[connect]' in the checkout of Barnabas"
         raise MissingPackageError(text) from error
     except (ImportError, AttributeError) as error:
-        raise ConfigError(_not_found(class_name)) from error
+        raise ConfigError(not_found(class_name)) from error
+    except SystemExit as error:  # a script; nobody's plugin ends the worker
+        raise ConfigError(f"{class_name}: its module ends the process when imported") from error
+
+
+def is_built_in(class_name: str) -> bool:
+    """Whether a name, in full or short, is a built-in plugin's."""
+    return class_name in PLUGINS or _by_short_name(class_name) is not None
 
 
 def full_name(class_name: str) -> str:
@@ -79,10 +96,6 @@ def full_name(class_name: str) -> str:
     if plugin is None:
         load(class_name)
     return plugin.class_name if plugin else class_name
-
-
-def _not_found(class_name: str) -> str:
-    return why_absent(class_name) or f"Failed to find any class that matches {class_name}"
 
 
 def absence(class_name: str) -> str:
@@ -103,7 +116,7 @@ def _python_name(class_name: str) -> str:
     if ":" in class_name:
         return class_name
     module, _, name = class_name.rpartition(".")
-    return f"{module}:{name}" if module else f"builtins:{name}"
+    return f"{module}:{name}"
 
 
 # One call per module, in the order of its name: converters, transforms, predicates, connectors.

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import ClassVar
 
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     Settings,
@@ -17,6 +18,7 @@ from barnabas.connect.connectors.base import (
 
 HANGING = f"{__name__}.Hanging"
 STOPPING = f"{__name__}.HangingInStop"
+allow([__name__])
 
 
 class Hanging(SourceConnector):

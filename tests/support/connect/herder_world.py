@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Definition, Setting
 from barnabas.connect.config.providers import ConfigProviders
@@ -36,6 +37,7 @@ SOURCE = f"{__name__}.Source"
 SINK = f"{__name__}.Sink"
 RENAME = f"{__name__}.Rename"
 NEVER = f"{__name__}.Never"
+allow([__name__])
 WORKER = "127.0.0.1:8083"
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from barnabas.base.config.properties import parse_properties
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.data.builder import INT64, STRING, optional, struct_of
 from barnabas.connect.data.schema import Struct
@@ -65,6 +66,7 @@ def test_the_pages_transform_of_ones_own_works(monkeypatch: pytest.MonkeyPatch) 
     module = ModuleType("own_transforms")
     exec(blocks("transforms.md", "python")[0], module.__dict__)
     monkeypatch.setitem(sys.modules, "own_transforms", module)
+    allow(["own_transforms"])
     settings = {
         "transforms": "s",
         "transforms.s.type": "own_transforms:Suffix",

@@ -26,7 +26,7 @@ def plugins_command(connect: Connect, everything: bool, as_json: bool) -> None:
 
 @click.command(
     "settings",
-    epilog="\b\nExamples:\n  barnabas connect settings FileStreamSource\n"
+    epilog="\b\nExamples:\n  barnabas connect settings JdbcSource\n"
     "  barnabas connect settings org.apache.kafka.connect.transforms.Cast\\$Value\n",
 )
 @click.argument("plugin")

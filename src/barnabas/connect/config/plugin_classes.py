@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from barnabas import __version__
 from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import is_on, own_classes
 from barnabas.connect.config.definition import Recommender, Validator
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
 from barnabas.connect.converters.base import Converter, HeaderConverter
@@ -38,9 +39,6 @@ def load_of(kind: plugins.Kind, class_name: str) -> Any:
     interface, base = BASES[kind]
     found = plugins.load(class_name, kind)
     if not isinstance(found, type) or not issubclass(found, base):
-        # PySpark's own interfaces have no class of ours above them.
-        if kind in ("source", "sink") and callable(found):
-            return found
         verb, what = (
             ("extend", "class") if kind in ("source", "sink") else ("implement", "interface")
         )
@@ -58,9 +56,11 @@ def names_of(kind: plugins.Kind) -> Recommender:
 
 
 def listed(kind: plugins.Kind) -> list[str]:
-    """Return the names of all plugins of a kind."""
+    """Return the names of all plugins of a kind that configurations may use."""
     known = plugins.HEADER_CONVERTERS if kind == "header_converter" else plugins.PLUGINS
-    return sorted(plugin.class_name for plugin in known.values() if plugin.kind == kind)
+    built_in = (plugin.class_name for plugin in known.values() if plugin.kind == kind)
+    own = (name for name in own_classes() if kind_of(name) == kind)
+    return sorted([*filter(is_on, built_in), *own])
 
 
 def version_of(class_name: str | None, kind: plugins.Kind) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.hiding import Hiding
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.sql.functions.java_regex import compile_java
@@ -199,9 +200,11 @@ def _made(name: str, settings: Mapping[str, str]) -> ConfigProvider:
     class_name = settings.get(f"{prefix}class")
     if not class_name:
         raise ConfigError(f"Missing configuration {prefix}class of the config provider {name}")
-    provider = (_CLASSES.get(class_name) or plugins.load(class_name))()
-    if not isinstance(provider, ConfigProvider):
+    allow([class_name])  # the worker's own settings name it
+    kind = _CLASSES.get(class_name) or plugins.load(class_name)
+    if not issubclass(kind, ConfigProvider):
         raise ConfigError(f"{class_name} is no config provider")
+    provider = kind()
     parameters = f"{prefix}param."
     provider.configure(
         {k.removeprefix(parameters): v for k, v in settings.items() if k.startswith(parameters)}

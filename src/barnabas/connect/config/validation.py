@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.connect.config import common
 from barnabas.connect.config.answers import (
     merged,
@@ -60,7 +61,7 @@ def new_connector(class_name: str) -> Connector:
     """Return a new connector. Raises ConnectError as Kafka's worker does."""
     try:
         found = plugins.load(class_name)
-    except plugins.MissingPackageError:
+    except (plugins.MissingPackageError, NotAllowedError):
         raise
     except ConfigError:
         found = None

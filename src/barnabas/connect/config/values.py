@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.pipeline.sql.java_maps import text_hash
 from barnabas.pipeline.sql.java_numbers import JAVA_SPACE, parse_double, parse_whole
@@ -123,6 +124,8 @@ def _read(name: str, value: str, trimmed: str, type_: ConfigType) -> Any:
     if type_ is ConfigType.CLASS:
         try:
             return plugins.full_name(trimmed)
+        except NotAllowedError as error:
+            raise invalid(name, value, str(error)) from None
         except ConfigError:
             raise invalid(name, value, plugins.absence(value)) from None
     half = 1 << (_BITS[type_] - 1)

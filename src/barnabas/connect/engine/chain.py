@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.connect.allowed_plugins import allow_of_worker
 from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.plugin_classes import load_of
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.primitives import ByteArrayConverter
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
-from barnabas.connect.plugins import load
+from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
 
@@ -74,6 +76,7 @@ class Chain:
 
 def make_chain(connector: Settings, worker: Settings) -> Chain:
     """Return the chain of a connector's tasks. Raises ConfigError, ConnectError."""
+    allow_of_worker(worker)  # this may be an executor's process
     return Chain(
         key=_converter("key.converter", connector, worker, is_key=True),
         value=_converter("value.converter", connector, worker, is_key=False),
@@ -105,7 +108,7 @@ def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool
     given = connector if connector.get(name) else worker
     if not given.get(name):
         raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
-    converter: Converter = load(given[name])()
+    converter: Converter = load_of("converter", given[name])()
     settings = with_prefix(given, f"{name}.")
     settings["converter.type"] = "key" if is_key else "value"
     converter.configure(parsed(type(converter).definition, settings), is_key=is_key)
@@ -115,8 +118,8 @@ def _converter(name: str, connector: Settings, worker: Settings, *, is_key: bool
 def _header_converter(connector: Settings, worker: Settings) -> HeaderConverter:
     name = "header.converter"
     given = connector if connector.get(name) else worker
-    converter: HeaderConverter = load(
-        given.get(name) or DEFAULT_HEADER_CONVERTER, "header_converter"
+    converter: HeaderConverter = load_of(
+        "header_converter", given.get(name) or DEFAULT_HEADER_CONVERTER
     )()
     settings = with_prefix(given, f"{name}.")
     settings["converter.type"] = "header"
@@ -128,21 +131,21 @@ def _step(alias: str, connector: Settings) -> Step:
     settings = with_prefix(connector, f"transforms.{alias}.")
     predicate_alias = settings.pop("predicate", None)
     negates = settings.pop("negate", "false").strip().lower() == "true"
-    transform: Transform = _made(settings, f"transforms.{alias}.type")
+    transform: Transform = _made("transformation", settings, f"transforms.{alias}.type")
     if predicate_alias is None:
         return Step(transform)
     prefix = f"predicates.{predicate_alias}."
-    predicate: Predicate = _made(with_prefix(connector, prefix), f"{prefix}type")
+    predicate: Predicate = _made("predicate", with_prefix(connector, prefix), f"{prefix}type")
     return Step(transform, predicate, negates)
 
 
-def _made(settings: dict[str, str], type_name: str) -> Any:
+def _made(kind: Kind, settings: dict[str, str], type_name: str) -> Any:
     class_name = settings.pop("type", None)
     if not class_name:
         raise ConfigError(
             f'Missing required configuration "{type_name}" which has no default value.'
         )
-    made = load(class_name)()
+    made = load_of(kind, class_name)()
     try:
         made.configure(parsed(type(made).definition, settings))
     except ConnectError:

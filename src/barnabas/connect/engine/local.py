@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock
 from typing import Any
 
+from barnabas.connect.allowed_plugins import allow_of_worker
 from barnabas.connect.connectors.base import (
     Connector,
     Figure,
@@ -68,9 +69,10 @@ def connector_of(settings: Settings) -> Connector:
         raise ConfigError(
             'Missing required configuration "connector.class" which has no default value.'
         )
-    connector = load(class_name)()
-    if not isinstance(connector, SourceConnector | SinkConnector):
+    kind = load(class_name)
+    if not issubclass(kind, SourceConnector | SinkConnector):
         raise ConfigError(f"{class_name} is no connector")
+    connector: Connector = kind()
     return connector
 
 
@@ -118,6 +120,7 @@ class LocalEngine:
         stopping: Event,
         is_paused: bool,
     ) -> EngineTask:
+        allow_of_worker(plan.worker_settings)
         settings = {**plan.connector_settings, **plan.task_settings}
         spec = FlowSpec(
             plan.id.connector, plan.id.task, settings, plan.worker_settings, plan.secrets

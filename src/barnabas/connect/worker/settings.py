@@ -10,11 +10,15 @@ Source: WorkerConfig, StandaloneConfig (Kafka 4.3).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Final
 
+from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import PLUGINS_SETTING, allow_of_worker, listed_names
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.plugin_classes import plugin_of
+from barnabas.connect.config.values import invalid
 from barnabas.connect.errors.kinds import ConfigError
 
 GROUP_ID: Final = "group.id"
@@ -99,6 +103,15 @@ DEFINITION: Final = Definition(
             "Whether sources may have topics created by topic.creation.* settings.",
         ),
         Setting(
+            PLUGINS_SETTING,
+            ConfigType.LIST,
+            "",
+            Importance.MEDIUM,
+            "What connectors' configurations may name beside the built-in plugins: classes of your "
+            "own (package.module:Class, or package.module for all classes in it), and built-in "
+            "plugins that are off by default.",
+        ),
+        Setting(
             ENGINE,
             ConfigType.STRING,
             "spark",
@@ -131,7 +144,22 @@ def is_distributed(settings: Mapping[str, str]) -> bool:
 def check_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of the settings named here. Raises ConfigError."""
     definition = DEFINITION if is_distributed(settings) else DEFINITION.plus([_FILE])
+    allow_of_worker(settings)
+    for name in listed_names(settings):
+        _check_plugin(name)
     return definition.parse(settings)
+
+
+def _check_plugin(name: str) -> None:
+    """Report a wrong name when the worker starts, not when a connector uses it."""
+    try:
+        if ":" in name or plugins.is_built_in(name):
+            plugins.load(name)
+        else:
+            import_module(name)
+    except (ConfigError, ImportError, ValueError, SystemExit) as error:
+        text = f"{error}; it takes package.module:Class, package.module and built-in plugins"
+        raise invalid(PLUGINS_SETTING, name, text) from error
 
 
 def override_policy(settings: Mapping[str, str]) -> str:

@@ -36,8 +36,8 @@ from barnabas.connect.errors.kinds import ConfigError
         (ConfigType.PASSWORD, " secret ", Password("secret")),
         (
             ConfigType.CLASS,
-            "FileStreamSource",
-            "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "JdbcSource",
+            "io.confluent.connect.jdbc.JdbcSourceConnector",
         ),
         (ConfigType.INT, None, None),
         (ConfigType.INT, 7, 7),

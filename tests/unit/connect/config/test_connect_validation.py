@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.connect import plugins
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.topic_creation import creation_definition, topic_creation
 from barnabas.connect.config.validation import (
@@ -169,6 +170,7 @@ def test_a_plugin_that_lacks_a_package_says_which(
     monkeypatch.syspath_prepend(tmp_path)
     built_in = plugins.Plugin("io.example.Lacking", "sink", "lacking_plugin:Lacking")
     monkeypatch.setitem(plugins.PLUGINS, "io.example.Lacking", built_in)
+    allow(["lacking_plugin"])
     lacks = "needs the Python package lacking_package, which is not installed"
     for name, hint in (("io.example.Lacking", ": pip install"), ("lacking_plugin:Lacking", "$")):
         with pytest.raises(ConnectError, match=f"^{name} {lacks}{hint}"):
@@ -184,7 +186,7 @@ def test_plugins_list_their_settings_first() -> None:
     with pytest.raises(NotFoundError, match=r"Unknown plugin no\.such\."):
         plugin_settings("no.such")
     with pytest.raises(BadRequestError, match="Invalid plugin class"):
-        plugin_settings("json.JSONDecoder")
+        plugin_settings("org.apache.kafka.connect.mirror.DefaultTopicFilter")
 
 
 def test_groups_of_topics_inherit_the_defaults_numbers() -> None:

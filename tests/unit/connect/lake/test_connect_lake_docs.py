@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.plugins import load
 from barnabas.connect.testing import ConnectKit
 
+allow(["FilesSource", "FilesSink"])
 DOCS = Path(__file__).parents[4] / "docs/connect"
 COMMON = ("name", "tasks.max", "topics", "connector.class", "value.converter")
 FREE = ("iceberg.catalog.", "iceberg.hadoop.", "delta.storage.")

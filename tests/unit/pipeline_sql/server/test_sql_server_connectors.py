@@ -107,9 +107,9 @@ async def test_a_sink_and_the_plugins_are_listed(world: ConnectorsWorld) -> None
     assert (listed["name"], listed["type"]) == ("out", "sink")
     plugins = (await world.one("SHOW CONNECTOR PLUGINS;"))["connectorsPlugins"]
     assert {
-        "className": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "className": "io.confluent.connect.jdbc.JdbcSourceConnector",
         "type": "source",
-    }.items() <= next(p for p in plugins if "FileStreamSource" in p["className"]).items()
+    }.items() <= next(p for p in plugins if "JdbcSource" in p["className"]).items()
 
 
 async def test_what_is_there_already_or_not_there_is_an_error_or_a_warning(

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.base import Settings
+from barnabas.connect.connectors.mirror.filters import (
+    DefaultConfigPropertyFilter,
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+)
 from barnabas.connect.connectors.mirror.policy import DefaultReplicationPolicy
 from barnabas.connect.engine.chain import with_prefix
 from barnabas.connect.engine.clients import Client, client_settings
@@ -28,6 +34,13 @@ _SHARED: Final = (
     *("socket.connection.setup.timeout.ms",),
 )
 _SECURITY: Final = ("security.", "sasl.", "ssl.")
+_INTERFACES: Final[Mapping[str, type]] = {
+    "replication.policy.class": DefaultReplicationPolicy,
+    "topic.filter.class": DefaultTopicFilter,
+    "group.filter.class": DefaultGroupFilter,
+    "config.property.filter.class": DefaultConfigPropertyFilter,
+}
+"""The class that a class of one's own extends, by setting."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +77,11 @@ class Flow:
 
     def plugin(self, name: str) -> Any:
         """Return the object whose class a setting names. Raises ConfigError."""
-        made = load(str(self.values[name]))()
+        base, class_name = _INTERFACES[name], str(self.values[name])
+        kind = load(class_name)
+        if not issubclass(kind, base):
+            raise invalid(name, class_name, f"it is no subclass of {base.__name__}")
+        made = kind()
         made.configure(self.settings)
         return made
 

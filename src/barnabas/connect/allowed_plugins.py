@@ -1,0 +1,101 @@
+"""Which classes a configuration may name beside the built-in ones.
+
+A request to a worker never decides what is imported. Three sources do:
+
+- the worker's setting `barnabas.connect.plugins`: classes (`package.module:Class`) and modules
+  (`package.module`: the classes that it defines), and built-in plugins that are off by default;
+- the worker's own class settings, such as `key.converter` and `config.providers.x.class`;
+- entry points of installed packages in the group `barnabas.connect`.
+
+The table belongs to the process: tasks on Spark's executors fill theirs from the worker's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Final
+
+from barnabas.connect.absent_plugins import not_found
+from barnabas.connect.errors.kinds import ConfigError
+
+PLUGINS_SETTING: Final = "barnabas.connect.plugins"
+PLUGIN_PATH: Final = "plugin.path"
+ENTRY_POINTS: Final = "barnabas.connect"
+OFF_BY_DEFAULT: Final = frozenset(
+    {
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "barnabas.connect.FilesSource",
+        "barnabas.connect.FilesSink",
+    }
+)
+"""They read and write any file that the worker may. Kafka's `plugin.path` lacks the first two by
+default (KAFKA-13748)."""
+_KAFKAS_FILE_JAR: Final = "connect-file-"
+_WORKERS_CLASSES: Final = ("key.converter", "value.converter", "header.converter")
+_names: set[str] = set()
+
+
+class NotAllowedError(ConfigError):
+    """The worker's own settings do not allow this plugin."""
+
+
+def allow(names: Iterable[str]) -> None:
+    """Let configurations name these: `module:Class`, `module.Class`, a module, a built-in name."""
+    _names.update(name.strip() for name in names if name.strip())
+
+
+def listed_names(settings: Mapping[str, str]) -> list[str]:
+    """Return the entries of a worker's `barnabas.connect.plugins`."""
+    return [name.strip() for name in settings.get(PLUGINS_SETTING, "").split(",") if name.strip()]
+
+
+def allow_of_worker(settings: Mapping[str, str]) -> None:
+    """Let configurations name what the worker's own settings name."""
+    allow(listed_names(settings))
+    allow(settings.get(name, "") for name in _WORKERS_CLASSES)
+    # As Kafka's quick start turns them on: plugin.path=libs/connect-file-4.3.0.jar
+    jars = (path.strip().rpartition("/")[2] for path in settings.get(PLUGIN_PATH, "").split(","))
+    if any(jar.startswith(_KAFKAS_FILE_JAR) for jar in jars):
+        allow(name for name in OFF_BY_DEFAULT if name.startswith("org.apache.kafka."))
+
+
+def check_own(class_name: str, module: str, name: str) -> None:
+    """Check that a class that is not built in may be imported. Raises ConfigError."""
+    spellings = {module, f"{module}:{name}", f"{module}.{name}"}
+    if not spellings.isdisjoint(_names) or not spellings.isdisjoint(_installed()):
+        return
+    if ":" not in class_name:  # perhaps Java's
+        raise ConfigError(not_found(class_name))
+    raise NotAllowedError(
+        f"{not_found(class_name)}: a class of your own has to be named in {PLUGINS_SETTING} of the "
+        "worker's settings"
+    )
+
+
+def check_on(class_name: str) -> None:
+    """Check that a built-in plugin may be used. Raises NotAllowedError."""
+    if not is_on(class_name):
+        raise NotAllowedError(
+            f"{class_name} is off on this worker, since it reads or writes any file that the "
+            f"worker may: to turn it on, name it in {PLUGINS_SETTING} of the worker's settings"
+        )
+
+
+def is_on(class_name: str) -> bool:
+    """Whether a built-in plugin may be used: most may, those that touch files if they are named."""
+    short = class_name.rpartition(".")[2]
+    names = {class_name, short, short.removesuffix("Connector")}
+    return class_name not in OFF_BY_DEFAULT or not names.isdisjoint(_names)
+
+
+def own_classes() -> list[str]:
+    """Return the names `module:Class` that were given, for lists of plugins."""
+    return sorted(name for name in _names | _installed() if ":" in name)
+
+
+@cache
+def _installed() -> frozenset[str]:
+    return frozenset(entry.value for entry in entry_points(group=ENTRY_POINTS))
