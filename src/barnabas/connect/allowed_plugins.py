@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from barnabas.connect.absent_plugins import not_found
+from barnabas.connect.config.client_overrides import allow_clients_of_worker
 from barnabas.connect.errors.kinds import ConfigError
 
 PLUGINS_SETTING: Final = "barnabas.connect.plugins"
@@ -53,7 +54,8 @@ def listed_names(settings: Mapping[str, str]) -> list[str]:
 
 
 def allow_of_worker(settings: Mapping[str, str]) -> None:
-    """Let configurations name what the worker's own settings name."""
+    """Let configurations name what the worker's own settings name, and set what they allow."""
+    allow_clients_of_worker(settings)
     allow(listed_names(settings))
     allow(settings.get(name, "") for name in _WORKERS_CLASSES)
     # As Kafka's quick start turns them on: plugin.path=libs/connect-file-4.3.0.jar

@@ -22,6 +22,7 @@ from barnabas.connect.config.answers import (
     validation_json,
     value_json,
 )
+from barnabas.connect.config.client_overrides import refusal
 from barnabas.connect.config.definition import ConfigValue, Definition, Setting
 from barnabas.connect.config.enrichment import enriched
 from barnabas.connect.config.plugin_classes import (
@@ -38,7 +39,6 @@ from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 
 Given = Mapping[str, str | None]
 CLIENTS: Final = ("producer", "admin", "consumer")
-_PRINCIPAL: Final = ("sasl.jaas.config", "sasl.mechanism", "security.protocol")
 _SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|user\.info|token", re.IGNORECASE)
 
 
@@ -47,7 +47,7 @@ class WorkerRules:
     """What a worker's own settings mean for its connectors.
 
     `group` is the workers' consumer group; None in standalone mode, where exactly-once is not
-    checked. `policy` is `connector.client.config.override.policy`: All, None or Principal.
+    checked. `policy` is `connector.client.config.override.policy`.
     """
 
     group: str | None = None
@@ -229,11 +229,9 @@ def _override_answer(client: str, settings: Given, policy: str) -> dict[str, Any
             continue
         inner = name.removeprefix(prefix)
         shown = ConfigValue(name, HIDDEN if _SECRET.search(inner) else value)
-        if policy == "None" or (policy == "Principal" and inner not in _PRINCIPAL):
-            shown.errors.append(
-                f"The '{policy}' policy does not allow '{inner}' to be overridden in the connector "
-                "configuration."
-            )
+        refused = refusal(inner, policy)
+        if refused is not None:
+            shown.errors.append(refused)
             errors += 1
         configs.append({"definition": None, "value": value_json(shown)})
     return {"groups": [], "error_count": errors, "configs": configs}

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.base.peer_lines import peer_logger
+from barnabas.connect.config.client_overrides import check_overrides, override_policy
 from barnabas.connect.config.values import invalid
 from barnabas.connect.engine.chain import Settings, with_prefix
 from barnabas.connect.errors.kinds import ConfigError
@@ -73,7 +74,11 @@ _TRANSACTION_TIMEOUT_MS_MAX: Final = 900_000
 
 
 def java_settings(client: Client, connector: Settings, worker: Settings) -> dict[str, str]:
-    """Return what users have set for a client, under their names."""
+    """Return what users have set for a client, under their names.
+
+    Raises ConfigError for a setting that the connector may not override: validation refuses it, but
+    a configuration may also come from the config topic.
+    """
     given = {
         name: value
         for name, value in worker.items()
@@ -81,7 +86,9 @@ def java_settings(client: Client, connector: Settings, worker: Settings) -> dict
     }
     given.pop("client.id", None)
     given |= with_prefix(worker, f"{client}.")
-    overrides = with_prefix(connector, f"{client}.override.")
+    prefix = f"{client}.override."
+    overrides = with_prefix(connector, prefix)
+    check_overrides(overrides, override_policy(worker), prefix)
     return given | overrides
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import Engine
@@ -26,7 +27,6 @@ from barnabas.connect.worker.settings import (
     OFFSET_FILE,
     check_settings,
     is_distributed,
-    override_policy,
 )
 from barnabas.connect.worker.standalone import StandaloneHerder
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import PLUGINS_SETTING, allow_of_worker, listed_names
 from barnabas.connect.config import validators
+from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.plugin_classes import plugin_of
 from barnabas.connect.config.values import invalid
@@ -25,9 +26,6 @@ GROUP_ID: Final = "group.id"
 OFFSET_FILE: Final = "offset.storage.file.filename"
 ENGINE: Final = "barnabas.connect.engine"
 MASTER: Final = "barnabas.connect.spark.master"
-POLICY: Final = "connector.client.config.override.policy"
-_POLICIES: Final = ("All", "None", "Principal")
-_SUFFIX: Final = "ConnectorClientConfigOverridePolicy"
 
 DEFINITION: Final = Definition(
     (
@@ -144,6 +142,7 @@ def is_distributed(settings: Mapping[str, str]) -> bool:
 def check_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of the settings named here. Raises ConfigError."""
     definition = DEFINITION if is_distributed(settings) else DEFINITION.plus([_FILE])
+    override_policy(settings)
     allow_of_worker(settings)
     for name in listed_names(settings):
         _check_plugin(name)
@@ -160,14 +159,3 @@ def _check_plugin(name: str) -> None:
     except (ConfigError, ImportError, ValueError, SystemExit) as error:
         text = f"{error}; it takes package.module:Class, package.module and built-in plugins"
         raise invalid(PLUGINS_SETTING, name, text) from error
-
-
-def override_policy(settings: Mapping[str, str]) -> str:
-    """Return All, None or Principal. Raises ConfigError."""
-    name = settings.get(POLICY, "All").rpartition(".")[2].removesuffix(_SUFFIX)
-    for policy in _POLICIES:
-        if name.lower() == policy.lower():
-            return policy
-    raise ConfigError(
-        f"Invalid value {settings[POLICY]} for configuration {POLICY}: it is All, None or Principal"
-    )

@@ -19,7 +19,7 @@ from barnabas.connect.connectors.base import (
 from barnabas.connect.connectors.mirror import given_offsets, settings
 from barnabas.connect.connectors.mirror.checkpoint_reader import ASSIGNED, CheckpointReader
 from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
-from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.connect.record import JsonMap
 
@@ -37,7 +37,7 @@ class MirrorCheckpoint(SourceConnector):
         """Return what is wrong beyond single settings."""
         if settings.get("enabled", "true") == "false":
             return {}
-        errors: dict[str, list[str]] = {}
+        errors = client_errors(settings)
         checkpoints, syncs = "emit.checkpoints.enabled", "emit.offset-syncs.enabled"
         if settings.get(checkpoints) == "false":
             errors[checkpoints] = [

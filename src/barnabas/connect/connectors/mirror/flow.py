@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from barnabas.connect.config.client_overrides import refusal
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.base import Settings
@@ -34,6 +35,13 @@ _SHARED: Final = (
     *("socket.connection.setup.timeout.ms",),
 )
 _SECURITY: Final = ("security.", "sasl.", "ssl.")
+_CLIENTS: Final = tuple(
+    f"{side}{client}."
+    for side in ("", "source.", "target.")
+    for client in ("producer", "consumer", "admin")
+)
+_OWN_OF_CONSUMER: Final = "poll.timeout.ms"
+"""Of `consumer.poll.timeout.ms`, which is MirrorMaker's own."""
 _INTERFACES: Final[Mapping[str, type]] = {
     "replication.policy.class": DefaultReplicationPolicy,
     "topic.filter.class": DefaultTopicFilter,
@@ -53,6 +61,8 @@ class Flow:
     @staticmethod
     def read(settings: Settings, definition: Definition) -> Flow:
         """Return the flow of a configuration. Raises ConfigError."""
+        for name, texts in client_errors(settings).items():
+            raise ConfigError(f"{name}: {texts[0]}")
         return Flow(settings, definition.parse(settings))
 
     @property
@@ -150,6 +160,26 @@ class Flow:
         """Whether records of open and aborted transactions are passed over."""
         given = self.java_client("source", "consumer")
         return given.get("isolation.level", "").lower() == "read_committed"
+
+
+def client_names(settings: Settings) -> dict[str, str]:
+    """Return the client's setting that each of a connector's settings stands for."""
+    found = {}
+    for side in ("source", "target"):
+        for name in with_prefix(settings, f"{side}.cluster."):
+            if is_client_setting(name):
+                found[f"{side}.cluster.{name}"] = name
+    for prefix in _CLIENTS:
+        for name in with_prefix(settings, prefix):
+            if name != _OWN_OF_CONSUMER and not name.startswith("override."):
+                found[prefix + name] = name
+    return found
+
+
+def client_errors(settings: Settings) -> dict[str, list[str]]:
+    """Return what a connector may not set of its clients, by the names of its settings."""
+    refused = {name: refusal(inner) for name, inner in client_names(settings).items()}
+    return {name: [text] for name, text in refused.items() if text is not None}
 
 
 def is_client_setting(name: str) -> bool:

@@ -19,7 +19,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.mirror import given_offsets, settings
 from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
-from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.policy import HEARTBEATS
 from barnabas.connect.connectors.mirror.records import Heartbeat
 from barnabas.connect.connectors.mirror.schedule import Schedule
@@ -37,6 +37,10 @@ class MirrorHeartbeat(SourceConnector):
     _flow: Flow | None = None
     _schedule: Schedule | None = None
     _clusters: tuple[Cluster, ...] = ()
+
+    def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return what may not be set of clients."""
+        return client_errors(settings)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Create the topic."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from barnabas.connect.config.client_overrides import ALLOWLIST, unsafe
 from barnabas.connect.connectors.mirror import settings as definitions
-from barnabas.connect.connectors.mirror.flow import is_client_setting
+from barnabas.connect.connectors.mirror.flow import client_names, is_client_setting
 from barnabas.connect.engine.chain import names, with_prefix
 from barnabas.connect.errors.kinds import ConfigError
 
@@ -21,6 +22,7 @@ _CLIENTS: Final = ("consumer", "producer", "admin")
 _WORKER: Final = (
     *("offset.storage", "config.storage", "status.storage", "key.converter", "value.converter"),
     *("header.converter", "task", "worker", "replication.policy", "config.providers", "barnabas."),
+    "connector.client.config.override.",
 )
 _CONNECTORS: Final = {
     "MirrorSourceConnector": definitions.SOURCE,
@@ -59,7 +61,13 @@ def read_flows(given: Mapping[str, str]) -> list[FlowPlan]:
 
 def _flow(given: Mapping[str, str], source: str, target: str) -> FlowPlan:
     connectors = {name: _connector(given, source, target, name) for name in _CONNECTORS}
-    return FlowPlan(source, target, _worker(given, source, target), connectors)
+    worker = _worker(given, source, target)
+    # The file is the operator's: what it sets of clients, its connectors may set.
+    named = {name for one in connectors.values() for name in client_names(one).values()}
+    allowed = {*names(worker.get(ALLOWLIST, "")), *unsafe(named)}
+    if allowed:
+        worker[ALLOWLIST] = ",".join(sorted(allowed))
+    return FlowPlan(source, target, worker, connectors)
 
 
 def _worker(given: Mapping[str, str], source: str, target: str) -> dict[str, str]:

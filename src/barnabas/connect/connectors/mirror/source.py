@@ -19,7 +19,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.mirror import given_offsets, settings
 from barnabas.connect.connectors.mirror.cluster import Cluster, cluster_of
-from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.schedule import Schedule
 from barnabas.connect.connectors.mirror.source_reader import (
     ASSIGNED,
@@ -45,7 +45,7 @@ class MirrorSource(SourceConnector):
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return what is wrong beyond single settings."""
-        errors: dict[str, list[str]] = {}
+        errors = client_errors(settings)
         if settings.get("exactly.once.support") == "required" and not _reads_committed(settings):
             text = (
                 "MirrorSourceConnector can only provide exactly-once guarantees when its source "

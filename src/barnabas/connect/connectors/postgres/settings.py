@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.connect.config.client_overrides import check_overrides
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.postgres.definition import DEFINITION
@@ -225,6 +226,10 @@ class PostgresSettings:
 
 def check_adhoc(settings: PostgresSettings) -> None:
     """Raises ConfigError for channels that there are not, or that lack something."""
+    given = (name for name in settings.values if name.startswith(_SIGNAL_CONSUMER))
+    check_overrides(
+        (name.removeprefix(_SIGNAL_CONSUMER) for name in given), prefix=_SIGNAL_CONSUMER
+    )
     if settings["signal.data.collection"] and settings.signal_table is None:
         raise ConfigError('"signal.data.collection" needs a schema and a table: schema.table')
     for kind, known in (("signal", _SIGNALS), ("notification", _NOTIFICATIONS)):
