@@ -66,8 +66,16 @@ def listener_options(
         frame_size_max_bytes=config.get_int("socket.request.max.bytes"),
         socket=listening_options(config),
         tls=tls,
+        is_for_nodes=_is_for_nodes(config, listener.name),
         name_of=CertificateNames(config.listener_value(listener.name, RULES_KEY)).name_of,
     )
+
+
+def _is_for_nodes(config: NodeConfig, name: str) -> bool:
+    """Whether clients of the cluster have other listeners."""
+    if name in config.controller_listener_names:
+        return True
+    return name == config.inter_broker_listener_name and len(config.broker_listeners) > 1
 
 
 def server_limits(config: NodeConfig) -> ServerLimits:

@@ -20,10 +20,12 @@ from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.descriptors import DescriptorReserve
 from barnabas.base.disk import Disk
 from barnabas.base.ending import Step, give_up, take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
+from barnabas.log.file_cache import files_to_come
 from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
 from barnabas.metadata.image import Endpoint
 from barnabas.metadata.node import MetadataNode
@@ -120,7 +122,8 @@ class Node:
         if disk is None:
             disk = own_disk = LocalDisk()
         clock = clock if clock is not None else SystemClock()
-        network = network if network is not None else TcpNetwork()
+        if network is None:
+            network = TcpNetwork(DescriptorReserve(files_to_come))
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
         metadata: MetadataNode | None = None

@@ -14,6 +14,7 @@ from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.descriptors import raise_limit
 from barnabas.base.stop_signals import stop_on_signals
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None)
     A second signal ends the process at once, except SIGHUP, which a closed terminal may send
     twice. Raises what keeps the node from starting.
     """
+    raise_limit()
     for warning in config.warnings:
         telemetry.warning("%s", warning)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -113,11 +113,12 @@ def _packages() -> Iterator[Finding]:
 
 def _open_files() -> Finding:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= FILES_ADVISED:
-        return ok("open files", f"up to {soft}")
+    # A node raises the soft limit when it starts.
+    if hard == resource.RLIM_INFINITY or hard >= FILES_ADVISED:
+        return ok("open files", f"up to {hard}")
     return note(
         "open files",
-        f"up to {soft} (hard limit {hard}); each partition and connection needs some",
+        f"up to {hard} (soft limit {soft}); each partition and connection needs some",
         f"ulimit -n {FILES_ADVISED}, or LimitNOFILE= in the service's unit",
     )
 

@@ -5,9 +5,10 @@ reader holds it (see DiskFile.close).
 """
 
 import errno
-import resource
 from collections import OrderedDict
+from weakref import WeakSet
 
+from barnabas.base.descriptors import limit
 from barnabas.base.disk import Disk, DiskFile
 
 FILES_MAX = 32_768
@@ -16,21 +17,24 @@ FILES_MIN = 64
 
 def files_max_allowed() -> int:
     """Half of the descriptors that the process may have: the rest is for connections."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return FILES_MAX
-    return max(FILES_MIN, min(soft // 2, FILES_MAX))
+    return max(FILES_MIN, min(limit() // 2, FILES_MAX))
+
+
+def files_to_come() -> int:
+    """Count the descriptors that the caches of this process may still take."""
+    return sum(max(0, cache.files_max - len(cache)) for cache in _CACHES)
 
 
 class FileCache:
     """The files that were used last, open."""
 
-    __slots__ = ("_disk", "_files", "_files_max")
+    __slots__ = ("__weakref__", "_disk", "_files", "files_max")
 
     def __init__(self, disk: Disk, files_max: int | None = None) -> None:
         self._disk = disk
         self._files: OrderedDict[str, DiskFile] = OrderedDict()
-        self._files_max = files_max_allowed() if files_max is None else files_max
+        self.files_max = files_max_allowed() if files_max is None else files_max
+        _CACHES.add(self)
 
     def __len__(self) -> int:
         return len(self._files)
@@ -50,7 +54,7 @@ class FileCache:
             self._evict(len(self._files) // 2)
             file = self._disk.open(path, create=create)
         self._files[path] = file
-        self._evict(self._files_max)
+        self._evict(self.files_max)
         return file
 
     def forget(self, path: str) -> None:
@@ -66,3 +70,6 @@ class FileCache:
     def _evict(self, files_left: int) -> None:
         while len(self._files) > files_left:
             self._files.popitem(last=False)
+
+
+_CACHES: WeakSet[FileCache] = WeakSet()

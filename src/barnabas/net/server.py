@@ -1,7 +1,7 @@
 """The listeners of a node and the connections behind them, with Kafka's limits on both."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import (
@@ -20,6 +20,10 @@ LOGIN_MAX_MS = 600_000
 """Within this a client has to log in where it may be idle for ever."""
 SWEEPS_PER_IDLE_PERIOD = 10
 """A connection is closed at most a tenth of the idle time late."""
+SILENT_MAX_MS = 1000
+"""While file descriptors are short, a connection may be so old without having sent a request."""
+ROOM_CONNECTIONS_MAX = 64
+"""How many connections are closed at once to get descriptors back."""
 
 telemetry = peer_logger(__name__)
 
@@ -80,8 +84,8 @@ class Server:
             RequestMemory(limits.queued_bytes_max) if limits.queued_bytes_max > 0 else None
         )
         self._listeners: dict[str, _Accepting] = {}
-        self._connections: dict[Connection, None] = {}
-        """In the order in which they came, in which they are closed too."""
+        self._connections: dict[Connection, int] = {}
+        """When each came, in that order, in which they are closed too."""
         self._outside: dict[Connection, int] = {}
         """Those that may not have logged in yet, and the tick by which they must have."""
         self._tick = 0
@@ -108,7 +112,8 @@ class Server:
         def connected(transport: Transport) -> StreamHandler:
             return self._connected(transport, options, gate)
 
-        listener = self._network.listen(host or "0.0.0.0", port, connected, options)
+        regulated = replace(options, make_room=self._make_room)
+        listener = self._network.listen(host or "0.0.0.0", port, connected, regulated)
         self._listeners[options.name] = _Accepting(listener)
         self._quotas.add_listener(options.name)
         return listener.port
@@ -188,9 +193,9 @@ class Server:
         if gate is not None:
             self._outside[connection] = self._tick + SWEEPS_PER_IDLE_PERIOD
         connection.last_active_tick = self._tick
-        self._connections[connection] = None
         host = connection.peer_host
         now_ms = self._clock.monotonic_ms()
+        self._connections[connection] = now_ms
         throttle_ms = self._quotas.opened(listener.name, host, now_ms)
         if throttle_ms:
             self._throttle(listener.name, throttle_ms)
@@ -247,6 +252,35 @@ class Server:
                 "closing a connection from %s: max.connections=%d is exceeded",
                 connection.peer_host,
                 self._quotas.limits.connections_max,
+            )
+            connection.close()
+
+    def _make_room(self) -> None:
+        """Close connections so that others can be accepted: file descriptors are short.
+
+        First those that have sent no request, the oldest first; without any, those that have been
+        idle longest, for at least a tenth of the idle time.
+        """
+        latest_ms = self._clock.monotonic_ms() - SILENT_MAX_MS
+        connections = self._connections
+        found = [
+            connection
+            for connection, opened_ms in connections.items()
+            if opened_ms <= latest_ms and connection.state is None
+        ]
+        if not found:
+            found = sorted(
+                (
+                    connection
+                    for connection in connections
+                    if 0 <= connection.last_active_tick < self._tick and not connection.is_waiting
+                ),
+                key=self._idle_since,
+            )
+        for connection in found[:ROOM_CONNECTIONS_MAX]:
+            telemetry.warning(
+                "closing an idle connection from %s: file descriptors are short",
+                connection.peer_host,
             )
             connection.close()
 

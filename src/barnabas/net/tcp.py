@@ -4,11 +4,11 @@ What a connection does with its bytes is in `tcp_transport` and `tls_transport`.
 """
 
 import asyncio
-import logging
 import socket
 import sys
 from collections.abc import Callable
 
+from barnabas.base.descriptors import RETRY_S, DescriptorReserve
 from barnabas.base.network import (
     PLAIN_LISTENER,
     SYSTEM_OPTIONS,
@@ -19,6 +19,7 @@ from barnabas.base.network import (
     TlsTerms,
     Transport,
 )
+from barnabas.base.peer_lines import peer_logger
 from barnabas.net.tcp_transport import TcpTransport
 from barnabas.net.tls_transport import TlsTransport
 
@@ -26,10 +27,8 @@ ACCEPTS_PER_WAKEUP_MAX = 64
 BACKLOG = 1024
 BUFFER_BYTES_COUNTED = 2 if sys.platform == "linux" else 1
 """Linux counts its book-keeping in: it says twice the size that a buffer was given."""
-ACCEPT_RETRY_S = 0.5
-"""Pause after the process ran out of file descriptors, so that the loop does not spin."""
 
-telemetry = logging.getLogger(__name__)
+telemetry = peer_logger(__name__)
 
 
 class TcpListener:
@@ -40,16 +39,20 @@ class TcpListener:
         sock: socket.socket,
         loop: asyncio.AbstractEventLoop,
         factory: Callable[[Transport], StreamHandler],
-        tls: TlsTerms | None = None,
+        options: ListenerOptions,
+        reserve: DescriptorReserve,
     ) -> None:
         self._sock = sock
         self._loop = loop
         self._factory = factory
-        self._tls = tls
+        self._tls = options.tls
+        self._is_for_nodes = options.is_for_nodes
+        self._make_room = options.make_room
+        self._reserve = reserve
         self._accepting = False
         self._closed = False
         self._retry: asyncio.TimerHandle | None = None
-        """Set while it accepts again later, because accepting has failed."""
+        """Set while it accepts again later: descriptors are short, or accepting has failed."""
         address = sock.getsockname()
         self.host: str = address[0]
         self.port: int = address[1]
@@ -64,6 +67,11 @@ class TcpListener:
         for _ in range(ACCEPTS_PER_WAKEUP_MAX):
             if not self._accepting:
                 return  # the connection just accepted was the last one allowed
+            if self._reserve.is_short(is_own=self._is_for_nodes):
+                if self._make_room is not None:
+                    self._make_room()
+                self._accept_later()
+                return
             try:
                 sock, _ = self._sock.accept()
             except (BlockingIOError, InterruptedError):
@@ -72,8 +80,7 @@ class TcpListener:
                 continue
             except OSError as error:
                 telemetry.error("accepting on %s:%d failed: %s", self.host, self.port, error)
-                self.pause()
-                self._retry = self._loop.call_later(ACCEPT_RETRY_S, self.start)
+                self._accept_later()
                 return
             try:
                 transport = self._transport(sock)
@@ -81,6 +88,10 @@ class TcpListener:
                 sock.close()
                 continue
             transport.attach(self._factory(transport))
+
+    def _accept_later(self) -> None:
+        self.pause()
+        self._retry = self._loop.call_later(RETRY_S, self.start)
 
     def _transport(self, sock: socket.socket) -> TcpTransport:
         if self._tls is None:
@@ -109,7 +120,11 @@ class TcpListener:
 class TcpNetwork:
     """The machine's network."""
 
-    __slots__ = ()
+    __slots__ = ("_reserve",)
+
+    def __init__(self, reserve: DescriptorReserve | None = None) -> None:
+        """`reserve`: the descriptors that connections to listeners leave free."""
+        self._reserve = DescriptorReserve() if reserve is None else reserve
 
     def listen(
         self,
@@ -132,7 +147,8 @@ class TcpNetwork:
         except OSError:
             sock.close()
             raise
-        return TcpListener(sock, asyncio.get_running_loop(), factory, options.tls)
+        loop = asyncio.get_running_loop()
+        return TcpListener(sock, loop, factory, options, self._reserve)
 
     async def connect(
         self,

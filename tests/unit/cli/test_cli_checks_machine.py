@@ -66,6 +66,8 @@ def test_a_disk_that_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_few_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_machine.resource, "getrlimit", lambda _: (1024, 4096))
     assert levels(list(check_machine()), "open files") == [Level.NOTE]
+    monkeypatch.setattr(checks_machine.resource, "getrlimit", lambda _: (1024, 65_536))
+    assert levels(list(check_machine()), "open files") == [Level.OK]
 
 
 def test_a_node(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.descriptors import DescriptorReserve
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import ListenerOptions, Part
@@ -19,7 +20,7 @@ from barnabas.base.peer_lines import LINES_MAX
 from barnabas.net.connection import Connection, Reply
 from barnabas.net.connection_quotas import ConnectionLimits, IpRates, ListenerLimits
 from barnabas.net.frames import FrameReader
-from barnabas.net.server import Server, ServerLimits
+from barnabas.net.server import SILENT_MAX_MS, Server, ServerLimits
 from barnabas.net.tcp import TcpNetwork
 from barnabas.net.tcp_transport import TcpTransport
 from sim.manual_clock import ManualClock
@@ -121,6 +122,58 @@ async def test_ranges_of_files_leave_as_they_lie_on_disk(tmp_path: Path) -> None
     server.close()
     file.close()
     disk.close()
+
+
+async def test_connections_that_ask_nothing_make_room_when_descriptors_are_short() -> None:
+    open_now = 0
+    reserve = DescriptorReserve(limit_of_process=400, count=lambda: open_now)
+    clock = ManualClock()
+
+    def asked(connection: Connection, frame: bytearray) -> Sequence[Part]:
+        connection.state = "known"
+        return echo(connection, frame)
+
+    server = Server(TcpNetwork(reserve), clock, asked, ServerLimits())
+    port = server.listen("127.0.0.1", 0, ListenerOptions("PLAINTEXT"))
+    server.start()
+    async with connected(port) as first, connected(port) as silent:
+        assert await ask(*first, b"hello") == b"hello"
+        await until(lambda: server.connection_count == 2)
+        open_now = 360
+        clock.advance(SILENT_MAX_MS)
+        async with connected(port) as waiting:
+            assert await is_closed(silent[0])
+            assert server.connection_count == 1
+            assert await ask(*first, b"again") == b"again"
+            open_now = 300
+            assert await ask(*waiting, b"at last") == b"at last"
+    server.close()
+
+
+async def test_the_longest_idle_make_room_when_all_have_asked() -> None:
+    open_now = 0
+    reserve = DescriptorReserve(limit_of_process=400, count=lambda: open_now)
+    clock = ManualClock()
+
+    def asked(connection: Connection, frame: bytearray) -> Sequence[Part]:
+        connection.state = "known"
+        return echo(connection, frame)
+
+    limits = ServerLimits(idle_max_ms=10_000)
+    server = Server(TcpNetwork(reserve), clock, asked, limits)
+    port = server.listen("127.0.0.1", 0, ListenerOptions("PLAINTEXT"))
+    server.start()
+    async with connected(port) as idle, connected(port) as busy:
+        assert await ask(*idle, b"hello") == b"hello"
+        for _ in range(3):
+            assert await ask(*busy, b"hello") == b"hello"
+            clock.advance(1000)
+        assert await ask(*busy, b"hello") == b"hello"
+        open_now = 360
+        async with connected(port):
+            assert await is_closed(idle[0])
+            assert await ask(*busy, b"hello") == b"hello"
+    server.close()
 
 
 async def test_one_address_may_have_only_so_many_connections() -> None:
