@@ -224,13 +224,7 @@ def log_directories(
 
     A broker that does not answer is left out.
     """
-    asked = None
-    if keys is not None:
-        asked = [
-            describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=parts)
-            for name, parts in _by_topic(keys).items()
-        ]
-    request = describe_log_dirs.DescribeLogDirsRequest(topics=asked)
+    request = describe_log_dirs_request(keys)
 
     async def gather() -> list[Any]:
         wanted = [admin.send(request, broker) for broker in chosen]
@@ -247,6 +241,19 @@ def log_directories(
             raise from_code(answer.error_code, None, f"node {broker}")
         found[broker] = [_log_directory(result) for result in answer.results]
     return found
+
+
+def describe_log_dirs_request(
+    keys: Iterable[TopicPartition] | None,
+) -> describe_log_dirs.DescribeLogDirsRequest:
+    """The question for the directories with the partitions in `keys`, or all."""
+    asked = None
+    if keys is not None:
+        asked = [
+            describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=parts)
+            for name, parts in _by_topic(keys).items()
+        ]
+    return describe_log_dirs.DescribeLogDirsRequest(topics=asked)
 
 
 def _log_directory(result: describe_log_dirs.DescribeLogDirsResult) -> LogDirectory:

@@ -190,6 +190,9 @@ def from_code(code: int, message: str | None, what: str = "") -> CliError:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ExitCode.NOT_FOUND,
         ErrorCode.BROKER_ID_NOT_REGISTERED: ExitCode.NOT_FOUND,
         ErrorCode.VOTER_NOT_FOUND: ExitCode.NOT_FOUND,
+        ErrorCode.GROUP_ID_NOT_FOUND: ExitCode.NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: ExitCode.NOT_FOUND,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE: ExitCode.UNREACHABLE,
         ErrorCode.REQUEST_TIMED_OUT: ExitCode.UNREACHABLE,
     }.get(error, ExitCode.REFUSED)
     return CliError(f"{what}: {text}" if what else text, kind)

@@ -6,6 +6,7 @@ import sys
 import click
 
 from barnabas.cli.errors import ExitCode
+from barnabas.cli.log_dirs import dirs_command
 from barnabas.cli.output import json_option
 
 DAMAGE = "damage"
@@ -13,7 +14,7 @@ DAMAGE = "damage"
 
 @click.group()
 def command() -> None:
-    """Inspect log files on disk."""
+    """Inspect log files, and the log directories of brokers."""
 
 
 @command.command(
@@ -47,3 +48,6 @@ def dump_command(paths: tuple[str, ...], records: bool, undecoded: bool, as_json
     finally:
         disk.close()
     return ExitCode.PROBLEMS if damaged else ExitCode.DONE
+
+
+command.add_command(dirs_command)

@@ -29,15 +29,17 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "produce": ("Send records to a topic.", "produce"),
         "consume": ("Print records of topics.", "consume"),
     },
-    "Groups": {
+    "Groups and transactions": {
         "group": ("List, describe, delete and reset consumer groups.", "group"),
+        "transaction": ("Show transactions; find and abort those that hang.", "transaction"),
     },
     "Cluster": {
         "cluster": ("Show the nodes of a cluster; add, drain and remove nodes.", "cluster"),
         "rebalance": ("Spread replicas and leaders evenly over the nodes.", "rebalance"),
         "quorum": ("Show the metadata quorum; add and remove voters.", "quorum"),
+        "feature": ("Show, upgrade and downgrade feature levels.", "feature"),
         "config": ("Describe and change settings of topics, brokers, groups.", "config"),
-        "log": ("Inspect log files on disk.", "log"),
+        "log": ("Inspect log files and the log directories of brokers.", "log"),
         "doctor": ("Check a cluster and the machine for common faults.", "doctor"),
     },
     "Security": {

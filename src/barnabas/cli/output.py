@@ -42,6 +42,13 @@ class Output:
         else:
             click.echo(text)
 
+    def details(self, row: Row) -> None:
+        """One thing as a line for each of its values; nothing with --json."""
+        if not self.as_json:
+            width = max(map(len, row))
+            for name, value in row.items():
+                click.echo(f"{name.replace('_', ' ').ljust(width)}  {cell_text(value)}")
+
     def note(self, text: str) -> None:
         """A word beside the result: on standard error, and not with --json."""
         if text and not self.as_json:

@@ -32,7 +32,8 @@ def controller_option(function: Function) -> Function:
     )(function)
 
 
-def _reached(connection: Connection, controllers: str | None) -> Any:
+def reached(connection: Connection, controllers: str | None) -> Any:
+    """An `Admin` for the controllers that are named, or else for the brokers."""
     from dataclasses import replace
 
     from barnabas.cli.admin import Admin
@@ -57,7 +58,7 @@ def status_command(connection: Connection, controllers: str | None, as_json: boo
     """
     from barnabas.cli.quorum_state import read_quorum
 
-    with _reached(connection, controllers) as admin:
+    with reached(connection, controllers) as admin:
         quorum = read_quorum(admin)
     spare = quorum.alive - quorum.majority
     problem = None
@@ -117,7 +118,7 @@ def describe_command(connection: Connection, controllers: str | None, as_json: b
     """Show offsets, lag and addresses of voters and observers."""
     from barnabas.cli.quorum_state import read_quorum
 
-    with _reached(connection, controllers) as admin:
+    with reached(connection, controllers) as admin:
         quorum = read_quorum(admin)
     rows = []
     for replica in (*quorum.voters, *quorum.observers):
@@ -161,7 +162,7 @@ def add_voter_command(
 
     if (voter is None) == (properties is None):
         raise CliError("give either ID@HOST:PORT or --config", ExitCode.USAGE)
-    with _reached(connection, controllers) as admin:
+    with reached(connection, controllers) as admin:
         wanted = voter_from_config(properties) if properties else voter_from_text(voter or "")
         directory = add(admin, wanted)
     Output(as_json).result(
@@ -195,7 +196,7 @@ def remove_voter_command(
     """
     from barnabas.cli.quorum_state import check_removal, read_quorum, remove, require_dynamic
 
-    with _reached(connection, controllers) as admin:
+    with reached(connection, controllers) as admin:
         require_dynamic(admin)
         quorum = read_quorum(admin)
         _require_voter(quorum, node)

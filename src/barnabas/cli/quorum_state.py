@@ -219,7 +219,7 @@ def require_dynamic(admin: Admin) -> None:
     if not is_dynamic(admin):
         raise CliError(
             "the voters of this quorum are fixed by controller.quorum.voters (kraft.version 0)",
-            hint="upgrade kraft.version to 1 first: kafka-features upgrade --feature "
+            hint="upgrade kraft.version to 1 first: barnabas feature upgrade --feature "
             "kraft.version=1",
         )
 
