@@ -163,7 +163,7 @@ def test_what_there_is_not(cli: ClusterCli, kafka: Kafka) -> None:
     ):
         result = cli.run(*arguments)
         assert (result.code, result.err.count("\n")) == (4, 1), result.err
-    for arguments in (
+    for words in (
         ("transaction", "find-hanging", "-p", "0"),
         ("transaction", "abort", "-t", topic, "-p", "0"),
         ("transaction", "abort", "-t", topic, "-p", "0", "--producer-id", "0"),
@@ -180,4 +180,4 @@ def test_what_there_is_not(cli: ClusterCli, kafka: Kafka) -> None:
             "1",
         ),
     ):
-        assert cli.run(*arguments).code == 2, arguments
+        assert cli.run(*words).code == 2, words
