@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from barnabas.base import jks
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.extras import install_hint
 
 BEGIN: Final = "-----BEGIN "
 PEM: Final = "PEM"
@@ -20,7 +21,7 @@ _BEGIN_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 _END_CERTIFICATE: Final = "-----END CERTIFICATE-----"
 _TYPES: Final = ("", "JKS", "PKCS12", PEM)
 _NEEDS_CRYPTOGRAPHY: Final = (
-    "to read a PKCS 12 file, pip install 'barnabas[security]', or turn it into a PEM file "
+    f"to read a PKCS 12 file, {install_hint('security')}, or turn it into a PEM file "
     "(`openssl pkcs12 -in FILE -nodes`) and set the type PEM"
 )
 

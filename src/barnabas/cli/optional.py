@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from barnabas.base.extras import install_hint
 from barnabas.cli.errors import CliError
 
 
@@ -14,8 +15,7 @@ def extra_packages(extra: str, needs: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("barnabas"):
             raise
-        # Not by name: on the public index that name is another project's.
         raise CliError(
             f"{needs} {error.name}, which is not installed",
-            hint=f"pip install '.[{extra}]' in the checkout of Barnabas",
+            hint=install_hint(extra),
         ) from error

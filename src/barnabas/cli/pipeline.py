@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from barnabas.base.extras import install_hint
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option, print_json
 
@@ -109,7 +110,7 @@ def run_command(
         from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
     except ImportError as error:
         raise CliError(
-            f"Spark is not installed: {error}", ExitCode.REFUSED, "pip install 'barnabas[spark]'"
+            f"Spark is not installed: {error}", ExitCode.REFUSED, install_hint("spark")
         ) from error
     try:
         found = _load(pipeline)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.base.extras import install_hint
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.sql_server import server_command
 from barnabas.cli.sql_test import test_command
@@ -110,7 +111,7 @@ def command(
         raise CliError(
             f"the shell needs the package {error.name}",
             ExitCode.USAGE,
-            "pip install '.[sql]' in the checkout of Barnabas",
+            install_hint("sql"),
         ) from error
     from barnabas.pipeline.sql.shell.console import Console
     from barnabas.pipeline.sql.shell.errors import ShellError

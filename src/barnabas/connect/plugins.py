@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal
 
+from barnabas.base.extras import install_hint
 from barnabas.connect.absent_plugins import not_found, why_absent
 from barnabas.connect.allowed_plugins import check_on, check_own
 from barnabas.connect.errors.kinds import ConfigError
@@ -76,8 +77,8 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
         if f"{module}.".startswith(f"{missing}."):
             raise ConfigError(not_found(class_name)) from error
         text = f"{class_name} needs the Python package {missing}, which is not installed"
-        if plugin is not None:  # not by name: on the public index that is another project's
-            text += ": pip install '.[connect]' in the checkout of Barnabas"
+        if plugin is not None:
+            text += f": {install_hint('connect')}"
         raise MissingPackageError(text) from error
     except (ImportError, AttributeError) as error:
         raise ConfigError(not_found(class_name)) from error

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
+from barnabas.base.extras import install_hint
 from barnabas.demo.access import DASHBOARD, GENERATORS, Access
 from barnabas.demo.database.place import OPERATOR, PASSWORD_VARIABLE, Place
 from barnabas.demo.processes import ChildSpec
@@ -29,10 +30,8 @@ def check_requirements() -> None:
     """Raise MissingError for the first thing that is missing: a module of the extra, or Java."""
     for module in MODULES:
         if importlib.util.find_spec(module) is None:
-            # Not by name: on the public index that name is another project's.
             raise MissingError(
-                f"the demo needs {module}, which is not installed: "
-                "pip install -e '.[demo]' in the checkout of Barnabas"
+                f"the demo needs {module}, which is not installed: {install_hint('demo')}"
             )
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")

@@ -52,7 +52,7 @@ def test_without_a_library_it_names_the_extra_of_the_checkout(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == module else found(name)
     )
-    with pytest.raises(MissingError, match=rf"needs {module}.*pip install -e '\.\[demo\]'"):
+    with pytest.raises(MissingError, match=rf"needs {module}.*pip install '\.\[demo\]'"):
         check_requirements()
 
 

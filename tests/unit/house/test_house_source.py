@@ -54,6 +54,29 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+BY_NAME = re.compile(r"pip3? install[^\n]*\bbarnabas\b(?!-)|['\"`]barnabas\[")
+"""An installation from the index, where the name belongs to another project."""
+
+
+def installs_by_name(line: str) -> bool:
+    """Whether a line tells somebody to install what the index has under our name."""
+    found = BY_NAME.search(line)
+    return found is not None and not re.search(r"install (?:-e )?'?\.", line)
+
+
+def test_nothing_installs_from_the_index() -> None:
+    wrong = ("pip install barnabas", "pip install 'barnabas[spark]'", "install `barnabas[sql]`")
+    assert all(installs_by_name(line) for line in wrong)
+    named_in = {
+        f"{named(path)}:{number}: {line.strip()}"
+        for path in tracked("src", "docs", "*.md", "deploy", "Makefile", ".ci", "bench", "tools")
+        if path.suffix in ("", ".py", ".md", ".sh", ".toml", ".yml", ".yaml", ".sql")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if installs_by_name(line)
+    }
+    assert not named_in, "use barnabas.base.extras.install_hint, or a path"
+
+
 def test_modules_do_one_thing() -> None:
     long = {
         str(path.relative_to(PACKAGE)): len(path.read_text().splitlines())

@@ -268,5 +268,5 @@ def test_without_the_library_a_store_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
     keys = Keys({"keystore.location": files.pkcs12, "keystore.password": PASSWORD})
-    with pytest.raises(ConfigError, match=r"pip install 'barnabas\[security\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[security\]'"):
         own_key(keys)

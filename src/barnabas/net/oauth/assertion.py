@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas.base.extras import install_hint
 from barnabas.net.oauth.fetch import FetchError, read_file
 
-LIBRARY_MISSING: Final = "assertions need a library: pip install 'barnabas[security]'"
+LIBRARY_MISSING: Final = f"assertions need a library: {install_hint('security')}"
 
 
 @dataclass(frozen=True, slots=True)

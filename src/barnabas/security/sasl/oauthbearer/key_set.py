@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from barnabas.base.extras import install_hint
 from barnabas.net.oauth.bearer import InvalidTokenError
 
 ALGORITHMS: Final = {
@@ -28,7 +29,7 @@ KEYS_MAX: Final = 100
 """The most keys that are read of one set."""
 RSA_BITS_MIN: Final = 2048
 CURVES: Final = frozenset({"P-256", "P-384", "P-521", "Ed25519", "Ed448"})
-LIBRARY_MISSING: Final = "tokens' signatures need a library: pip install 'barnabas[security]'"
+LIBRARY_MISSING: Final = f"tokens' signatures need a library: {install_hint('security')}"
 
 
 class KeySetError(ValueError):
