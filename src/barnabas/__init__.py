@@ -1,4 +1,7 @@
-"""Barnabas: an event streaming platform that speaks Apache Kafka's wire protocol."""
+"""Barnabas: an event streaming platform that speaks Apache Kafka's wire protocol.
+
+PYTEST_DONT_REWRITE: see barnabas.app.pytest_plugin.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -12,9 +12,18 @@ cluster that runs already. `--barnabas-security scram` (or plain, mtls, tls; or 
 in the ini file) secures the embedded cluster: `kafka.client_config` is what clients need, and
 `kafka.as_user("alice")` the same cluster for a user who may little. `barnabas_cluster` is for
 tests that stop and start nodes.
+
+pytest rewrites the assertions of every module of a package that has a plugin. For ours that takes
+seconds at the first use and gains nothing, so `AsWritten` finds the modules before pytest does.
+This one and the package itself, which pytest imports first, say PYTEST_DONT_REWRITE.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,8 +36,21 @@ if TYPE_CHECKING:
 SECURITY = ("scram", "plain", "mtls", "tls")
 
 
+class AsWritten(MetaPathFinder):
+    """Finds modules of this package as Python does, ahead of pytest's import hook."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith("barnabas."):
+            return None
+        return PathFinder.find_spec(fullname, path, target)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the plugin's options and ini values."""
+    """Add the plugin's options and ini values. pytest calls this once it has its import hook."""
+    _forget_finder()  # of an earlier run in this process
+    sys.meta_path.insert(0, AsWritten())
     group = parser.getgroup("barnabas")
     group.addoption(
         "--barnabas-bootstrap",
@@ -51,6 +73,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="broker properties of the embedded cluster, one key=value per line",
         type="linelist",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Raise UsageError for options that no cluster can be made of."""
+    _node_count(config)
+    given = _security(config)
+    if given is not None and find_spec("cryptography") is None:
+        from barnabas.base.extras import install_hint
+
+        raise pytest.UsageError(
+            f"a secured cluster needs cryptography, which is not installed: "
+            f"{install_hint('security')}"
+        )
+
+
+def pytest_unconfigure() -> None:
+    """Leave Python's finders as they were."""
+    _forget_finder()
+
+
+def _forget_finder() -> None:
+    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, AsWritten)]
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +137,12 @@ def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
     """Address of the session's cluster, which starts with the first test that asks."""
     given: str | None = request.config.getoption("--barnabas-bootstrap")
     if given:
+        from barnabas.base.bootstrap import UnreachableError, first_reachable
+
+        try:
+            first_reachable(given)
+        except UnreachableError as error:
+            pytest.fail(f"--barnabas-bootstrap: {error}", pytrace=False)
         return given
     cluster: Cluster = request.getfixturevalue("barnabas_cluster")
     return cluster.bootstrap_servers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,18 +51,53 @@ def test_nothing_was_loaded():
 """
 
 
-def run_pytest(directory: Path, *arguments: str) -> str:
-    """Run pytest in a process of its own; fails where it does."""
-    done = subprocess.run(
+NOT_REWRITTEN = """
+import sys
+
+def rewritten():
+    loaders = {name: type(module.__loader__).__name__ for name, module in sys.modules.items()
+               if name.partition(".")[0] == "barnabas"}
+    assert len(loaders) > 100
+    return {name for name, loader in loaders.items() if loader == "AssertionRewritingHook"}
+
+def test_no_module_is_rewritten(kafka):
+    topic = kafka.topic("orders")
+    kafka.produce(topic, [b"a"])
+    assert kafka.consume(topic, 1) == [b"a"]
+    # Imported before the plugin can do anything. That they are here shows that pytest meant to.
+    assert rewritten() == {"barnabas", "barnabas.app", "barnabas.app.pytest_plugin"}
+    for name in ("barnabas", "barnabas.app.pytest_plugin"):
+        assert "PYTEST_DONT_REWRITE" in sys.modules[name].__doc__
+"""
+
+
+def pytest_process(
+    directory: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=directory,
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=110,
         check=False,
     )
+
+
+def run_pytest(directory: Path, *arguments: str, **environment: str) -> str:
+    """What pytest says; fails where it does."""
+    done = pytest_process(directory, *arguments, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def refused(directory: Path, *arguments: str, **environment: str) -> str:
+    """What pytest says when it fails."""
+    done = pytest_process(directory, *arguments, **environment)
+    assert done.returncode != 0, done.stdout
+    return done.stdout + done.stderr
 
 
 def test_the_fixture(tmp_path: Path) -> None:
@@ -107,14 +143,55 @@ def test_several_nodes(tmp_path: Path) -> None:
 def test_a_cluster_of_no_nodes_is_an_error(tmp_path: Path, count: str) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(kafka):\n    pass\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    with pytest.raises(AssertionError, match="a cluster has at least one node"):
-        run_pytest(tmp_path, "--barnabas-nodes", count)
+    said = refused(tmp_path, "--barnabas-nodes", count)
+    assert said.startswith("ERROR: barnabas_nodes: a cluster has at least one node")
+
+
+def test_a_cluster_that_does_not_answer_fails_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(kafka):\n    kafka.topic()\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    said = refused(tmp_path, "--barnabas-bootstrap", "127.0.0.1:1")
+    line = "--barnabas-bootstrap: no broker answers at 127.0.0.1:1 (connection refused)"
+    assert line in said.splitlines()
+    assert "Traceback" not in said
+    assert "rdkafka" not in said
+
+
+def test_a_secured_cluster_without_the_extra_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(kafka):\n    pass\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    # The same as where it is not installed.
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['cryptography'] = None\n")
+    paths = os.pathsep.join(str(one) for one in (tmp_path, Path(barnabas.__file__).parents[1]))
+    said = refused(tmp_path, "--barnabas-security", "scram", PYTHONPATH=paths)
+    assert said.strip() == (
+        "ERROR: a secured cluster needs cryptography, which is not installed: "
+        "pip install '.[security]' in the checkout of Barnabas"
+    )
 
 
 def test_it_costs_nothing_where_it_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(UNUSED)
     run_pytest(tmp_path)
+
+
+def test_modules_are_used_as_they_are_written(tmp_path: Path) -> None:
+    package, installed = Path(barnabas.__file__).parent, tmp_path / "installed"
+    information = installed / f"barnabas-{barnabas.__version__}.dist-info"
+    information.mkdir(parents=True)
+    (installed / "barnabas").symlink_to(package)
+    (information / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: barnabas\nVersion: {barnabas.__version__}\n"
+    )
+    (information / "RECORD").write_text("barnabas/__init__.py,,\nbarnabas/app/__init__.py,,\n")
+    (information / "entry_points.txt").write_text(
+        "[pytest11]\nbarnabas = barnabas.app.pytest_plugin\n"
+    )
+    (tmp_path / "pytest.ini").write_text(CONFIGURATION)
+    (tmp_path / "test_it.py").write_text(NOT_REWRITTEN)
+    # Bytecode would be cached beside the package's sources.
+    run_pytest(tmp_path, "test_it.py", PYTHONPATH=str(installed), PYTHONDONTWRITEBYTECODE="1")
 
 
 def test_conveniences(kafka: Kafka) -> None:
