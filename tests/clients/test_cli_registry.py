@@ -249,12 +249,12 @@ def test_what_keeps_it_from_starting_is_one_line(kafka_bootstrap_servers: str) -
     cluster = ClusterCli(kafka_bootstrap_servers)
     cluster.ok("topic", "create", "not-compact", "-p", "1", "-c", "cleanup.policy=delete")
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+        taken_at = f"http://127.0.0.1:{taken.getsockname()[1]}"
         here = ("-b", kafka_bootstrap_servers, "-l", "http://127.0.0.1:0")
         cases: list[tuple[tuple[str, ...], int, str]] = [
             (("-b", "127.0.0.1:1", *here[2:], "-o", "kafkastore.init.timeout.ms=300"), 3, "within"),
             ((*here, "-o", "kafkastore.topic=not-compact"), 1, "cleanup.policy=delete, and must"),
-            (("-l", f"http://127.0.0.1:{port}"), 1, f"cannot listen at http://127.0.0.1:{port}: A"),
+            ((*here[:2], "-l", taken_at), 1, f"cannot listen at {taken_at}: A"),
         ]
         for flags, code, words in cases:
             command = [*BARNABAS, "registry", "start", *flags, "--log-level", "error"]
@@ -301,7 +301,7 @@ def test_dev_ends_if_its_registry_cannot_start() -> None:
         command = [*BARNABAS, "dev", "--registry", "--port", "0", "--registry-port", port]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"cannot listen at http://127.0.0.1:{port}" in done.stderr
+    assert f"barnabas: cannot listen at http://127.0.0.1:{port}" in done.stderr
 
 
 def section(title: str) -> str:

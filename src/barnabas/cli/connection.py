@@ -1,7 +1,6 @@
 """Connections of commands to a cluster: options, client configuration, and waiting for answers."""
 
 import math
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.base.config.values import parse_host_port
+from barnabas.base.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_reachable
 from barnabas.cli.client_config import TOKEN_KEY, check_files, from_java, read_client_file
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.option_sets import Function, with_options
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
-PROBE_TIMEOUT_S = 3.0
 LOGIN_TIMEOUT_S = 10.0
 SECONDS_MAX = 7 * 86400
 """Milliseconds of it have 32 bits in requests, with room to spare."""
@@ -83,23 +81,10 @@ class Connection:
 
         The client library would say neither before its time is up, nor why.
         """
-        reasons = []
-        for text in self.bootstrap_servers.split(","):
-            address = text.strip()
-            reason = _probe(address, min(PROBE_TIMEOUT_S, self.timeout_s))
-            if reason is None:
-                from barnabas.cli.login import check
+        from barnabas.cli.login import check
 
-                host_port = parse_host_port(address.rpartition("://")[2])
-                assert host_port is not None, "it has been connected to"
-                check(*host_port, self.config, min(LOGIN_TIMEOUT_S, self.timeout_s))
-                return
-            reasons.append(f"{address} ({reason})")
-        raise CliError(
-            f"no broker answers at {', '.join(reasons)}",
-            ExitCode.UNREACHABLE,
-            "give the address with --bootstrap-servers",
-        )
+        host, port = reachable(self.bootstrap_servers, self.timeout_s)
+        check(host, port, self.config, min(LOGIN_TIMEOUT_S, self.timeout_s))
 
     def metadata(self) -> "ClusterMetadata":
         """Brokers and topics. Raises CliError."""
@@ -122,6 +107,19 @@ class Connection:
             raise CliError(f"{what}: no answer in time", ExitCode.UNREACHABLE) from error
 
 
+def reachable(
+    bootstrap_servers: str,
+    timeout_s: float = PROBE_TIMEOUT_S,
+    option: str = "--bootstrap-servers",
+) -> tuple[str, int]:
+    """Host and port of the first address that accepts connections. Raises CliError if none does."""
+    try:
+        return first_reachable(bootstrap_servers, min(PROBE_TIMEOUT_S, timeout_s))
+    except UnreachableError as error:
+        hint = f"give the address with {option}"
+        raise CliError(str(error), ExitCode.UNREACHABLE, hint) from error
+
+
 def connection_options(function: Function) -> Function:
     """Options that every command against a cluster has, as the argument `connection`."""
 
@@ -140,6 +138,16 @@ def connection_options(function: Function) -> Function:
     return with_options(function, wrapped, _OPTIONS)
 
 
+command_config_option = click.option(
+    "--command-config",
+    "--client-config",
+    "client_config",
+    envvar=["BARNABAS_COMMAND_CONFIG", "BARNABAS_CLIENT_CONFIG"],
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Properties of a client, Java's or librdkafka's, for TLS and SASL; by default the "
+    "file that BARNABAS_COMMAND_CONFIG names.",
+)
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
     click.option(
         "--bootstrap-servers",
@@ -150,16 +158,7 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         help="Brokers to contact first; by default BARNABAS_BOOTSTRAP_SERVERS, then "
         f"{DEFAULT_BOOTSTRAP}.",
     ),
-    click.option(
-        "--command-config",
-        "--client-config",
-        "client_config",
-        envvar=["BARNABAS_COMMAND_CONFIG", "BARNABAS_CLIENT_CONFIG"],
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Properties of a client, Java's or librdkafka's, for TLS and SASL; by default the "
-        "file that BARNABAS_COMMAND_CONFIG names.",
-    ),
+    command_config_option,
     click.option(
         "-X",
         "client_options",
@@ -189,18 +188,3 @@ def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str
 
 def _without_none(config: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value is not None}
-
-
-def _probe(address: str, timeout_s: float) -> str | None:
-    host_port = parse_host_port(address.rpartition("://")[2])
-    if host_port is None:
-        return "not host:port"
-    try:
-        with socket.create_connection(host_port, timeout=timeout_s):
-            return None
-    except socket.gaierror:
-        return "unknown host name"
-    except TimeoutError:
-        return "no answer"
-    except OSError as error:
-        return (error.strerror or str(error)).lower()

@@ -26,7 +26,7 @@ the demo at once. Started again with the same directory, it continues where it w
 
 \b
 Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or something is not installed,
-2 wrong usage, 130 ended by a second Ctrl-C.
+2 wrong usage, 3 no broker answers at --bootstrap, 130 ended by a second Ctrl-C.
 """
 
 
@@ -126,6 +126,10 @@ def command(
 
     if secure and bootstrap is not None:
         raise CliError("--secure is about the demo's own cluster", ExitCode.USAGE)
+    if bootstrap is not None:
+        from barnabas.cli.connection import reachable
+
+        reachable(bootstrap, option="--bootstrap")
     console = Console(stderr=as_json)
     if seconds is None and not console.is_terminal:
         seconds = SECONDS_WITHOUT_TERMINAL

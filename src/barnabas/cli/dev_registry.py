@@ -21,6 +21,7 @@ from barnabas.cli.child_process import end_with
 from barnabas.cli.errors import ExitCode
 
 READY = "Ready: bootstrap.servers="
+REGISTRY_READY = "Schema registry: "
 
 
 def run_with_registry(
@@ -42,7 +43,7 @@ def run_with_registry(
         *([login] if login is not None else []),
         *("--listeners", f"http://{shown_host}:{port}", "--override", f"host.name={host}"),
         *("--override", f"kafkastore.topic.replication.factor={replicas}"),
-        *("--log-level", log_level, "--json"),
+        *("--log-level", log_level, *(["--json"] if as_json else [])),
     ]
     return asyncio.run(_Pair(flags, registry_flags, as_json).run())
 
@@ -90,10 +91,11 @@ class _Pair:
         ready = await registry.stdout.readline()
         if not ready:
             return await registry.wait()
-        url = json.loads(ready)["listeners"][0]
         if self._as_json:
+            url = json.loads(ready)["listeners"][0]
             _say(json.dumps({**facts, "schema_registry_url": url}) + "\n")
         else:
+            url = ready.decode().removeprefix(REGISTRY_READY).partition(",")[0]
             _say(first)
             _say(f"       schema.registry.url={url}\n")
         watching = asyncio.create_task(self._watch(registry))

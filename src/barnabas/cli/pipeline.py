@@ -9,9 +9,12 @@ from typing import Any
 import click
 
 from barnabas.base.extras import install_hint
+from barnabas.cli.client_config import read_client_file
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option, print_json
 
+CLUSTER_TIMEOUT_S = 15.0
 EPILOG = """\b
 Examples:
   barnabas pipeline run energy.py:pipeline
@@ -21,6 +24,7 @@ RUN_EPILOG = """\b
 Examples:
   barnabas pipeline run energy.py:pipeline
   barnabas pipeline run energy.py -b broker:9092 --schema-registry-url http://registry:8081
+  barnabas pipeline run energy.py --command-config client.properties
   barnabas pipeline run shop.pipelines:carts --guarantee exactly_once
 """
 SHOW_EPILOG = """\b
@@ -38,13 +42,13 @@ def command() -> None:
 @click.argument("pipeline")
 @click.option(
     "--bootstrap-servers",
+    "--bootstrap-server",
     "-b",
     envvar="BARNABAS_BOOTSTRAP_SERVERS",
-    default="localhost:9092",
-    show_default=True,
-    metavar="HOST:PORT,…",
-    help="The cluster.",
+    metavar="HOST:PORT,...",
+    help=f"The cluster; by default that of the client's properties file, then {DEFAULT_BOOTSTRAP}.",
 )
+@command_config_option
 @click.option(
     "--schema-registry-url",
     envvar="BARNABAS_SCHEMA_REGISTRY_URL",
@@ -87,7 +91,8 @@ def command() -> None:
 @json_option
 def run_command(
     pipeline: str,
-    bootstrap_servers: str,
+    bootstrap_servers: str | None,
+    client_config: str | None,
     schema_registry_url: str | None,
     guarantee: str,
     checkpoints: str | None,
@@ -103,6 +108,7 @@ def run_command(
     It continues from its checkpoints if there are any. PIPELINE is a file and a name in it,
     `energy.py:pipeline`, or a module's, `shop.carts:pipeline`; without a name it is `pipeline`.
     """
+    from barnabas.pipeline.streams.client_settings import librdkafka_settings
     from barnabas.pipeline.streams.errors import PipelineError
     from barnabas.pipeline.streams.pipeline import default_checkpoints
 
@@ -112,8 +118,13 @@ def run_command(
         raise CliError(
             f"Spark is not installed: {error}", ExitCode.REFUSED, install_hint("spark")
         ) from error
+    client = {} if client_config is None else read_client_file(client_config)
+    client |= _pairs(properties, "--property")
+    servers = bootstrap_servers or client.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
+    client.pop("bootstrap.servers", None)
     try:
         found = _load(pipeline)
+        Connection(servers, librdkafka_settings(client), CLUSTER_TIMEOUT_S).probe()
         directory = os.path.join(checkpoints or default_checkpoints(), found.name)
         say(f"{found.name}: starting Spark; it logs to {directory}/spark.log")
         spark = start_session(
@@ -126,14 +137,14 @@ def run_command(
             say,
         )
         running = found.start(
-            bootstrap_servers,
+            servers,
             schema_registry_url,
             spark=spark,
             guarantee=guarantee,
             checkpoints=checkpoints or "",
             trigger=trigger,
             until_caught_up=until_caught_up,
-            client=_pairs(properties, "--property"),
+            client=client,
         )
         topics = ", ".join(running.progress().queries)
         if as_json:

@@ -55,14 +55,20 @@ def service_properties(
     listeners: str | None,
     *,
     bootstrap_key: str,
+    bootstrap_default: str | None = None,
 ) -> dict[str, str]:
-    """The file's properties and what flags and the environment say. Raises CliError."""
+    """The file's properties and what flags and the environment say. Raises CliError.
+
+    `bootstrap_default` are the brokers where none of them names any.
+    """
     values = read_properties(path) if path is not None else {}
     values |= from_flags(overrides)
     if bootstrap_servers:
         values[bootstrap_key] = bootstrap_servers
     elif not values.get(bootstrap_key):
-        values[bootstrap_key] = os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
+        values[bootstrap_key] = (
+            os.environ.get(BOOTSTRAP_VARIABLE) or bootstrap_default or DEFAULT_BOOTSTRAP
+        )
     if listeners:
         values["listeners"] = listeners
     return values

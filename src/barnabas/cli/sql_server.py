@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.client_config import read_client_file
+from barnabas.cli.connection import Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import print_json
@@ -14,11 +16,15 @@ if TYPE_CHECKING:
     from barnabas.pipeline.sql.server.run import Server
 
 BOOTSTRAP = "bootstrap.servers"
+CLUSTER_TIMEOUT_S = 15.0
+CLIENT_PREFIX = "ksql.streams."
+"""Of properties that concern the clients of the cluster alone, and not the listeners."""
 REGISTRY = "ksql.schema.registry.url"
 EPILOG = """\b
 Examples:
   barnabas sql server
   barnabas sql server ksql-server.properties
+  barnabas sql server --command-config client.properties
   barnabas sql server -b broker-1:9092 --listeners http://0.0.0.0:8088
   barnabas sql server --schema-registry-url http://localhost:8081 -o ksql.service.id=shop_
 
@@ -28,6 +34,7 @@ SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when i
 
 @click.command("server", epilog=EPILOG)
 @service_options("the server", "http://127.0.0.1:8088")
+@command_config_option
 @click.option(
     "--schema-registry-url",
     "-r",
@@ -40,17 +47,27 @@ def server_command(
     listeners: str | None,
     schema_registry_url: str | None,
     overrides: tuple[str, ...],
+    client_config: str | None,
     log_level: str,
     as_json: bool,
 ) -> int:
     """Run a server with ksqlDB's REST interface.
 
     PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
-    a topic of the cluster: a server that starts again resumes all of them.
+    a topic of the cluster: a server that starts again resumes all of them. How it logs in at the
+    cluster stands in PROPERTIES, or else in the file of --command-config.
     """
+    clients = {} if client_config is None else read_client_file(client_config)
     values = service_properties(
-        properties, overrides, bootstrap_servers, listeners, bootstrap_key=BOOTSTRAP
+        properties,
+        overrides,
+        bootstrap_servers,
+        listeners,
+        bootstrap_key=BOOTSTRAP,
+        bootstrap_default=clients.get(BOOTSTRAP),
     )
+    if not any(f"{prefix}security.protocol" in values for prefix in ("", CLIENT_PREFIX)):
+        values = {f"{CLIENT_PREFIX}{key}": value for key, value in clients.items()} | values
     if schema_registry_url:
         values[REGISTRY] = schema_registry_url
     return _run(values, log_level, as_json)
@@ -68,6 +85,11 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
 
     telemetry.configure(log_level)
     config = ServerConfig(values)
+    try:
+        clients = {key: str(value) for key, value in config.kafka.items()}
+    except ServerConfigError as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    Connection(clients.pop(BOOTSTRAP), clients, CLUSTER_TIMEOUT_S).probe()
 
     def ready(server: "Server") -> None:
         urls = [str(listener) for listener in server.listeners]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.connection import reachable
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import print_json
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from barnabas.registry.server import RegistryServer
 
 BOOTSTRAP = "kafkastore.bootstrap.servers"
+INIT_TIMEOUT = "kafkastore.init.timeout.ms"
 EPILOG = """\b
 Examples:
   barnabas registry start
@@ -22,7 +24,9 @@ Examples:
   barnabas registry start -b broker-1:9092,broker-2:9092 --listeners http://0.0.0.0:8081
   barnabas registry start schema-registry.properties --override schema.compatibility.level=full
 
-SIGTERM and Ctrl-C end it cleanly, with exit code 0; a second signal ends it at once.
+It ends with exit code 3 if no broker accepts connections, unless kafkastore.init.timeout.ms says
+how long to wait. SIGTERM and Ctrl-C end it cleanly, with exit code 0; a second signal ends it
+at once.
 """
 
 
@@ -57,6 +61,8 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
     from barnabas.base import telemetry
 
     config = RegistryConfig(values)
+    if INIT_TIMEOUT not in values:  # which asks to wait for a cluster
+        reachable(",".join(config.bootstrap_servers))
     telemetry.configure(log_level)
     if log_level != "debug":
         # It says in several lines what the registry says in one, and has no handler.

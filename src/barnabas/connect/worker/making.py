@@ -10,6 +10,7 @@ from importlib import import_module
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from barnabas.base.bootstrap import UnreachableError, first_reachable
 from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
 from barnabas.connect.config.validation import WorkerRules
@@ -87,11 +88,15 @@ def make_engine(settings: Mapping[str, str]) -> Engine:
 
 
 def cluster_of(settings: Mapping[str, str]) -> str | None:
-    """Return the id of the Kafka cluster. Raises NoClusterError."""
+    """Return the id of the Kafka cluster. Raises NoClusterError, at once where nothing listens."""
+    given = admin_settings({}, settings)
     try:
-        admin = AdminClient(admin_settings({}, settings))
+        first_reachable(str(given["bootstrap.servers"]))
+        admin = AdminClient(given)
         found: str | None = admin.list_topics(timeout=_CLUSTER_S).cluster_id
         return found
+    except UnreachableError as error:
+        raise NoClusterError(str(error)) from error
     except KafkaException as error:
         raise NoClusterError(
             f"no broker answers at {settings.get('bootstrap.servers')}: {error.args[0].str()}"

@@ -1,0 +1,96 @@
+"""Every command that is given a cluster says at once that no broker answers there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from barnabas.cli import main
+from barnabas.cli.errors import ExitCode
+from support.cli import run_cli
+
+NOWHERE = "127.0.0.1:1"
+ARGUMENTS = {
+    "topic alter": "t --partitions 2",
+    "topic create": "t",
+    "topic delete": "t --yes",
+    "topic describe": "t",
+    "topic reassign": "--cancel",
+    "topic trim": "t --before 7d --yes",
+    "produce": "t",
+    "consume": "t",
+    "group delete": "g --yes",
+    "group describe": "g",
+    "group reset-offsets": "g --all-topics --to earliest",
+    "config delete": "topic t retention.ms",
+    "config describe": "topic t",
+    "config set": "topic t retention.ms=1",
+    "cluster add": "--directory {directory}/node",
+    "cluster drain": "1 --yes",
+    "cluster remove": "1 --yes",
+    "quorum add-voter": "4@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg",
+    "quorum remove-voter": "1 --yes",
+    "user create": "u --generate",
+    "user delete": "u --yes",
+    "user password": "u --generate",
+    "acl add": "--allow-principal User:u --topic t --operation read",
+    "acl remove": "--allow-principal User:u --topic t --operation read --yes",
+    "quota remove": "--user u producer_byte_rate",
+    "quota set": "--user u producer_byte_rate=1",
+    "connect start": "{directory}/worker.properties",
+    "pipeline run": "{directory}/energy.py",
+}
+"""What a command needs beside its cluster."""
+WORKER = """
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+offset.storage.file.filename={directory}/offsets
+listeners=http://127.0.0.1:0
+"""
+PIPELINE = """
+from barnabas.pipeline import Pipeline, stream
+
+pipeline = Pipeline("energy", stream("charging", schema="kwh DOUBLE").to("out"))
+"""
+OPTIONS = {"--bootstrap-servers", "--bootstrap"}
+
+
+def commands(
+    command: click.Command = main.cli, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, str]]:
+    """Each command that takes a cluster, and the option by which it does."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from commands(child, (*words, name))
+    options = {option for parameter in command.params for option in parameter.opts}
+    for option in options & OPTIONS:
+        yield " ".join(words), option
+
+
+CASES = {name: option for name, option in commands() if name not in ("doctor", "connect status")}
+"""`doctor` reports what it finds, and `connect status` asks a worker first."""
+
+
+def test_the_commands_are_found() -> None:
+    assert set(ARGUMENTS) <= set(CASES)
+    assert {"demo", "sql server", "registry start", "pipeline run"} <= set(CASES)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_no_broker_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.demo.commands.check_requirements", lambda: None)
+    monkeypatch.setattr("barnabas.pipeline.session.start_session", None)
+    (tmp_path / "worker.properties").write_text(WORKER.format(directory=tmp_path))
+    (tmp_path / "energy.py").write_text(PIPELINE)
+    arguments = ARGUMENTS.get(name, "").format(directory=tmp_path).split()
+    result = run_cli(*name.split(), *arguments, CASES[name], NOWHERE, "--json", stdin=b"c2VjcmV0\n")
+    assert (result.code, result.out) == (ExitCode.UNREACHABLE, b""), result.err
+    assert result.err.count("\n") == 1
+    assert f"{NOWHERE} (connection refused)" in json.loads(result.err)["error"]
