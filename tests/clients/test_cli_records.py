@@ -87,6 +87,22 @@ def test_json_goes_round(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     ]
 
 
+def test_a_timestamp_of_0_goes_round_in_its_place(
+    cli: ClusterCli, topic: str, kafka: Kafka
+) -> None:
+    stamps = [5, 0, 6, 0, 0, 7]
+    lines = [json.dumps({"value": str(n), "timestamp": at}) for n, at in enumerate(stamps)]
+    cli.ok("produce", topic, "-F", "json", stdin="\n".join(lines).encode())
+    copy = kafka.topic("copy")
+    cli.ok("produce", copy, "-F", "json", stdin=cli.ok("consume", topic, "-F", "json").out)
+    read = cli.json_lines("consume", copy)
+    assert [(record["value"], record["timestamp"]) for record in read] == [
+        (str(number), at) for number, at in enumerate(stamps)
+    ]
+    cli.ok("produce", topic, "-v", "a", "--timestamp", "0")
+    assert cli.json_lines("consume", topic)[-1]["timestamp"] == 0
+
+
 def strip(record: dict[str, object], names: set[str]) -> dict[str, object]:
     return {name: value for name, value in record.items() if name not in names}
 
@@ -98,6 +114,7 @@ def strip(record: dict[str, object], names: set[str]) -> dict[str, object]:
         ("[1]", "JSON object"),
         ('{"vlaue": 1}', "vlaue"),
         ('{"value": "a", "partition": "0"}', "whole number"),
+        ('{"value": "a", "timestamp": -1}', "timestamp is 0 or more"),
         ('{"value_base64": "%"}', "line 2"),
     ],
 )

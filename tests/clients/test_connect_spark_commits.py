@@ -45,15 +45,15 @@ class Task:
             commits.close()
         close_connections()
 
-    def send(self, place: TransactionPlace, value: bytes) -> Prepared | None:
+    def send(self, place: TransactionPlace, value: bytes) -> Prepared:
         output = SplitTransaction(place, TopicCreation((), self._no_admin))
         output.send(RawRecord(topic=self._topic, value=value))
-        return output.prepare(0)
+        (prepared,) = output.prepare(0)
+        return prepared
 
     def write(self, commits: BatchCommits, value: bytes) -> None:
         place = commits.next_place()
         prepared = self.send(place, value)
-        assert prepared is not None
         commits.commit(place, [prepared], [({"file": "a"}, {"line": 1})])
 
     def values(self) -> list[bytes | None]:
@@ -78,7 +78,6 @@ def test_a_run_that_is_killed_in_a_micro_batch_is_taken_over_from(
     task.write(killed, b"first")
     for _ in range(failures):
         prepared = task.send(killed.next_place(), b"of a micro-batch that failed")
-        assert prepared is not None
         killed.drop([prepared])
     task.send(killed.next_place(), b"of nobody")
     second = task.started()

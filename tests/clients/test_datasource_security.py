@@ -106,8 +106,7 @@ def test_it_writes(secure: Secure, login: str) -> None:
         options = read_options({**secure.options(LOGINS[login]), "topic": topic})
         rows = pyarrow.record_batch({"value": ["a", "b"]})
         place = TaskPlace(task_prefix(sink), 0, 0)
-        prepared = write_rows(options, place, iter([rows]), IdPool())
-        assert prepared is not None
+        (prepared,) = write_rows(options, place, iter([rows]), IdPool())
         committer = Committer(options, sink)
         committer.commit(0, [prepared], was_retried=True)
         committer.close()

@@ -114,8 +114,7 @@ class World:
         values = [f"{batch}/{task}/{n}{salt}" for n in range(ROWS)]
         rows = pyarrow.record_batch({"key": values, "value": values})
         place = TaskPlace(self.prefix, batch, task)
-        prepared = write_rows(self.options, place, iter([rows]), pool)
-        assert prepared is not None
+        (prepared,) = write_rows(self.options, place, iter([rows]), pool)
         assert prepared.records == ROWS
         return prepared
 
@@ -303,8 +302,7 @@ def test_columns_become_records(brokers: Kafka) -> None:
         }
     )
     sink = brokers.name("sink")
-    prepared = write_rows(options, TaskPlace(task_prefix(sink), 0, 0), iter([rows]), IdPool())
-    assert prepared is not None
+    (prepared,) = write_rows(options, TaskPlace(task_prefix(sink), 0, 0), iter([rows]), IdPool())
     committer = Committer(options, sink)
     committer.commit(0, [prepared], was_retried=False)
     committer.close()

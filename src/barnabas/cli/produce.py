@@ -44,7 +44,7 @@ Examples:
 )
 @click.option(
     "--timestamp",
-    default=0,
+    type=click.IntRange(0),
     metavar="MS",
     help="Timestamp of every record, in milliseconds since 1970.",
 )
@@ -104,7 +104,7 @@ def command(
     key_separator: str | None,
     header_pairs: tuple[str, ...],
     partition: int,
-    timestamp: int,
+    timestamp: int | None,
     form: str,
     repartition: bool,
     tombstones: bool,
@@ -130,7 +130,8 @@ def command(
         record.headers = [*record.headers, *headers]
         if record.partition < 0 or repartition:
             record.partition = partition
-        record.timestamp_ms = record.timestamp_ms or timestamp
+        if record.timestamp_ms is None:
+            record.timestamp_ms = timestamp
         if tombstones and record.value == b"":
             record.value = None
         if encode_key is not None:

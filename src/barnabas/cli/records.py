@@ -25,13 +25,13 @@ class JsonText(bytes):
 
 @dataclass(slots=True)
 class NewRecord:
-    """A record to send. `timestamp_ms` 0 takes the time of sending, `partition` -1 the key's."""
+    """A record to send. `timestamp_ms` None takes the time of sending, `partition` -1 the key's."""
 
     value: bytes | None
     key: bytes | None = None
     headers: Headers = field(default_factory=list)
     partition: int = -1
-    timestamp_ms: int = 0
+    timestamp_ms: int | None = None
 
 
 def from_json(line: str) -> NewRecord:
@@ -51,12 +51,14 @@ def from_json(line: str) -> NewRecord:
     for name, number in (("partition", partition), ("timestamp", timestamp)):
         if number is not None and type(number) is not int:
             raise ValueError(f"{name} is a whole number")
+    if timestamp is not None and timestamp < 0:
+        raise ValueError("timestamp is 0 or more")
     return NewRecord(
         value=_bytes_of(fields, "value"),
         key=_bytes_of(fields, "key"),
         headers=_headers_of(fields.get("headers") or {}),
         partition=-1 if partition is None else partition,
-        timestamp_ms=timestamp or 0,
+        timestamp_ms=timestamp,
     )
 
 

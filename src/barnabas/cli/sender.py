@@ -20,7 +20,7 @@ class Sender:
     def __init__(
         self, connection: Connection, topic: str, acks: str, compression: str, *, is_short: bool
     ) -> None:
-        from confluent_kafka import Producer
+        from barnabas.pipeline.ordered_producer import OrderedProducer
 
         self._topic = topic
         self._timeout_s = connection.timeout_s
@@ -41,7 +41,7 @@ class Sender:
             final_acks = config.get("request.required.acks", config["acks"])
             config.setdefault("enable.idempotence", final_acks in ALL_REPLICAS)
         settings = connection.client_config(**config)
-        self._producer = Producer({k: v for k, v in settings.items() if v is not None})
+        self._producer = OrderedProducer({k: v for k, v in settings.items() if v is not None})
 
     @property
     def summary(self) -> str:
@@ -52,23 +52,21 @@ class Sender:
     def send(self, record: NewRecord) -> None:
         from confluent_kafka import KafkaException
 
-        more: dict[str, Any] = {"timestamp": record.timestamp_ms} if record.timestamp_ms else {}
-        if record.partition >= 0:
-            more["partition"] = record.partition
         headers: Headers | None = record.headers or None
         while True:
             self._stop_at_failure()
             try:
                 self._producer.produce(
-                    self._topic, record.value, record.key, headers=headers,
-                    on_delivery=self._delivered, **more,
+                    self._topic, record.value, record.key, record.partition,
+                    timestamp=record.timestamp_ms, headers=headers, on_delivery=self._delivered,
                 )  # fmt: skip
             except BufferError:
                 self._producer.poll(FULL_QUEUE_WAIT_S)
                 continue
             except KafkaException as error:
                 raise from_kafka(error, self._topic) from error
-            self._producer.poll(0)
+            # What goes over our own connections goes at once: the next record may take its time.
+            self._producer.poll(FULL_QUEUE_WAIT_S if record.timestamp_ms == 0 else 0)
             return
 
     def _delivered(self, error: Any, message: Any) -> None:

@@ -24,11 +24,19 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.pipeline.datasource.wire_producer import WireProducer
 from barnabas.pipeline.progress import checkpoint_id, planned_offsets
-from barnabas.pipeline.record_writer import AnyRecord, Header, KafkaRecord, produce
+from barnabas.pipeline.record_writer import (
+    AnyRecord,
+    Header,
+    KafkaRecord,
+    has_zero_timestamp,
+    produce,
+)
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
 _GRACE_SECONDS: Final = 1.0
+_json: Final = json.JSONDecoder()
 
 QUERY_HEADER: Final = "query"
 BATCH_HEADER: Final = "batch"
@@ -62,7 +70,7 @@ class TransactionalWriter:
         self._marks_all = marks_all
         self._query_name = query_name
         self._checkpoint = checkpoint
-        self._producer: Producer | None = None
+        self._producer: Producer | WireProducer | None = None
         self._offsets: Consumer | None = None
 
     def write(self, batch_id: int, records: Sequence[AnyRecord]) -> bool:
@@ -72,8 +80,10 @@ class TransactionalWriter:
         ask again, here or elsewhere, is right.
         """
         try:
-            if self._producer is None:
-                self._take_over()
+            is_wire = has_zero_timestamp(records)
+            if self._producer is None or is_wire != isinstance(self._producer, WireProducer):
+                self.close()
+                self._take_over(WireProducer if is_wire else Producer)
             places = self._places(batch_id)
             if batch_id <= self._committed_batch(places):
                 return False
@@ -93,7 +103,7 @@ class TransactionalWriter:
             self._offsets.close()
             self._offsets = None
 
-    def _take_over(self) -> None:
+    def _take_over(self, maker: type[Producer] | type[WireProducer]) -> None:
         name = writer_name(self._query_name)
         self._offsets = Consumer(
             {
@@ -107,7 +117,7 @@ class TransactionalWriter:
                 **self._settings,
             }
         )
-        self._producer = Producer(
+        self._producer = maker(
             {
                 "bootstrap.servers": self._bootstrap_servers,
                 "transactional.id": name,
@@ -138,7 +148,8 @@ class TransactionalWriter:
             if place.error is not None:  # not told is not the same as not committed
                 raise KafkaException(place.error)
             # A checkpoint that was deleted begins with 0 again: its numbers say nothing here.
-            stamp = json.loads(place.metadata) if place.metadata else {}
+            # librdkafka's metadata has no end, and confluent-kafka (2.16) may read on behind it.
+            stamp = _json.raw_decode(place.metadata)[0] if place.metadata else {}
             if stamp.get("checkpoint") == checkpoint_id(self._checkpoint):
                 batches.append(stamp["batch"])
         return max(batches)
@@ -175,6 +186,11 @@ class TransactionalWriter:
 
         def send() -> None:
             try:
+                if isinstance(producer, WireProducer):
+                    name = writer_name(self._query_name)
+                    producer.send_offsets_to_transaction(places, name, CALL_TIMEOUT_SECONDS)
+                    outcome.put(None)
+                    return
                 group = offsets.consumer_group_metadata()
                 producer.send_offsets_to_transaction(places, group, CALL_TIMEOUT_SECONDS)
                 outcome.put(None)

@@ -14,6 +14,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.pipeline.datasource.wire_producer import WireProducer
+from barnabas.pipeline.ordered_producer import OrderedProducer
 
 FLUSH_TIMEOUT_SECONDS: Final = 30.0
 _QUEUE_POLL_SECONDS: Final = 0.1
@@ -25,12 +27,15 @@ Header = tuple[str, str | bytes | None]
 
 @dataclass(slots=True)
 class KafkaRecord:
-    """A record with all that a topic keeps of it; `partition` is None where the key decides."""
+    """A record with all that a topic keeps of it.
+
+    `partition` is None where the key decides, `timestamp_ms` for the time of writing.
+    """
 
     topic: str
     key: bytes | None
     value: bytes | None
-    timestamp_ms: int
+    timestamp_ms: int | None
     headers: Sequence[tuple[str, bytes | None]] = ()
     partition: int | None = None
 
@@ -38,10 +43,19 @@ class KafkaRecord:
 AnyRecord = OutgoingRecord | KafkaRecord
 
 
-def produce(producer: Producer, record: AnyRecord, headers: list[Header]) -> None:
+def has_zero_timestamp(records: Sequence[AnyRecord]) -> bool:
+    """Whether librdkafka cannot write them: it takes a timestamp of 0 for none."""
+    return any(isinstance(record, KafkaRecord) and record.timestamp_ms == 0 for record in records)
+
+
+AnyProducer = Producer | OrderedProducer | WireProducer
+
+
+def produce(producer: AnyProducer, record: AnyRecord, headers: list[Header]) -> None:
     """Give a record to a producer, with headers behind its own, waiting while its queue is full."""
+    arguments: dict[str, Any]
     if isinstance(record, KafkaRecord):
-        arguments: dict[str, Any] = {"timestamp": record.timestamp_ms}
+        arguments = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
         if record.headers or headers:
             arguments["headers"] = [*record.headers, *headers]
         if record.partition is not None:
@@ -66,7 +80,7 @@ class RecordWriter:
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = settings
-        self._producer: Producer | None = None
+        self._producer: OrderedProducer | None = None
         self._error: KafkaError | None = None
 
     def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
@@ -90,9 +104,9 @@ class RecordWriter:
             self._producer.purge()
             self._producer = None
 
-    def _connect(self) -> Producer:
+    def _connect(self) -> OrderedProducer:
         self._error = None
-        return Producer(
+        return OrderedProducer(
             {
                 "bootstrap.servers": self._bootstrap_servers,
                 "client.id": "barnabas-pipeline",

@@ -21,7 +21,7 @@ from barnabas.demo.exactness import ResultTally
 from barnabas.pipeline import exactly_once
 from barnabas.pipeline.exactly_once import TransactionalWriter, writer_name
 from barnabas.pipeline.kafka_io import json_values, read_stream
-from barnabas.pipeline.record_writer import OutgoingRecord
+from barnabas.pipeline.record_writer import KafkaRecord, OutgoingRecord
 from barnabas.pipeline.sink import Output, ResultSink
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -304,3 +304,36 @@ def test_spark_runs_a_micro_batch_again_and_it_is_there_once(
     run(ResultSink)
     values = [json.loads(message.value() or b"") for message in world.read()]
     assert sorted(int(value["event_id"]) for value in values) == list(range(30))
+
+
+def test_a_timestamp_of_0_is_kept_and_its_batch_is_written_once(world: World) -> None:
+    def records(batch: int) -> list[KafkaRecord]:
+        given = enumerate([0, 5] if batch % 2 else [5, 6])
+        target = world.targets[0]
+        return [KafkaRecord(target, b"k", f"{batch}-{n}".encode(), at) for n, at in given]
+
+    writer = world.writer()
+    for batch in range(4):
+        world.plan(batch)
+        assert writer.write(batch, records(batch))
+        assert not writer.write(batch, records(batch))
+    restarted = world.writer()
+    assert not restarted.write(3, records(3))
+    found = [((m.value() or b"").decode(), m.timestamp()[1]) for m in world.read()]
+    assert found == [
+        *(("0-0", 5), ("0-1", 6), ("1-0", 0), ("1-1", 5)),
+        *(("2-0", 5), ("2-1", 6), ("3-0", 0), ("3-1", 5)),
+    ]
+
+
+def test_a_writer_of_timestamps_of_0_is_fenced_by_the_next_one(world: World) -> None:
+    target = world.targets[0]
+    old = world.writer()
+    world.plan(0)
+    old.write(0, [KafkaRecord(target, b"k", b"0-0", 0)])
+    world.plan(1)
+    world.writer().write(1, [KafkaRecord(target, b"k", b"1-0", 0)])
+    world.plan(2)
+    with pytest.raises(KafkaException):
+        old.write(2, [KafkaRecord(target, b"k", b"2-0", 0)])
+    assert [m.value() for m in world.read()] == [b"0-0", b"1-0"]

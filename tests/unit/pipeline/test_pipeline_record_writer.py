@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from barnabas.app.testing import Kafka
 from barnabas.pipeline import record_writer
+from barnabas.pipeline.ordered_producer import OrderedProducer
 from barnabas.pipeline.record_writer import RecordWriter
 from barnabas.pipeline.sink import to_json
 
@@ -23,10 +24,10 @@ def values(kafka: Kafka, topic: str, count: int) -> list[tuple[bytes | None, byt
 def test_records_are_there_when_write_returns(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = record_writer.Producer
+    made = record_writer.OrderedProducer
     monkeypatch.setattr(
         record_writer,
-        "Producer",
+        "OrderedProducer",
         lambda config: made({**config, "queue.buffering.max.messages": 2}),
     )
     topic = kafka.topic()
@@ -47,7 +48,7 @@ def test_a_record_that_is_refused_fails_its_batch_and_no_other(kafka: Kafka) -> 
     assert values(kafka, topic, 1) == [(b"k", b"small")]
 
 
-class Unanswered(Producer):
+class Unanswered(OrderedProducer):
     """A producer whose time is up before it has seen an answer."""
 
     def flush(self, timeout: float = -1) -> int:
@@ -60,7 +61,7 @@ def test_what_is_not_acknowledged_in_time_fails_its_batch(
     topic = kafka.topic()
     writer = RecordWriter(kafka.bootstrap_servers)
     with monkeypatch.context() as patch:
-        patch.setattr(record_writer, "Producer", Unanswered)
+        patch.setattr(record_writer, "OrderedProducer", Unanswered)
         with pytest.raises(KafkaException, match="_TIMED_OUT"):
             writer.write(0, [(topic, "k", "0")])
     writer.write(0, [(topic, "k", "0")])

@@ -36,7 +36,7 @@ class SplitDone:
     counts: ErrorCounts = field(default_factory=ErrorCounts)
     receipts: Any = None
     """The reader's own; whole once the output is flushed."""
-    prepared: Any = None
+    prepared: Sequence[Any] = ()
     """Of exactly once on executors: the transaction that is left open."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Event
@@ -15,6 +16,8 @@ from barnabas.connect.engine.topics import TopicCreation
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
+from barnabas.pipeline.datasource.wire_producer import WireProducer
+from barnabas.pipeline.ordered_producer import OrderedProducer
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 STOP_GRACE_SECONDS: Final = 5.0
@@ -22,6 +25,9 @@ STOP_GRACE_SECONDS: Final = 5.0
 task.shutdown.graceful.timeout.ms)."""
 _POLL_SECONDS: Final = 0.1
 _POLL_EVERY: Final = 500
+_WITH_ZEROS_MAX: Final = 1_000
+_WITH_ZEROS: Final[OrderedDict[str, None]] = OrderedDict()
+"""Transactional ids of this process whose records have had the timestamp 0; the newest last."""
 
 
 class _Told:
@@ -69,14 +75,17 @@ class KafkaOutput:
         self._told = _Told()
         self._since_poll = 0
         self._stopping = Event()
-        self.producer = Producer(
-            {
-                **settings,
-                "delivery.report.only.error": not has_receipts,
-                "on_delivery": self._told.on_delivery,
-                "error_cb": self._told.on_error,
-            }
-        )
+        self._settings = {
+            **settings,
+            "delivery.report.only.error": not has_receipts,
+            "on_delivery": self._told.on_delivery,
+            "error_cb": self._told.on_error,
+        }
+        self.producer = self._made()
+
+    def _made(self) -> Any:
+        """Return a producer with confluent-kafka's methods."""
+        return OrderedProducer(self._settings)
 
     def heed(self, stopping: Event) -> None:
         """Do not wait for room for long once the task is stopped."""
@@ -96,16 +105,12 @@ class KafkaOutput:
             more["headers"] = list(record.headers)
         if on_written is not None:
             more["on_delivery"] = partial(self._told.on_receipt, on_written)
+        if record.timestamp_ms is not None:
+            more["timestamp"] = record.timestamp_ms
         deadline = None
         while True:
             try:
-                self.producer.produce(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    timestamp=record.timestamp_ms or 0,
-                    **more,
-                )
+                self.producer.produce(record.topic, record.value, record.key, **more)
                 return
             except BufferError:
                 self.producer.poll(_POLL_SECONDS)
@@ -157,31 +162,59 @@ class KafkaTransactions(KafkaOutput):
         *,
         has_receipts: bool = False,
     ) -> None:
+        self._id = str(settings["transactional.id"])
         super().__init__(settings, topics, has_receipts=has_receipts)
         self._offsets_topic = offsets_topic
         self._is_open = False
+        self._has_records = False
+        self._take_id()
+
+    def _made(self) -> Any:
+        return (WireProducer if self._id in _WITH_ZEROS else Producer)(self._settings)
+
+    def _take_id(self) -> None:
         try:
             self.producer.init_transactions(CALL_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise _error("cannot take the transactional id", error) from error
 
+    def _keep_zeros(self) -> None:
+        """From now on write with a producer that keeps the timestamp 0, which librdkafka does not.
+
+        Raises BatchAbortedError where a part of the transaction is written already.
+        """
+        _WITH_ZEROS[self._id] = None
+        if len(_WITH_ZEROS) > _WITH_ZEROS_MAX:
+            _WITH_ZEROS.popitem(last=False)
+        had_records = self._has_records
+        self.abort()
+        self.producer.purge()
+        self.producer = self._made()
+        self._take_id()
+        if had_records:
+            raise BatchAbortedError(
+                "a transaction was aborted: a record with the timestamp 0 needs another producer, "
+                "which writes the micro-batch again"
+            )
+
     def send(self, record: RawRecord, on_written: Callable[[int], None] | None = None) -> None:
-        """Queue a record."""
+        """Queue a record. Raises BatchAbortedError, ConnectError."""
+        if record.timestamp_ms == 0 and not isinstance(self.producer, WireProducer):
+            self._keep_zeros()
         self._begin()
+        self._has_records = True
         super().send(record, on_written)
 
     def commit(self, connector: str, offsets: Offsets) -> None:
         """Make what was sent visible, with offsets."""
         self._begin()
         for partition, offset in offsets:
-            self.producer.produce(
-                self._offsets_topic, offset_value(offset), offset_key(connector, partition)
-            )
+            self._produce_offset(offset_value(offset), offset_key(connector, partition))
         deadline = None
         while True:
             try:
                 self.producer.commit_transaction(CALL_TIMEOUT_SECONDS)
-                self._is_open = False
+                self._is_open = self._has_records = False
                 self._told.failed.clear()
                 return
             except KafkaException as error:
@@ -193,11 +226,19 @@ class KafkaTransactions(KafkaOutput):
                     raise _error("cannot commit a transaction", error) from error
                 deadline = self._grace(deadline, self._stopping, "a transaction was committed")
 
+    def _produce_offset(self, value: bytes | None, key: bytes) -> None:
+        while True:
+            try:
+                self.producer.produce(self._offsets_topic, value, key)
+                return
+            except BufferError:
+                self.producer.poll(_POLL_SECONDS)
+
     def abort(self) -> None:
         """Take back what was sent."""
         if not self._is_open:
             return
-        self._is_open = False
+        self._is_open = self._has_records = False
         self._told.failed.clear()
         try:
             self.producer.abort_transaction(CALL_TIMEOUT_SECONDS)

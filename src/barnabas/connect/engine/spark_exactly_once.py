@@ -87,26 +87,27 @@ class SplitTransaction:
             record.value,
             record.key,
             partition,
-            record.timestamp_ms or 0,
+            record.timestamp_ms,
             headers,
         )
         try:
             if self._transaction is None:
                 place = self._place
-                name = POOL.take(place.prefix, place.batch, place.decided)
-                has_receipts = on_written is not None
-                options = self._place.options
-                self._transaction = Transaction(options, name, has_receipts=has_receipts)
+                self._transaction = Transaction(
+                    place.options,
+                    lambda: POOL.take(place.prefix, place.batch, place.decided),
+                    has_receipts=on_written is not None,
+                )
             self._transaction.send_record(outgoing, on_written)
         except KafkaException as error:
             raise _failed(error) from error
         except WriteError as error:
             raise ConnectError(str(error)) from error
 
-    def prepare(self, split: int) -> Prepared | None:
-        """Wait until all is acknowledged; None where nothing was sent."""
+    def prepare(self, split: int) -> tuple[Prepared, ...]:
+        """Wait until all is acknowledged; empty where nothing was sent."""
         if self._transaction is None:
-            return None
+            return ()
         try:
             return self._transaction.prepare(split)
         except KafkaException as error:
@@ -200,7 +201,7 @@ class BatchCommits:
                 )
             )
         own = output.prepare(len(prepared))
-        both = [*prepared, *([] if own is None else [own])]
+        both = [*prepared, *own]
         try:
             self._committer.commit(place.batch, both, was_retried=False)
         except NotPreparedError as error:

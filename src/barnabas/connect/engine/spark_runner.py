@@ -84,7 +84,7 @@ class SparkRunner:
         failed: Sequence[Failed],
         more: Offsets,
     ) -> None:
-        prepared = [one.prepared for one in done if one.prepared is not None]
+        prepared = [prepared for one in done for prepared in one.prepared]
         if failed:
             commits.drop(prepared)
             raise failed[0].as_error()

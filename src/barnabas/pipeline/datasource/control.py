@@ -30,7 +30,9 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 
-_TRANSACTION_KEY_TYPE: Final = 1
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+"""Kinds of coordinators (FindCoordinator's key types)."""
 _END_TXN_VERSION: Final = 4
 """The epoch stays as it is (KIP-890 raises it from version 5 on), so that to commit again what is
 committed succeeds. Nothing that a task has sent is on its way when its transaction ends."""
@@ -85,7 +87,7 @@ class TransactionControl:
     ) -> None:
         self._brokers = brokers or Brokers(access)
         self._patience_seconds = patience_seconds
-        self._coordinators: dict[str, tuple[str, int]] = {}
+        self._coordinators: dict[tuple[int, str], tuple[str, int]] = {}
         self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
 
     def describe(self, transactional_id: str) -> Seen | None:
@@ -104,7 +106,7 @@ class TransactionControl:
             )
             return state.error_code, seen
 
-        error, seen = self._ask_coordinator(transactional_id, ask)
+        error, seen = self.ask_coordinator(transactional_id, ask)
         _raise(error, f"cannot ask about {transactional_id}")
         return seen
 
@@ -130,7 +132,7 @@ class TransactionControl:
         def ask(connection: Connection) -> tuple[int, None]:
             return connection.call(END_TXN, request, _END_TXN_VERSION).error_code, None
 
-        error, _ = self._ask_coordinator(one.transactional_id, ask)
+        error, _ = self.ask_coordinator(one.transactional_id, ask)
         if error == ErrorCode.NONE:
             return True
         if error not in _ENDED_OTHERWISE:
@@ -152,7 +154,7 @@ class TransactionControl:
         def ask(connection: Connection) -> tuple[int, None]:
             return connection.call(INIT_PRODUCER_ID, request).error_code, None
 
-        error, _ = self._ask_coordinator(transactional_id, ask)
+        error, _ = self.ask_coordinator(transactional_id, ask)
         _raise(error, f"cannot abort {transactional_id}")
 
     def open_ids(self, prefix: str) -> list[str]:
@@ -172,14 +174,31 @@ class TransactionControl:
         """Close the connections."""
         self._brokers.close()
 
-    def _ask_coordinator(
-        self, transactional_id: str, ask: Callable[[Connection], tuple[int, T]]
+    def ask_coordinator(
+        self,
+        name: str,
+        ask: Callable[[Connection], tuple[int, T]],
+        key_type: int = TRANSACTION_KEY,
+        patience_seconds: float | None = None,
     ) -> tuple[int, T]:
-        return self._patiently(lambda: ask(self._coordinator(transactional_id)))
+        """Ask the coordinator of a transactional id, or of a group, until its answer is final.
 
-    def _patiently(self, ask: Callable[[], tuple[int, T]]) -> tuple[int, T]:
+        Returns what `ask` does, an error code first. Raises ControlError.
+        """
+        return self._patiently(lambda: ask(self._coordinator(name, key_type)), patience_seconds)
+
+    def ask_any(
+        self, ask: Callable[[Connection], tuple[int, T]], patience_seconds: float
+    ) -> tuple[int, T]:
+        """Ask any broker likewise."""
+        return self._patiently(lambda: ask(self._brokers.any()), patience_seconds)
+
+    def _patiently(
+        self, ask: Callable[[], tuple[int, T]], patience_seconds: float | None = None
+    ) -> tuple[int, T]:
         """Ask until the answer is final. Raises ControlError where none came in time."""
-        deadline = time.monotonic() + self._patience_seconds
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        deadline = time.monotonic() + patience
         failures = 0
         while True:
             try:
@@ -192,23 +211,22 @@ class TransactionControl:
                 problem = str(broken)
                 self._forget()
             if time.monotonic() > deadline:
-                raise ControlError(f"gave up after {self._patience_seconds:g} s: {problem}")
+                raise ControlError(f"gave up after {patience:g} s: {problem}")
             time.sleep(self._backoff.after(failures) / 1000)
             failures += 1
 
-    def _coordinator(self, transactional_id: str) -> Connection:
-        if transactional_id not in self._coordinators:
-            request = FindCoordinatorRequest(
-                key_type=_TRANSACTION_KEY_TYPE, coordinator_keys=[transactional_id]
-            )
+    def _coordinator(self, name: str, key_type: int) -> Connection:
+        place = key_type, name
+        if place not in self._coordinators:
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name])
             (found,) = self._brokers.any().call(FIND_COORDINATOR, request).coordinators
             if found.error_code != ErrorCode.NONE:
                 error = ErrorCode.of(found.error_code)
                 if error.retriable:
                     raise WireError(error.message)
-                _raise(error, f"{transactional_id} has no coordinator")
-            self._coordinators[transactional_id] = (found.host, found.port)
-        return self._brokers.at(*self._coordinators[transactional_id])
+                _raise(error, f"{name} has no coordinator")
+            self._coordinators[place] = (found.host, found.port)
+        return self._brokers.at(*self._coordinators[place])
 
     def _forget(self) -> None:
         self._brokers.close()

@@ -126,7 +126,7 @@ class TaskDone(WriterCommitMessage):
     """What a task tells the driver."""
 
     sink_id: str
-    prepared: Prepared | None
+    prepared: tuple[Prepared, ...]
     was_retried: bool
 
 
@@ -206,13 +206,13 @@ def _write(
 
 
 def _commit(options: SinkOptions, sink_id: str, batch: int, done: Sequence[TaskDone]) -> None:
-    prepared = [one.prepared for one in done if one.prepared is not None]
+    prepared = [prepared for one in done for prepared in one.prepared]
     was_retried = any(one.was_retried for one in done)
     _committer(options, sink_id).commit(batch, prepared, was_retried=was_retried)
 
 
 def _abort(options: SinkOptions, sink_id: str, batch: int, done: Sequence[TaskDone]) -> None:
-    prepared = [one.prepared for one in done if one.prepared is not None]
+    prepared = [prepared for one in done for prepared in one.prepared]
     _committer(options, sink_id).abort(batch, prepared)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -20,10 +20,11 @@ from zlib import crc32
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
-from barnabas.pipeline.datasource.control import TransactionControl
+from barnabas.pipeline.datasource.control import ControlError, TransactionControl
 from barnabas.pipeline.datasource.options import SinkOptions
 from barnabas.pipeline.datasource.protocol import Prepared
 from barnabas.pipeline.datasource.wire import Access
+from barnabas.pipeline.datasource.wire_producer import WireProducer
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -81,20 +82,20 @@ _CONTROLS: dict[tuple[int, Access], TransactionControl] = {}
 
 def write_rows(
     options: SinkOptions, place: TaskPlace, batches: Iterator[RecordBatch], pool: IdPool = POOL
-) -> Prepared | None:
-    """Write rows in one transaction and leave it open; None where there are no rows.
+) -> tuple[Prepared, ...]:
+    """Write rows in a transaction and leave it open: none where there are no rows.
 
-    Raises WriteError.
+    A second one holds what librdkafka cannot write, and all behind it. Raises WriteError.
     """
     writer: Transaction | None = None
     try:
         for rows in batches:
             if rows.num_rows:
                 if writer is None:
-                    writer = Transaction(options, pool.take(place.prefix, place.batch))
+                    writer = Transaction(options, lambda: pool.take(place.prefix, place.batch))
                 writer.send(rows)
         if writer is None:
-            return None
+            return ()
         return writer.prepare(place.task)
     except KafkaException as error:
         if writer is not None:
@@ -107,34 +108,65 @@ def write_rows(
 
 
 class Transaction:
-    """A transaction that a task fills and leaves open. Raises KafkaException, WriteError."""
+    """What a task writes and leaves open. Raises KafkaException, WriteError.
+
+    One transaction, of librdkafka's producer. The first record with the timestamp 0, which that
+    cannot write, ends it: from there on records are in a second one, of our own producer. The
+    driver commits both or none.
+    """
 
     def __init__(
-        self, options: SinkOptions, transactional_id: str, *, has_receipts: bool = False
+        self,
+        options: SinkOptions,
+        take_id: Callable[[], str],
+        *,
+        has_receipts: bool = False,
     ) -> None:
+        """`take_id` returns a transactional id that is free."""
         self._options = options
-        self._id = transactional_id
+        self._take_id = take_id
+        self._has_receipts = has_receipts
         self._errors: list[str] = []
+        self._prepared: list[Prepared] = []
         self._records = 0
         self._checksum = 0
-        self._producer = Producer(
+        self._id = ""
+        self._producer: Producer | WireProducer = self._begun(Producer)
+
+    def _begun(self, maker: type[Producer] | type[WireProducer]) -> Producer | WireProducer:
+        self._id = self._take_id()
+        self._records = self._checksum = 0
+        producer = maker(
             {
                 **JAVA_PARTITIONER,
-                **options.producer,
-                "transactional.id": transactional_id,
-                "delivery.report.only.error": not has_receipts,
+                **self._options.producer,
+                "transactional.id": self._id,
+                "delivery.report.only.error": not self._has_receipts,
                 "on_delivery": self._delivered,
                 "log_level": 2,
             }
         )
-        self._producer.init_transactions(CALL_TIMEOUT_SECONDS)
-        self._producer.begin_transaction()
+        producer.init_transactions(CALL_TIMEOUT_SECONDS)
+        producer.begin_transaction()
+        return producer
+
+    def _keep_zeros(self) -> None:
+        """From now on write with a producer that keeps the timestamp 0."""
+        if isinstance(self._producer, WireProducer):
+            return
+        if self._records:
+            self._prepared.append(self._prepare_one())
+        else:
+            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+        self._producer = self._begun(WireProducer)
 
     def send(self, rows: RecordBatch) -> None:
         """Queue the records of rows, waiting where the queue is full.
 
         Their checksum does not depend on their order, nor on when they are written.
         """
+        if has_zero_timestamp(rows):
+            self._keep_zeros()
         produce, checksum = self._producer.produce, self._checksum
         is_plain = self._options.topic is not None and _MORE.isdisjoint(rows.schema.names)
         for record in records_of(rows, self._options.topic):
@@ -144,9 +176,10 @@ class Transaction:
                     if is_plain:  # what names of arguments cost is spared
                         produce(topic, value, key)
                     else:
-                        produce(
-                            topic, value, key, partition, timestamp=timestamp_ms, headers=headers
+                        stamp: dict[str, Any] = (
+                            {} if timestamp_ms is None else {"timestamp": timestamp_ms}
                         )
+                        produce(topic, value, key, partition, headers=headers, **stamp)
                     break
                 except BufferError:
                     self._producer.poll(_POLL_SECONDS)
@@ -167,12 +200,14 @@ class Transaction:
         `on_written`, for transactions with receipts, is called with the record's offset.
         """
         topic, value, key, partition, timestamp_ms, headers = record
-        told = {} if on_written is None else {"on_delivery": partial(self._receipt, on_written)}
+        if timestamp_ms == 0:
+            self._keep_zeros()
+        more: dict[str, Any] = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
+        if on_written is not None:
+            more["on_delivery"] = partial(self._receipt, on_written)
         while True:
             try:
-                self._producer.produce(
-                    topic, value, key, partition, timestamp=timestamp_ms, headers=headers, **told
-                )
+                self._producer.produce(topic, value, key, partition, headers=headers, **more)
                 break
             except BufferError:
                 self._producer.poll(_POLL_SECONDS)
@@ -182,8 +217,12 @@ class Transaction:
             self._producer.poll(0)
             self._check()
 
-    def prepare(self, task: int) -> Prepared:
+    def prepare(self, task: int) -> tuple[Prepared, ...]:
         """Wait until all records are acknowledged, and return what the driver needs to commit."""
+        earlier = [replace(one, task=task) for one in self._prepared]
+        return (*earlier, self._prepare_one(task))
+
+    def _prepare_one(self, task: int = 0) -> Prepared:
         left = -1
         while left and not self._errors:
             # Each record is delivered, or fails at delivery.timeout.ms.
@@ -198,11 +237,13 @@ class Transaction:
         )
 
     def abort(self) -> None:
-        """End the transaction, if the brokers answer; if not, the driver does it later."""
+        """End what is open, if the brokers answer; if not, the driver does it later."""
         try:
+            for one in self._prepared:
+                _control(self._options).abort(one.transactional_id)
             self._producer.purge()
             self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
-        except KafkaException:
+        except (KafkaException, ControlError):
             return
 
     def _receipt(
@@ -237,12 +278,31 @@ def close_connections() -> None:
     _CONTROLS.clear()
 
 
-Outgoing = tuple[str, bytes | None, bytes | None, int, int, list[Any] | None]
-"""Topic, value, key, partition, milliseconds and headers, as for `Producer.produce`."""
+Outgoing = tuple[str, bytes | None, bytes | None, int, int | None, list[Any] | None]
+"""Topic, value, key, partition, milliseconds and headers, as for `Producer.produce`.
+
+Without a timestamp, which is None, a record gets the time of writing.
+"""
 _BY_KEY: Final = -1
 """The partition of a record whose key decides."""
-_NOW: Final = 0
-"""The timestamp of a record that gets the time of writing."""
+
+
+def has_zero_timestamp(rows: RecordBatch) -> bool:
+    """Whether librdkafka cannot write them: it takes a timestamp of 0 for none. Raises WriteError.
+
+    As Kafka's clients do, this refuses negative timestamps.
+    """
+    import pyarrow.compute as pc
+
+    column = _milliseconds(_column(rows, "timestamp"))
+    if column is None:
+        return False
+    earliest = pc.min(column).as_py()
+    if earliest is None or earliest > 0:
+        return False
+    if earliest < 0:
+        raise WriteError(f"a row has the timestamp {earliest}: the least is 0 (1970-01-01)")
+    return True
 
 
 def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:
@@ -257,7 +317,7 @@ def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:
         _bytes(_column(rows, "value")),
         _bytes(_column(rows, "key")),
         _integers(_column(rows, "partition"), _BY_KEY),
-        _integers(_milliseconds(_column(rows, "timestamp")), _NOW),
+        _timestamps(_milliseconds(_column(rows, "timestamp"))),
         _headers(_column(rows, "headers")),
         strict=False,  # what repeats has no end
     )
@@ -281,6 +341,10 @@ def _integers(column: Any, default: int) -> Iterable[int]:
     if column is None:
         return repeat(default)
     return list(column.fill_null(default).to_pylist())
+
+
+def _timestamps(column: Any) -> Iterable[int | None]:
+    return repeat(None) if column is None else list(column.to_pylist())
 
 
 def _milliseconds(column: Any) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
 
+from barnabas.base.pem import key_file
 from barnabas.base.scram import HASHES, ScramClient, ScramError
 from barnabas.protocol.api import Api
 from barnabas.protocol.apis import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -54,8 +55,11 @@ class Access:
     ca_pem: str | None = None
     certificate_path: str | None = None
     key_path: str | None = None
+    own_pem: str | None = field(default=None, repr=False)
+    """A private key and its certificates, in place of the paths of files."""
     key_password: str | None = field(default=None, repr=False)
     checks_host: bool = True
+    checks_certificate: bool = True
     mechanism: str | None = None
     user: str = ""
     password: str = field(default="", repr=False)
@@ -71,9 +75,15 @@ class Access:
         try:
             context = ssl.create_default_context(cafile=self.ca_path, cadata=self.ca_pem)
             context.check_hostname = self.checks_host
-            if self.certificate_path is not None:
-                # As a function: without a password OpenSSL would ask for it on the terminal.
-                password = self.key_password or ""
+            if not self.checks_certificate:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            # As a function: without a password OpenSSL would ask for it on the terminal.
+            password = self.key_password or ""
+            if self.own_pem is not None:
+                with key_file(self.own_pem) as path:
+                    context.load_cert_chain(path, password=lambda: password)
+            elif self.certificate_path is not None:
                 context.load_cert_chain(
                     self.certificate_path, self.key_path, password=lambda: password
                 )

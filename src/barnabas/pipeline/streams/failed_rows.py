@@ -28,11 +28,11 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class FailedRow(NamedTuple):
-    """A dead letter: the row as JSON; `at` is its event time in milliseconds, 0 without one."""
+    """A dead letter: the row as JSON; `at` is its event time in milliseconds, None without one."""
 
     key: bytes | None
     value: bytes
-    at: int
+    at: int | None
     headers: tuple[tuple[str, bytes | None], ...]
 
 
@@ -122,7 +122,7 @@ def failed_row(
     ours = [(f"{PREFIX}{name}", str(value).encode()) for name, value in told.items()
             if value is not None]  # fmt: skip
     at = record.get(TIMESTAMP)
-    at_ms = 0 if at is None else (at.astimezone(UTC) - _EPOCH) // _MILLISECOND
+    at_ms = None if at is None else (at.astimezone(UTC) - _EPOCH) // _MILLISECOND
     return FailedRow(_key(record.get(KEY)), _json(row), at_ms, (*own, *ours))
 
 

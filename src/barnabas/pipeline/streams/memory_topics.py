@@ -255,7 +255,7 @@ class Query:
             at = EPOCH + (row.at or 0) * _MILLISECOND
             self._written.append(Sent(_bytes(row.key), _bytes(row.value), at))
         for failed in () if self._failed_rows is None else self._failed_rows.take():
-            at = EPOCH + failed.at * _MILLISECOND
+            at = EPOCH + (failed.at or 0) * _MILLISECOND
             headers = {name: value or b"" for name, value in failed.headers}
             self._topics.failed.append(Record(_letter_key(failed.key), failed.value, at, headers))
 

@@ -148,7 +148,7 @@ def records_of(topic: str, batch: pa.RecordBatch) -> Iterator[KafkaRecord]:
     for key, value, at, headers in zip(
         *(batch.column(name).to_pylist() for name in names), strict=True
     ):
-        yield KafkaRecord(topic, key, value, at or 0, _headers(headers))
+        yield KafkaRecord(topic, key, value, at, _headers(headers))
 
 
 def _headers(headers: Any) -> list[tuple[str, bytes | None]]:

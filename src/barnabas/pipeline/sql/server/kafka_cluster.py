@@ -12,7 +12,6 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import (
@@ -27,6 +26,7 @@ from confluent_kafka.admin import (
 
 from barnabas.app.listed_offsets import Listed, OffsetLister
 from barnabas.app.partitioning import JAVA_PARTITIONER
+from barnabas.pipeline.ordered_producer import OrderedProducer
 from barnabas.pipeline.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
 from barnabas.pipeline.sql.runtime.topics import TopicRecord
 from barnabas.pipeline.sql.server.kafka_follower import TIMEOUT_S, KafkaFollower, asked
@@ -54,7 +54,7 @@ class KafkaCluster:
         self._settings = {"log_level": 4, **settings}
         self._admin = AdminClient(self._settings)
         self._offsets = OffsetLister(lambda: AdminClient(self._settings))
-        self._producer = Producer(
+        self._producer = OrderedProducer(
             {
                 **self._settings,
                 "enable.idempotence": True,
