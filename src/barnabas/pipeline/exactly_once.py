@@ -36,7 +36,6 @@ from barnabas.pipeline.record_writer import (
 
 CALL_TIMEOUT_SECONDS: Final = 30.0
 _GRACE_SECONDS: Final = 1.0
-_json: Final = json.JSONDecoder()
 
 QUERY_HEADER: Final = "query"
 BATCH_HEADER: Final = "batch"
@@ -148,8 +147,7 @@ class TransactionalWriter:
             if place.error is not None:  # not told is not the same as not committed
                 raise KafkaException(place.error)
             # A checkpoint that was deleted begins with 0 again: its numbers say nothing here.
-            # librdkafka's metadata has no end, and confluent-kafka (2.16) may read on behind it.
-            stamp = _json.raw_decode(place.metadata)[0] if place.metadata else {}
+            stamp = json.loads(place.metadata) if place.metadata else {}
             if stamp.get("checkpoint") == checkpoint_id(self._checkpoint):
                 batches.append(stamp["batch"])
         return max(batches)

@@ -140,7 +140,8 @@ class TransactionCalls:
                 TxnOffsetCommitRequestPartition(
                     partition_index=place.partition,
                     committed_offset=place.offset,
-                    committed_metadata=place.metadata or "",
+                    # confluent-kafka stores the end of a C string too, and reads up to one.
+                    committed_metadata=f"{place.metadata or ''}\0",
                 )
             )
         committing = TxnOffsetCommitRequest(

@@ -78,6 +78,8 @@ class Feed:
     """
 
     def __init__(self, topics: Topics) -> None:
+        from barnabas.pipeline.local_files import HAS_MOVED_CLASSES
+
         self.spark = topics.spark
         self.dead_letters = topics.dead_letters
         self.binding = topics.binding
@@ -86,12 +88,13 @@ class Feed:
         jvm: Any = self.spark.sparkContext._jvm
         self._jvm = jvm
         package = jvm.org.apache.spark.sql
-        self._memory = package.execution.streaming.MemoryStream(
-            _next_id(),
-            self.spark._jsparkSession.sqlContext(),
-            getattr(jvm.scala, "Option").empty(),  # noqa: B009  as Py4J names it
-            package.Encoders.STRING(),
-        )
+        streaming, session = package.execution.streaming, self.spark._jsparkSession
+        if HAS_MOVED_CLASSES:
+            make, given = streaming.runtime.MemoryStream, session
+        else:
+            make, given = streaming.MemoryStream, session.sqlContext()
+        none = getattr(jvm.scala, "Option").empty()  # noqa: B009  as Py4J names it
+        self._memory = make(_next_id(), given, none, package.Encoders.STRING())
 
     def records(self, source: Source) -> DataFrame:
         """Stream a topic."""
