@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +23,13 @@ from typing import Any
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from barnabas.base.config.properties import format_properties
+from barnabas.base.private_files import write_private
 from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
@@ -36,6 +40,10 @@ _PROGRESS_SECONDS = 1.0
 # is compiled any more.
 _ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_FILE_OPTION = "--properties-file"
+_launching = threading.Lock()
+"""PySpark reads those arguments from the environment, which is the process's."""
 _JAVA_MISSING = (
     "Spark needs a Java runtime (17 or later) and finds none: install one "
     "(Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
@@ -122,6 +130,8 @@ class SessionOptions:
         if self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
+            # Spark makes the secret itself: its ports serve any user of the machine otherwise.
+            settings["spark.authenticate"] = "true"
             settings["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_MANAGER
             settings["spark.python.daemon.module"] = "barnabas.pipeline.worker_daemon"
         if self.small_batches:
@@ -175,16 +185,14 @@ def forget_lost(session: SparkSession) -> None:
 
 def launch_jvm(options: SessionOptions) -> Any:
     """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError."""
-    conf = SparkConf(loadDefaults=False)
-    for name, value in options.as_settings().items():
-        conf.set(name, value)
     path = options.telemetry_path
     if path is not None:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     target = os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         streams = {} if path is None else {"stdout": target, "stderr": target}
-        return launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
+        with _submitted(options.as_settings()):
+            return launch_gateway(popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         where = f"; see {path}" if path else ""
         raise SparkStartError(
@@ -193,6 +201,33 @@ def launch_jvm(options: SessionOptions) -> Any:
         ) from error
     finally:
         os.close(target)
+
+
+@contextlib.contextmanager
+def _submitted(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have spark-submit read its settings from a file that only this user can read.
+
+    PySpark passes settings as arguments, which every user of the machine sees: keys of buckets
+    among them. The file is gone once the JVM runs. Raises SparkStartError.
+    """
+    given = os.environ.get(_ARGUMENTS)
+    if given and _FILE_OPTION in given:
+        raise SparkStartError(
+            f"{_ARGUMENTS} has {_FILE_OPTION}, of which spark-submit takes one: leave it out, and "
+            "write what it sets to spark-defaults.conf in SPARK_CONF_DIR"
+        )
+    with _launching, tempfile.TemporaryDirectory(prefix="barnabas-spark-") as directory:
+        path = os.path.join(directory, "spark.properties")
+        write_private(path, format_properties(dict(settings)))
+        own = f"{_FILE_OPTION} {shlex.quote(path)} --load-spark-defaults"
+        os.environ[_ARGUMENTS] = f"{own} {given or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if given is None:
+                del os.environ[_ARGUMENTS]
+            else:
+                os.environ[_ARGUMENTS] = given
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
+import stat
 from pathlib import Path
 
 import pyspark
@@ -11,6 +13,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
+from barnabas.base.config.properties import parse_properties
 from barnabas.pipeline import session, worker_daemon
 from barnabas.pipeline.session import (
     SessionOptions,
@@ -102,10 +105,51 @@ def test_without_java_the_message_says_what_to_install(
         start_session(SessionOptions())
 
 
+SECRET = "hush key=:#\\ with all\tthat needs escapes"
+
+
+@pytest.mark.parametrize("given", [None, "--verbose pyspark-shell"])
+def test_settings_go_by_a_private_file_and_no_argument(
+    monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", given)
+    seen: list[Path] = []
+
+    def launch(popen_kwargs: dict[str, int]) -> str:
+        first, path, defaults, *rest = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+        assert (first, defaults) == ("--properties-file", "--load-spark-defaults")
+        assert rest == (given or "pyspark-shell").split()
+        seen.append(Path(path))
+        assert stat.S_IMODE(seen[0].stat().st_mode) == 0o600
+        found = parse_properties(seen[0].read_text())
+        assert found["spark.hadoop.fs.s3a.secret.key"] == SECRET
+        assert found["spark.master"] == "local[2]"
+        return "gateway"
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    options = SessionOptions(settings={"spark.hadoop.fs.s3a.secret.key": SECRET})
+    assert session.launch_jvm(options) == "gateway"
+    assert os.environ.get("PYSPARK_SUBMIT_ARGS") == given
+    assert not seen[0].exists()
+
+
+def test_a_second_file_of_settings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--properties-file x pyspark-shell")
+    with pytest.raises(SparkStartError, match=r"spark-defaults\.conf"):
+        session.launch_jvm(SessionOptions())
+
+
+def test_local_spark_asks_who_connects() -> None:
+    assert SessionOptions().as_settings()["spark.authenticate"] == "true"
+    assert "spark.authenticate" not in SessionOptions(master="spark://h:7077").as_settings()
+
+
 def test_a_download_is_announced_and_a_failure_names_the_telemetry(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def refuse(conf: object, popen_kwargs: dict[str, int]) -> None:
+    def refuse(popen_kwargs: dict[str, int]) -> None:
         os.write(popen_kwargs["stderr"], b"unresolved dependency\n")
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
