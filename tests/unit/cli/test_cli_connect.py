@@ -83,6 +83,40 @@ def test_status_tells_failures_by_exit_code_and_first_line(worker: FakeWorker) -
     assert run_cli("connect", "status", "lines").code == ExitCode.DONE
 
 
+LONG = "must be owner of table orders; " * 10 + "GRANT it: ALTER TABLE orders OWNER TO me"
+LOST = "Caused by: java.io.IOException: lost\n\tat y\n"
+CONNECT_ERROR = "org.apache.kafka.connect.errors.ConnectException"
+
+
+@pytest.mark.parametrize(
+    ("trace", "text"),
+    [
+        ("", ""),
+        (f"{CONNECT_ERROR}: {LONG}\n\tat a(b.py:1)\n", LONG),
+        (f"{CONNECT_ERROR}: first line\nsecond\n\tat x\n", "first line\n  second"),
+        (f"{CONNECT_ERROR}\n\tat x\n", "ConnectException"),
+        (
+            f"{CONNECT_ERROR}: Exiting task\n\tat x\n{LOST}Caused by: ValueError: no number\n\t...",
+            "Exiting task\n  caused by: lost\n  caused by: ValueError: no number",
+        ),
+        (f"{CONNECT_ERROR}: it was lost\n\tat x\nCaused by: a.B: lost\n\tat y\n", "it was lost"),
+        (f"{CONNECT_ERROR}: x\n\tat y\n\nTried again at noon.", "x\n  Tried again at noon."),
+    ],
+)
+def test_failures_are_shown_whole_and_without_javas_classes(
+    worker: FakeWorker, trace: str, text: str
+) -> None:
+    failed = {"state": "FAILED", "worker_id": "w:1", "trace": trace}
+    status = {"name": "c", "type": "sink", "connector": failed, "tasks": [{"id": 0, **failed}]}
+    worker.answers["GET", "/connectors/c/status"] = 200, status
+    shown = run_cli("connect", "status", "c")
+    assert CONNECT_ERROR not in shown.text
+    if text:
+        assert f"c: {text}\n" in shown.text
+        assert f"c, task 0: {text}\n" in shown.text
+    assert json.loads(run_cli("connect", "status", "c", "--json").text) == [status]
+
+
 def test_lists_and_shows(worker: FakeWorker) -> None:
     path = "/connectors?expand=status&expand=info"
     worker.answers["GET", path] = 200, {"lines": {"status": STATUS, "info": INFO}}

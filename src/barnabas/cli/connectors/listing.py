@@ -1,5 +1,6 @@
 """`barnabas connect list`, `status`, `show`, `tasks`, `topics`: what there is and how it fares."""
 
+import re
 from typing import Any
 
 import click
@@ -8,7 +9,8 @@ from barnabas.cli.connectors.client import Connect, connect_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
 
-_TRACE_SHOWN = 120
+_CAUSE = "Caused by: "
+_JAVAS_CLASS = re.compile(r"^(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |$)")
 
 
 @click.command(
@@ -69,30 +71,54 @@ def status_command(
         found = [expanded[name]["status"] for name in sorted(expanded)]
     lags = _lags(connect, found, bootstrap_servers) if lag else {}
     rows = [row for status in found for row in _status_rows(status, lags)]
-    columns = ["connector", "task", "state", "worker", *(["lag"] if lag else []), "error"]
+    columns = ["connector", "task", "state", "worker", *(["lag"] if lag else [])]
     output = Output(as_json)
     if as_json:
         output.result([{**one, "lag": lags.get(one["name"])} if lag else one for one in found], "")
     else:
         output.rows(rows, columns, "There are no connectors.")
+        for row in rows:
+            if row["error"]:
+                task = "" if row["task"] is None else f", task {row['task']}"
+                click.echo(f"\n{row['connector']}{task}: {row['error']}")
     return ExitCode.PROBLEMS if any(row["state"] == "FAILED" for row in rows) else ExitCode.DONE
 
 
 def _status_rows(status: dict[str, Any], lags: dict[str, int]) -> list[Row]:
-    rows = []
-    for one in (status["connector"], *status["tasks"]):
-        error = (one.get("trace") or "").partition("\n")[0]
-        rows.append(
-            {
-                "connector": status["name"],
-                "task": one.get("id"),
-                "state": one["state"],
-                "worker": one["worker_id"],
-                "lag": None if "id" in one else lags.get(status["name"]),
-                "error": error[:_TRACE_SHOWN],
-            }
-        )
-    return rows
+    return [
+        {
+            "connector": status["name"],
+            "task": one.get("id"),
+            "state": one["state"],
+            "worker": one["worker_id"],
+            "lag": None if "id" in one else lags.get(status["name"]),
+            "error": failure_text(one.get("trace") or ""),
+        }
+        for one in (status["connector"], *status["tasks"])
+    ]
+
+
+def failure_text(trace: str) -> str:
+    """Return what a trace says, without frames and Java's classes: the error, then its causes."""
+    parts: list[list[str]] = []
+    in_frames = True
+    for line in filter(str.strip, trace.splitlines()):
+        if line.startswith("\t"):
+            in_frames = True
+        elif in_frames or line.startswith(_CAUSE):
+            parts.append([line])
+            in_frames = False
+        else:
+            parts[-1].append(line)
+    shown: list[str] = []
+    for part in parts:
+        is_cause = part[0].startswith(_CAUSE)
+        own = "\n".join(part).removeprefix(_CAUSE)
+        text = _JAVAS_CLASS.sub("", own) or own.rpartition(".")[2]
+        if is_cause and any(text in known for known in shown):
+            continue
+        shown.append(f"caused by: {text}" if is_cause else text)
+    return "\n  ".join("\n".join(shown).splitlines())
 
 
 def _lags(connect: Connect, found: list[dict[str, Any]], bootstrap: str | None) -> dict[str, int]:
