@@ -33,7 +33,7 @@ from barnabas.connect.config.plugin_classes import (
 )
 from barnabas.connect.config.sink_topics import sink_errors
 from barnabas.connect.config.values import HIDDEN
-from barnabas.connect.connectors.base import Connector, SourceConnector
+from barnabas.connect.connectors.base import Connector, EngineKind, SourceConnector
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 
@@ -55,6 +55,8 @@ class WorkerRules:
     policy: str = "All"
     converters: Mapping[str, str] = field(default_factory=dict)
     """The classes of the worker's own converters, under the names of their settings."""
+    engine: EngineKind | None = None
+    """What runs tasks; None where that is not checked."""
 
 
 def new_connector(class_name: str) -> Connector:
@@ -101,6 +103,7 @@ def validate_connector(settings: Given, rules: WorkerRules) -> dict[str, Any]:
             "Null value can not be supplied as the configuration value."
         )
     _add_own(connector, settings, values)
+    _check_engine(connector, settings, values, rules.engine)
     whole = Definition((definition.settings | connector.definition.settings).values())
     groups = dict.fromkeys((*definition.groups, *connector.definition.groups))
     return merged(
@@ -152,6 +155,28 @@ def _add_own(connector: Connector, settings: Given, values: dict[str, ConfigValu
     values.update(own)
 
 
+def _check_engine(
+    connector: Connector,
+    settings: Given,
+    values: dict[str, ConfigValue],
+    engine: EngineKind | None,
+) -> None:
+    """A connector that this worker cannot run is refused, instead of failing in its tasks."""
+    engines = connector.engines({key: text for key, text in settings.items() if text is not None})
+    if engine is None or engine in engines:
+        return
+    text = "This worker's tasks run in its own threads (barnabas.connect.engine=local)"
+    if engine != "local":
+        text = (
+            "This worker's tasks run through Spark Connect (barnabas.connect.spark.master=sc://…)"
+        )
+    wanted = ", with a barnabas.connect.spark.master other than sc://…"
+    values[common.CONNECTOR_CLASS].errors.append(
+        f"{text}, and this connector needs Spark: start the worker with "
+        f"barnabas.connect.engine=spark{'' if 'spark connect' in engines else wanted}"
+    )
+
+
 def _check_exactly_once(
     connector: SourceConnector, settings: Given, values: dict[str, ConfigValue], rules: WorkerRules
 ) -> None:
@@ -177,6 +202,12 @@ def _check_exactly_once(
                 "configuration."
             )
     boundary = values[common.TRANSACTION_BOUNDARY]
+    is_polls = boundary.errors or str(boundary.value).lower() == "poll"
+    if rules.is_exactly_once and rules.engine not in (None, "local") and not is_polls:
+        boundary.errors.append(
+            f"{boundary.value} needs a worker with barnabas.connect.engine=local: on Spark each "
+            "micro-batch is a transaction, as with poll"
+        )
     is_own = not boundary.errors and str(boundary.value).lower() == "connector"
     if is_own and not connector.can_define_transaction_boundaries(given):
         boundary.errors.append(

@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import sleep
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.raw import RawRecord
@@ -233,6 +233,11 @@ class SinkWriter(ABC):
         """Close what is open; called once, whatever happened."""
 
 
+EngineKind = Literal["local", "spark", "spark connect"]
+"""What runs a worker's tasks: its own threads, its own Spark, or Spark behind `sc://`."""
+ALL_ENGINES: Final[frozenset[EngineKind]] = frozenset({"local", "spark", "spark connect"})
+
+
 class Connector(ABC):
     """One kind of source or sink. The worker makes one for each configured connector."""
 
@@ -247,6 +252,10 @@ class Connector(ABC):
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Begin; may watch the other system from a thread of its own. Raises ConnectError."""
+
+    def engines(self, settings: Settings) -> frozenset[EngineKind]:
+        """Return which engines of a worker can run its tasks."""
+        return ALL_ENGINES
 
     def spark_packages(self, settings: Settings) -> Mapping[str, str]:
         """Return the Java packages that tasks need on Spark: name of a class -> coordinates.

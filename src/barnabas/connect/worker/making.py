@@ -27,6 +27,7 @@ from barnabas.connect.worker.settings import (
     ENGINE,
     OFFSET_FILE,
     check_settings,
+    engine_kind,
     is_distributed,
 )
 from barnabas.connect.worker.standalone import StandaloneHerder
@@ -69,13 +70,13 @@ def make_herder(
             verify=verify,
         )
         herder.cluster_id = cluster_id
-        herder.rules = replace(herder.rules, converters=converters)
+        herder.rules = replace(herder.rules, converters=converters, engine=engine_kind(settings))
         return herder
     read_policy(settings, {})
     file = OffsetFile(settings[OFFSET_FILE])
     file.load()
     worker = Worker(worker_id, settings, make_engine(settings), MemoryStore(file), resolve=resolve)
-    rules = WorkerRules(policy=policy, converters=converters)
+    rules = WorkerRules(policy=policy, converters=converters, engine=engine_kind(settings))
     return StandaloneHerder(worker, rules, cluster_id)
 
 

@@ -20,6 +20,7 @@ from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.plugin_classes import plugin_of
 from barnabas.connect.config.values import invalid
+from barnabas.connect.connectors.base import EngineKind
 from barnabas.connect.errors.kinds import ConfigError
 
 GROUP_ID: Final = "group.id"
@@ -137,6 +138,13 @@ _FILE: Final = Setting(
 def is_distributed(settings: Mapping[str, str]) -> bool:
     """Whether a file is of distributed mode: only such a one names a group."""
     return GROUP_ID in settings
+
+
+def engine_kind(settings: Mapping[str, str]) -> EngineKind:
+    """Return what runs a worker's tasks."""
+    if settings.get(ENGINE, "spark").strip().lower() == "local":
+        return "local"
+    return "spark connect" if settings.get(MASTER, "").startswith("sc://") else "spark"
 
 
 def check_settings(settings: Mapping[str, str]) -> dict[str, Any]:

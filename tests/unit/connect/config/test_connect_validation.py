@@ -17,6 +17,7 @@ from barnabas.connect.config.validation import (
     plugin_settings,
     validate_connector,
 )
+from barnabas.connect.connectors.base import EngineKind
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 from support.connect.herder_world import NEVER, RENAME, SINK, SOURCE
@@ -153,6 +154,51 @@ def test_overrides_follow_the_policy_and_hide_secrets() -> None:
             "configuration."
         )
     ]
+
+
+ICEBERG = {
+    "name": "c",
+    "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+    "topics": "t",
+    "iceberg.tables": "db.t",
+}
+FORMAT = {"name": "c", "connector.class": "barnabas.connect.SparkSource", "topic": "t"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "engines"),
+    [
+        (GOOD, {"local", "spark", "spark connect"}),
+        (ICEBERG, {"spark"}),
+        ({**FORMAT, "format": "rate"}, {"spark", "spark connect"}),
+        ({**FORMAT, "format": "rate", "stream": "true", "checkpoint.location": "/x"}, {"spark"}),
+        ({**ICEBERG, "connector.class": "barnabas.connect.SparkSink", "format": "parquet",
+          "schema": "id int"}, {"spark", "spark connect"}),
+    ],
+)  # fmt: skip
+def test_what_the_worker_cannot_run_is_refused(settings: Given, engines: set[str]) -> None:
+    kinds: tuple[EngineKind, ...] = ("local", "spark", "spark connect")
+    for engine in kinds:
+        found = errors(settings, WorkerRules(engine=engine))
+        assert [text for text in found if "needs Spark: start the worker with" in text] == found
+        assert (found == []) is (engine in engines), engine
+
+
+def test_transactions_of_spark_are_micro_batches() -> None:
+    given: Given = {**GOOD, "transaction.boundary": "interval"}
+    counts: dict[EngineKind, int] = {"local": 0, "spark": 1}
+    for engine, count in counts.items():
+        rules = WorkerRules("workers", is_exactly_once=True, engine=engine)
+        assert sum("barnabas.connect.engine=local" in one for one in errors(given, rules)) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("no.such:Class", "Failed to find any class"), ("json:JSONEncoder", "has to be named in")],
+)
+def test_the_class_of_a_data_source_is_checked(name: str, text: str) -> None:
+    (found,) = errors({**FORMAT, "format": name})
+    assert text in found
 
 
 def test_unknown_classes_and_none() -> None:

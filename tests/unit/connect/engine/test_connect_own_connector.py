@@ -21,6 +21,7 @@ from pyspark.sql.datasource import (
     SimpleDataSourceStreamReader,
 )
 
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.connectors.spark.rows import (
     connect_schema,
     row_of,
@@ -166,20 +167,22 @@ def test_the_kit_tells_what_failed_by_name() -> None:
 @pytest.mark.parametrize(
     ("more", "name"),
     [
-        ({"format": "my.module:Class", "stream": "true"}, "stream"),
-        ({"format": "my.module:Class", "schema": "id int"}, "schema"),
+        ({"format": f"{__name__}:Kept", "stream": "true"}, "stream"),
+        ({"format": f"{__name__}:Kept", "schema": "id int"}, "schema"),
         ({"format": "rate", "stream": "true"}, "checkpoint.location"),
         ({"format": "rate", "checkpoint.location": "/tmp/x"}, "checkpoint.location"),
     ],
 )
 def test_settings_that_do_not_go_together(more: dict[str, str], name: str) -> None:
+    allow([__name__])
     assert list(SparkSource().validate({"topic": "t", **more})) == [name]
     assert SparkSource().validate({"topic": "t", "format": more["format"]}) == {}
 
 
 def test_formats_of_spark_want_a_schema_to_write() -> None:
+    allow([__name__])
     assert list(SparkSink().validate({"format": "parquet"})) == ["schema"]
-    for given in ({"format": "parquet", "schema": "id int"}, {"format": "my.module:Class"}):
+    for given in ({"format": "parquet", "schema": "id int"}, {"format": f"{__name__}:Kept"}):
         assert SparkSink().validate(given) == {}
 
 

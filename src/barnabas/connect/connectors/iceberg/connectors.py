@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Importance
-from barnabas.connect.connectors.base import Settings, TaskContext
+from barnabas.connect.connectors.base import EngineKind, Settings, TaskContext
 from barnabas.connect.connectors.iceberg.maintenance import Maintenance
 from barnabas.connect.connectors.iceberg.tables import CATALOG, IcebergTables
 from barnabas.connect.connectors.lake.connector import LakeSink
@@ -72,6 +72,10 @@ class IcebergSink(LakeSink):
             ),
         ),
     )
+
+    def engines(self, settings: Settings) -> frozenset[EngineKind]:
+        """Iceberg's classes of Java run in Spark's driver."""
+        return frozenset({"spark"})
 
     def spark_packages(self, settings: Settings) -> Mapping[str, str]:
         """Iceberg itself, and what reaches the bucket that its warehouse is in."""

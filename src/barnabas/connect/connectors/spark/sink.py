@@ -20,6 +20,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.connectors.base import (
     ConnectorContext,
+    EngineKind,
     Settings,
     SinkConnector,
     SinkRange,
@@ -28,7 +29,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.spark.formats import options_of
 from barnabas.connect.connectors.spark.rows import row_of, struct_type
-from barnabas.connect.connectors.spark.source import data_source, is_class
+from barnabas.connect.connectors.spark.source import class_errors, data_source, engines_of, is_class
 from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
 from barnabas.connect.record import SinkRecord
@@ -62,7 +63,11 @@ class SparkSink(SinkConnector):
         """Return what is wrong between settings."""
         if not is_class(settings) and settings.get("format") and not settings.get("schema"):
             return {"schema": [_NO_SCHEMA]}
-        return {}
+        return class_errors(settings)
+
+    def engines(self, settings: Settings) -> frozenset[EngineKind]:
+        """Formats of Spark need it."""
+        return engines_of(settings)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""

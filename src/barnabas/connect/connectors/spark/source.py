@@ -23,7 +23,9 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.connectors.base import (
+    ALL_ENGINES,
     ConnectorContext,
+    EngineKind,
     Settings,
     SourceConnector,
     SourceReader,
@@ -60,12 +62,17 @@ def data_source(settings: Settings) -> DataSource:
     """Return the data source that settings name. Raises ConfigError."""
     from pyspark.sql.datasource import CaseInsensitiveDict
 
-    name = settings.get("format", "")
-    kind = load(name)
-    if not (isinstance(kind, type) and issubclass(kind, DataSource)):
-        raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
+    kind = _source_class(settings.get("format", ""))
     given: Any = CaseInsensitiveDict(options_of(settings))
     return kind(given)  # as Spark makes it
+
+
+def _source_class(name: str) -> type[DataSource]:
+    kind = load(name)
+    if not issubclass(kind, DataSource):
+        raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
+    found: type[DataSource] = kind
+    return found
 
 
 _OF_FORMATS: Final = ("schema", "stream", "checkpoint.location")
@@ -114,7 +121,8 @@ class SparkSource(SourceConnector):
             return {}  # told with the setting itself
         if is_class(settings):
             text = "{} is for formats of Spark: a class says it itself"
-            return {name: [text.format(name)] for name in _OF_FORMATS if values[name]}
+            given = {name: [text.format(name)] for name in _OF_FORMATS if values[name]}
+            return given or class_errors(settings)
         if bool(values["checkpoint.location"]) == values["stream"]:
             return {}
         if values["stream"]:
@@ -157,9 +165,30 @@ class SparkSource(SourceConnector):
         zone = UTC if "timestamp_ntz" in kind.simpleString() else None
         return RowReader(own, schema, values["topic"], key_at, partition, start, zone)
 
+    def engines(self, settings: Settings) -> frozenset[EngineKind]:
+        """Formats of Spark need it, and streams of them its driver."""
+        return engines_of(settings, is_stream=settings.get("stream", "").strip().lower() == "true")
+
     def exactly_once_support(self, settings: Settings) -> bool | None:
         """A format of Spark that was read in part is read from its beginning again."""
         return is_class(settings)
+
+
+def engines_of(settings: Settings, *, is_stream: bool = False) -> frozenset[EngineKind]:
+    """Return which engines can read or write a format."""
+    if is_class(settings):
+        return ALL_ENGINES
+    return frozenset({"spark"}) if is_stream else frozenset({"spark", "spark connect"})
+
+
+def class_errors(settings: Settings) -> dict[str, list[str]]:
+    """Return what is wrong with the class that a configuration names as its format."""
+    try:
+        if is_class(settings):
+            _source_class(settings["format"])
+    except ConfigError as error:
+        return {"format": [str(error)]}
+    return {}
 
 
 def is_class(settings: Settings) -> bool:
