@@ -67,6 +67,17 @@ def test_a_separator_splits_key_and_value(cli: ClusterCli, topic: str) -> None:
     assert headed.text == "a = \tb::c\n"
 
 
+def test_a_long_file_shows_no_bar_without_a_terminal(
+    cli: ClusterCli, topic: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "long"
+    path.write_text(("x" * 99 + "\n") * 4000)
+    sent = cli.ok("produce", topic, str(path))
+    assert (sent.text, sent.err) == (f"4000 records sent to {topic}\n", "")
+    whole = cli.ok("produce", topic, str(path), "-F", "raw", "-z", "gzip")
+    assert whole.text == f"1 record sent to {topic}\n"
+
+
 def test_json_goes_round(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     records = [
         {"key": "k", "value": {"a": [1, "ü"]}, "headers": {"h": "1"}, "timestamp": 1760000000000},

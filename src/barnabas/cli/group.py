@@ -8,16 +8,20 @@ from barnabas.cli.committed import committed_offsets
 from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
-from barnabas.cli.output import Output, Row, json_option
-from barnabas.cli.positions import (
-    HELP,
-    Kind,
-    Position,
-    PositionType,
-    list_offsets,
-    resolve,
-    topic_partitions,
+from barnabas.cli.group_options import (
+    all_partitions,
+    check_choice,
+    chosen_places,
+    delete_committed,
+    execute_option,
+    position_option,
+    show_reset,
+    state_filter_option,
+    topics_options,
+    yes_option,
 )
+from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.positions import Kind, Position, list_offsets, resolve
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -34,19 +38,32 @@ def command() -> None:
     """List, describe, delete and reset consumer groups."""
 
 
-@command.command("list", epilog="\b\nExample:\n  barnabas group list\n")
+@command.command(
+    "list",
+    epilog="\b\nExamples:\n  barnabas group list\n"
+    "  barnabas group list --type share --state Stable\n",
+)
+@state_filter_option
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    type=click.Choice(["classic", "consumer", "share", "streams"], case_sensitive=False),
+    help="Only of this type; may be repeated.",
+)
 @json_option
 @connection_options
-def list_command(connection: Connection, as_json: bool) -> None:
-    """List groups."""
-    result = connection.wait(
-        connection.admin.list_consumer_groups(request_timeout=connection.timeout_s), "groups"
-    )
-    for error in result.errors or ():
-        raise from_kafka(error, "groups")
-    rows = [
-        {"group": item.group_id, "state": _words(item.state.name), "type": _words(item.type.name)}
-        for item in sorted(result.valid or (), key=lambda item: item.group_id)
+def list_command(
+    connection: Connection, states: tuple[str, ...], types: tuple[str, ...], as_json: bool
+) -> None:
+    """List groups of all types."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.group_calls import list_groups
+
+    with Admin(connection) as admin:
+        found = list_groups(admin, states=states, types=types)
+    rows: list[Row] = [
+        {"group": item.group, "state": item.state, "type": item.type} for item in found
     ]
     Output(as_json).rows(rows, ("group", "state", "type"), "There are no groups.")
 
@@ -90,16 +107,10 @@ def _description(connection: Connection, name: str) -> "ConsumerGroupDescription
     return description
 
 
-def _partitions(connection: Connection) -> set[tuple[str, int]]:
-    """All partitions there are. Raises CliError."""
-    topics = connection.metadata().topics
-    return {(name, number) for name, topic in topics.items() for number in topic.partitions}
-
-
 def _describe(connection: Connection, name: str) -> dict[str, Any] | None:
     """A group, or None if there is none."""
     description = _description(connection, name)
-    existing = _partitions(connection)
+    existing = all_partitions(connection)
     committed = committed_offsets(connection, name, existing)
     state = _words(description.state.name)
     if state == "Dead" and not committed:
@@ -195,19 +206,9 @@ Examples:
 
 @command.command("reset-offsets", epilog=RESET_EPILOG)
 @click.argument("name")
-@click.option(
-    "--topic",
-    "-t",
-    "topics",
-    multiple=True,
-    metavar="TOPIC[:PARTITION]",
-    help="Topic or partition to reset; may be repeated.",
-)
-@click.option("--all-topics", is_flag=True, help="Every topic the group has offsets for.")
-@click.option("--to", "position", required=True, type=PositionType(), help=f"Where to: {HELP}.")
-@click.option(
-    "--execute", is_flag=True, help="Reset the offsets; otherwise only show what would change."
-)
+@topics_options()
+@position_option
+@execute_option
 @click.option("--create", is_flag=True, help="Create the group if it does not exist.")
 @json_option
 @connection_options
@@ -227,19 +228,14 @@ def reset_command(
     """
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
-    if bool(topics) == all_topics:
-        raise CliError("give either --topic or --all-topics", ExitCode.USAGE)
-    committed = committed_offsets(connection, name, _partitions(connection))
+    check_choice(topics, all_topics)
+    committed = committed_offsets(connection, name, all_partitions(connection))
     if not create and not committed and _words(_description(connection, name).state.name) == "Dead":
         error = _no_group(name)
         error.hint = "--create makes one"
         raise error
     before = {(item.topic, item.partition): item.offset for item in committed}
-    partitions = (
-        [TopicPartition(*key) for key in before]
-        if all_topics
-        else [item for topic in topics for item in _named_partitions(connection, topic)]
-    )
+    partitions = chosen_places(connection, topics, all_topics, before)
     offsets = resolve(connection, position, partitions)
     if execute:
         wanted = [TopicPartition(*key, offset) for key, offset in offsets.items()]
@@ -249,23 +245,37 @@ def reset_command(
         for item in connection.wait(futures[name], name).topic_partitions or ():
             if item.error is not None:
                 raise from_kafka(item.error, f"{item.topic}-{item.partition}")
-    rows: list[Row] = [
-        {"topic": key[0], "partition": key[1], "before": before.get(key), "after": offset}
-        for key, offset in sorted(offsets.items())
-    ]
-    output = Output(as_json)
-    output.rows(rows, ("topic", "partition", "before", "after"), "There is nothing to move.")
-    if not execute:
-        output.note("Nothing was changed: add --execute to do it.")
+    show_reset(before, offsets, execute=execute, as_json=as_json)
 
 
-def _named_partitions(connection: Connection, text: str) -> "list[TopicPartition]":
-    topic, colon, partition = text.rpartition(":")
-    if not colon:
-        return topic_partitions(connection, text)
-    if not partition.isdecimal():
-        raise CliError(f"--topic {text}: must be TOPIC or TOPIC:PARTITION", ExitCode.USAGE)
-    return topic_partitions(connection, topic, [int(partition)])
+@command.command(
+    "delete-offsets",
+    epilog="\b\nExample:\n  barnabas group delete-offsets reports --topic orders --yes\n",
+)
+@click.argument("name")
+@topics_options()
+@yes_option
+@json_option
+@connection_options
+def delete_offsets_command(
+    connection: Connection,
+    name: str,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete offsets that a group committed.
+
+    The group must not be subscribed to the topics.
+    """
+    check_choice(topics, all_topics)
+    committed = committed_offsets(connection, name, all_partitions(connection))
+    if not committed and _words(_description(connection, name).state.name) == "Dead":
+        raise _no_group(name)
+    known = [(item.topic, item.partition) for item in committed]
+    places = chosen_places(connection, topics, all_topics, known)
+    delete_committed(connection, name, places, yes=yes, as_json=as_json)
 
 
 def _words(name: str) -> str:

@@ -28,9 +28,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "topic": ("List, create, describe, alter, delete and move topics.", "topic"),
         "produce": ("Send records to a topic.", "produce"),
         "consume": ("Print records of topics.", "consume"),
+        "perf": ("Measure how fast a cluster takes and gives records.", "perf"),
     },
     "Groups and transactions": {
         "group": ("List, describe, delete and reset consumer groups.", "group"),
+        "share-group": ("List, describe, delete and reset share groups.", "share_group"),
+        "streams-group": ("List, describe, delete and reset Streams groups.", "streams_group"),
         "transaction": ("Show transactions; find and abort those that hang.", "transaction"),
     },
     "Cluster": {

@@ -1,13 +1,14 @@
 """`barnabas produce`: records from the command line, standard input or files."""
 
 import sys
-from collections.abc import Callable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 
 import click
 
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.file_progress import FileProgress
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.records import NewRecord, from_json
 from barnabas.cli.schemas.client import Registry
@@ -146,21 +147,24 @@ def command(
     encode_key = _encoder(registry, topic, key_schema_id, key_schema_file, is_key=True)
     encode_value = _encoder(registry, topic, value_schema_id, value_schema_file, is_key=False)
     separator = key_separator.encode() if key_separator else None
+    bar: FileProgress | None = None
     if values:
         is_short = True
         source: Iterator[NewRecord] = (NewRecord(value.encode()) for value in values)
     elif files:
         is_short = are_short(files)
-        source = _read_files(files, form, separator)
+        bar = None if is_short or as_json else FileProgress(files)
+        source = _read_files(files, form, separator, bar)
     else:
         if sys.stdin is None:
             raise CliError("standard input is closed", ExitCode.USAGE)
         given, is_short = read_ahead(sys.stdin.buffer)
         source = _read(given, "standard input", form, separator)
     sender = Sender(connection, topic, acks, compression, is_short=is_short)
-    for record in source:
-        sender.send(complete(record))
-    sender.finish()
+    with bar or nullcontext():
+        for record in source:
+            sender.send(complete(record))
+        sender.finish()
     summary = {"topic": topic, "records": sender.acknowledged, "partitions": sender.spans}
     Output(as_json).result(summary, sender.summary)
 
@@ -189,15 +193,20 @@ def _header(pair: str) -> tuple[str, str | bytes | None]:
     return name, value.encode() if equals else None
 
 
-def _read_files(files: tuple[str, ...], form: str, separator: bytes | None) -> Iterator[NewRecord]:
+def _read_files(
+    files: tuple[str, ...], form: str, separator: bytes | None, bar: FileProgress | None
+) -> Iterator[NewRecord]:
     for path in files:
         with open(path, "rb") as file:
-            yield from _read(file, path, form, separator)
+            counted = file if bar is None else bar.counted(file, path)
+            yield from _read(counted, path, form, separator)
 
 
-def _read(file: BinaryIO, name: str, form: str, separator: bytes | None) -> Iterator[NewRecord]:
+def _read(
+    file: Iterable[bytes], name: str, form: str, separator: bytes | None
+) -> Iterator[NewRecord]:
     if form == "raw":
-        yield NewRecord(file.read())
+        yield NewRecord(b"".join(file))
         return
     for number, line in enumerate(file, 1):
         content = line.rstrip(b"\r\n")
