@@ -3,6 +3,8 @@
 What is listed here is what ApiVersions advertises.
 """
 
+from operator import attrgetter
+
 from barnabas.broker.apis.cluster.add_raft_voter import handle_add_raft_voter
 from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
@@ -13,7 +15,7 @@ from barnabas.broker.apis.cluster.remove_raft_voter import handle_remove_raft_vo
 from barnabas.broker.apis.cluster.unregister_broker import handle_unregister_broker
 from barnabas.broker.apis.cluster.update_features import handle_update_features
 from barnabas.broker.apis.configs.alter_configs import handle_alter_configs
-from barnabas.broker.apis.configs.describe_configs import handle_describe_configs
+from barnabas.broker.apis.configs.describe_configs import EACH_RESOURCE, handle_describe_configs
 from barnabas.broker.apis.configs.incremental_alter_configs import handle_incremental_alter_configs
 from barnabas.broker.apis.configs.list_config_resources import handle_list_config_resources
 from barnabas.broker.apis.groups.alter_share_group_offsets import handle_alter_share_group_offsets
@@ -32,7 +34,7 @@ from barnabas.broker.apis.groups.leave_group import handle_leave_group
 from barnabas.broker.apis.groups.list_groups import handle_list_groups
 from barnabas.broker.apis.groups.offset_commit import handle_offset_commit
 from barnabas.broker.apis.groups.offset_delete import handle_offset_delete
-from barnabas.broker.apis.groups.offset_fetch import handle_offset_fetch
+from barnabas.broker.apis.groups.offset_fetch import EACH_GROUP, handle_offset_fetch
 from barnabas.broker.apis.groups.share_group_describe import handle_share_group_describe
 from barnabas.broker.apis.groups.share_group_heartbeat import handle_share_group_heartbeat
 from barnabas.broker.apis.groups.streams_group_describe import handle_streams_group_describe
@@ -72,11 +74,17 @@ from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
 from barnabas.broker.apis.topics.list_partition_reassignments import (
     handle_list_partition_reassignments,
 )
-from barnabas.broker.apis.topics.metadata import handle_metadata
-from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from barnabas.broker.apis.topics.metadata import EACH_NAMED, handle_metadata
+from barnabas.broker.apis.topics.offset_for_leader_epoch import (
+    EACH_EPOCH,
+    handle_offset_for_leader_epoch,
+)
 from barnabas.broker.apis.transactions.add_offsets_to_txn import handle_add_offsets_to_txn
 from barnabas.broker.apis.transactions.add_partitions_to_txn import handle_add_partitions_to_txn
-from barnabas.broker.apis.transactions.describe_producers import handle_describe_producers
+from barnabas.broker.apis.transactions.describe_producers import (
+    EACH_TOPIC,
+    handle_describe_producers,
+)
 from barnabas.broker.apis.transactions.describe_transactions import handle_describe_transactions
 from barnabas.broker.apis.transactions.end_txn import handle_end_txn
 from barnabas.broker.apis.transactions.init_producer_id import handle_init_producer_id
@@ -84,6 +92,7 @@ from barnabas.broker.apis.transactions.list_transactions import handle_list_tran
 from barnabas.broker.apis.transactions.txn_offset_commit import handle_txn_offset_commit
 from barnabas.broker.apis.transactions.write_txn_markers import handle_write_txn_markers
 from barnabas.broker.fetch.handler import handle_fetch
+from barnabas.broker.in_parts import Each
 from barnabas.broker.produce.handler import handle_produce
 from barnabas.broker.route import Route, raw_route, route
 from barnabas.broker.services import BrokerServices
@@ -102,15 +111,19 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     raw_route(apis.PRODUCE, handle_produce),
     raw_route(apis.FETCH, handle_fetch),
     route(apis.LIST_OFFSETS, handle_list_offsets),
-    route(apis.METADATA, handle_metadata),
+    route(apis.METADATA, handle_metadata, each=EACH_NAMED),
     raw_route(apis.OFFSET_COMMIT, handle_offset_commit),
-    route(apis.OFFSET_FETCH, handle_offset_fetch),
-    route(apis.FIND_COORDINATOR, handle_find_coordinator),
+    route(apis.OFFSET_FETCH, handle_offset_fetch, each=EACH_GROUP),
+    route(
+        apis.FIND_COORDINATOR,
+        handle_find_coordinator,
+        each=Each("coordinator_keys", "coordinators"),
+    ),
     route(apis.JOIN_GROUP, handle_join_group),
     route(apis.HEARTBEAT, handle_heartbeat),
     route(apis.LEAVE_GROUP, handle_leave_group),
     route(apis.SYNC_GROUP, handle_sync_group),
-    route(apis.DESCRIBE_GROUPS, handle_describe_groups),
+    route(apis.DESCRIBE_GROUPS, handle_describe_groups, each=Each("groups", "groups")),
     route(apis.LIST_GROUPS, handle_list_groups),
     route(apis.SASL_HANDSHAKE, handle_sasl_handshake),
     route(apis.API_VERSIONS, handle_api_versions, refuse_version),
@@ -118,7 +131,7 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.DELETE_TOPICS, handle_delete_topics),
     route(apis.DELETE_RECORDS, handle_delete_records),
     route(apis.INIT_PRODUCER_ID, handle_init_producer_id),
-    route(apis.OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch),
+    route(apis.OFFSET_FOR_LEADER_EPOCH, handle_offset_for_leader_epoch, each=EACH_EPOCH),
     route(apis.ADD_PARTITIONS_TO_TXN, handle_add_partitions_to_txn),
     route(apis.ADD_OFFSETS_TO_TXN, handle_add_offsets_to_txn),
     route(apis.END_TXN, handle_end_txn),
@@ -127,7 +140,7 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.DESCRIBE_ACLS, handle_describe_acls),
     route(apis.CREATE_ACLS, handle_create_acls),
     route(apis.DELETE_ACLS, handle_delete_acls),
-    route(apis.DESCRIBE_CONFIGS, handle_describe_configs),
+    route(apis.DESCRIBE_CONFIGS, handle_describe_configs, each=EACH_RESOURCE),
     route(apis.ALTER_CONFIGS, handle_alter_configs),
     route(apis.ALTER_REPLICA_LOG_DIRS, handle_alter_replica_log_dirs),
     route(apis.DESCRIBE_LOG_DIRS, handle_describe_log_dirs),
@@ -150,16 +163,24 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.DESCRIBE_QUORUM, handle_describe_quorum),
     route(apis.UPDATE_FEATURES, handle_update_features),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),
-    route(apis.DESCRIBE_PRODUCERS, handle_describe_producers),
+    route(apis.DESCRIBE_PRODUCERS, handle_describe_producers, each=EACH_TOPIC),
     route(apis.UNREGISTER_BROKER, handle_unregister_broker),
-    route(apis.DESCRIBE_TRANSACTIONS, handle_describe_transactions),
+    route(
+        apis.DESCRIBE_TRANSACTIONS,
+        handle_describe_transactions,
+        each=Each("transactional_ids", "transaction_states"),
+    ),
     route(apis.LIST_TRANSACTIONS, handle_list_transactions),
     route(apis.CONSUMER_GROUP_HEARTBEAT, handle_consumer_group_heartbeat),
-    route(apis.CONSUMER_GROUP_DESCRIBE, handle_consumer_group_describe),
+    route(
+        apis.CONSUMER_GROUP_DESCRIBE,
+        handle_consumer_group_describe,
+        each=Each("group_ids", "groups"),
+    ),
     route(apis.LIST_CONFIG_RESOURCES, handle_list_config_resources),
     route(apis.DESCRIBE_TOPIC_PARTITIONS, handle_describe_topic_partitions),
     route(apis.SHARE_GROUP_HEARTBEAT, handle_share_group_heartbeat),
-    route(apis.SHARE_GROUP_DESCRIBE, handle_share_group_describe),
+    route(apis.SHARE_GROUP_DESCRIBE, handle_share_group_describe, each=Each("group_ids", "groups")),
     raw_route(apis.SHARE_FETCH, handle_share_fetch),
     route(apis.SHARE_ACKNOWLEDGE, handle_share_acknowledge),
     route(apis.ADD_RAFT_VOTER, handle_add_raft_voter),
@@ -170,8 +191,14 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.DELETE_SHARE_GROUP_STATE, handle_delete_share_group_state),
     route(apis.READ_SHARE_GROUP_STATE_SUMMARY, handle_read_share_group_state_summary),
     route(apis.STREAMS_GROUP_HEARTBEAT, handle_streams_group_heartbeat),
-    route(apis.STREAMS_GROUP_DESCRIBE, handle_streams_group_describe),
-    route(apis.DESCRIBE_SHARE_GROUP_OFFSETS, handle_describe_share_group_offsets),
+    route(
+        apis.STREAMS_GROUP_DESCRIBE, handle_streams_group_describe, each=Each("group_ids", "groups")
+    ),
+    route(
+        apis.DESCRIBE_SHARE_GROUP_OFFSETS,
+        handle_describe_share_group_offsets,
+        each=Each("groups", "groups", attrgetter("group_id")),
+    ),
     route(apis.ALTER_SHARE_GROUP_OFFSETS, handle_alter_share_group_offsets),
     route(apis.DELETE_SHARE_GROUP_OFFSETS, handle_delete_share_group_offsets),
 )

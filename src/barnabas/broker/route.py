@@ -16,6 +16,7 @@ from barnabas.base.promise import Promise
 from barnabas.broker.busy_time import Measured
 from barnabas.broker.context import RequestContext
 from barnabas.broker.deferred_reply import answer_later, give_up
+from barnabas.broker.in_parts import Each
 from barnabas.broker.responses import respond
 from barnabas.net.connection import Reply
 from barnabas.protocol.apis import AnyApi, Api
@@ -56,8 +57,13 @@ def route(
     api: Api[Req, Resp],
     handler: Handler[S, Req, Resp],
     refuse_version: RefuseVersion | None = None,
+    *,
+    each: Each | None = None,
 ) -> Route[S]:
-    """Route an API to a handler that takes its request decoded and returns the response."""
+    """Route an API to a handler that takes its request decoded and returns the response.
+
+    `each`: the list whose elements are answered each for itself.
+    """
 
     def bind(services: S, waiting: "WaitingRequests") -> AnswerRequest:
         request_class = api.request
@@ -66,6 +72,9 @@ def route(
             # What may follow the body is not looked at, as in Kafka: librdkafka's Metadata
             # requests from v11 on carry a byte too many.
             request, _ = decode_at(request_class, context.api_version, frame, position)
+            if each is not None and each.once(request):
+                handle = partial(handler, services, context)
+                return waiting.start(each.answer(context, request, handle), context)
             response = handler(services, context, request)
             if isinstance(response, Message):
                 return respond(context, response)

@@ -23,7 +23,7 @@ SWEEPS_PER_IDLE_PERIOD = 10
 SILENT_MAX_MS = 1000
 """While file descriptors are short, a connection may be so old without having sent a request."""
 ROOM_CONNECTIONS_MAX = 64
-"""How many connections are closed at once to get descriptors back."""
+"""So many connections are closed at once to get descriptors back."""
 
 telemetry = peer_logger(__name__)
 

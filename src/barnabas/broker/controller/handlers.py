@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
-from barnabas.broker.apis.configs.describe_configs import handle_describe_configs
+from barnabas.broker.apis.configs.describe_configs import EACH_RESOURCE, handle_describe_configs
 from barnabas.broker.apis.security.describe_acls import handle_describe_acls
 from barnabas.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
 from barnabas.broker.apis.security.sasl_handshake import handle_sasl_handshake
@@ -252,7 +252,7 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     route(apis.DESCRIBE_ACLS, handle_describe_acls),
     _decision_route(apis.CREATE_ACLS),
     _decision_route(apis.DELETE_ACLS),
-    route(apis.DESCRIBE_CONFIGS, handle_describe_configs),
+    route(apis.DESCRIBE_CONFIGS, handle_describe_configs, each=EACH_RESOURCE),
     route(apis.ALTER_CONFIGS, handle_alter_configs_at_controller),
     route(apis.SASL_AUTHENTICATE, handle_sasl_authenticate),
     _decision_route(apis.CREATE_PARTITIONS),

@@ -206,7 +206,7 @@ class ShareGroupService:
             for asked in request.topics:
                 topic = topics.by_name.get(asked.topic_name)
                 if topic is not None:
-                    wanted[topic.id] = asked.partitions
+                    wanted[topic.id] = list(dict.fromkeys(asked.partitions))
                 else:
                     missing.append(_unknown(asked.topic_name, asked.partitions))
         found = await self._offsets(group_id, wanted)
@@ -219,7 +219,12 @@ class ShareGroupService:
     ) -> list[describing.DescribeShareGroupOffsetsResponseTopic]:
         topics = self._image().topics.by_id
         names = {topic_id: topics[topic_id].name for topic_id in wanted}
-        places = [(topic_id, index) for topic_id, numbers in wanted.items() for index in numbers]
+        places = [
+            (topic_id, index)
+            for topic_id, numbers in wanted.items()
+            for index in numbers
+            if index in topics[topic_id].partitions
+        ]
         outcomes = await asyncio.gather(
             *(self._persister.read_summary(group_id, *place) for place in places),
             return_exceptions=True,

@@ -5,6 +5,7 @@ a controller, of itself (KIP-919). Needs
 DESCRIBE_CONFIGS of the topic, the group, or the cluster for all else.
 """
 
+from operator import attrgetter
 from typing import Protocol
 
 from barnabas.broker.apis.configs.broker_loggers import logger_levels
@@ -12,6 +13,7 @@ from barnabas.broker.apis.configs.broker_resources import check_node_id
 from barnabas.broker.apis.configs.rights import refuse
 from barnabas.broker.authorization import HasAuthorizer
 from barnabas.broker.context import RequestContext
+from barnabas.broker.in_parts import Each
 from barnabas.metadata.config_view import (
     ConfigEntry,
     ConfigSource,
@@ -34,6 +36,19 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
+)
+
+
+def _ask_more(resource: DescribeConfigsResource, again: DescribeConfigsResource) -> None:
+    """Ask for the keys of a resource that is named twice; none are all keys."""
+    if resource.configuration_keys and again.configuration_keys:
+        resource.configuration_keys += again.configuration_keys
+    else:
+        resource.configuration_keys = None
+
+
+EACH_RESOURCE = Each(
+    "resources", "results", attrgetter("resource_type", "resource_name"), _ask_more
 )
 
 

@@ -127,11 +127,12 @@ def _merge(
     response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]
 ) -> OffsetCommitResponse:
     """Each topic once, whether its partitions were stored, refused, or some of each."""
+    stored = {topic.name: topic for topic in response.topics if topic.name}
     for topic in refused:
-        for stored in response.topics:
-            if stored.name == topic.name and topic.name:
-                stored.partitions += topic.partitions
-                break
+        if topic.name in stored:
+            stored[topic.name].partitions += topic.partitions
         else:
             response.topics.append(topic)
+            if topic.name:  # an unknown id has none
+                stored[topic.name] = topic
     return response

@@ -6,11 +6,14 @@ the whole, so that every partition carries it.
 """
 
 from collections.abc import Awaitable
+from operator import attrgetter
 
+from barnabas.base.ids import Uuid
 from barnabas.base.promise import Promise, then
 from barnabas.broker.apis.groups.requests import allowed_topics, find_topic
 from barnabas.broker.authorization import may
 from barnabas.broker.context import RequestContext
+from barnabas.broker.in_parts import Each
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -30,6 +33,17 @@ from barnabas.protocol.records.batch import NO_OFFSET
 TOP_LEVEL_ERROR_FROM_VERSION = 2
 GROUPS_FROM_VERSION = 8
 TOPIC_IDS_FROM_VERSION = 10
+
+
+def _ask_more(group: OffsetFetchRequestGroup, again: OffsetFetchRequestGroup) -> None:
+    """Ask for the topics of a group that is named twice; None are all topics."""
+    if group.topics is None or again.topics is None:
+        group.topics = None
+    else:
+        group.topics += again.topics
+
+
+EACH_GROUP = Each("groups", "groups", attrgetter("group_id"), _ask_more)
 
 
 def handle_offset_fetch(
@@ -73,6 +87,8 @@ def _fetch(
     if not may(services, context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+    if group.topics is not None:
+        group.topics = _once(group.topics)
     refused: list[OffsetFetchResponseTopics] = []
     if by_id and group.topics is not None:
         known = []
@@ -107,6 +123,18 @@ def _fetch(
         return response
 
     return then(services.groups.offset_fetch(group, require_stable=require_stable), finish)
+
+
+def _once(topics: list[OffsetFetchRequestTopics]) -> list[OffsetFetchRequestTopics]:
+    """Each topic once, and each of its partitions: metadata may be a thousand times their size."""
+    indexes: dict[tuple[str, Uuid], dict[int, None]] = {}
+    for topic in topics:
+        asked = indexes.setdefault((topic.name, topic.topic_id), {})
+        asked.update(dict.fromkeys(topic.partition_indexes))
+    return [
+        OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=list(asked))
+        for (name, topic_id), asked in indexes.items()
+    ]
 
 
 def _keep_visible(

@@ -8,6 +8,7 @@ among all topics. Ids are no secret, as in Kafka.
 """
 
 from collections.abc import Container, Mapping
+from operator import attrgetter
 
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.internal_topics import INTERNAL_TOPICS
@@ -20,6 +21,7 @@ from barnabas.broker.authorized_operations import (
 )
 from barnabas.broker.context import RequestContext
 from barnabas.broker.controller.requests import asker_of
+from barnabas.broker.in_parts import Each
 from barnabas.broker.services import BrokerServices
 from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.metadata.topic_names import is_valid_topic_name
@@ -35,6 +37,7 @@ from barnabas.protocol.messages.metadata import (
 )
 
 TOPIC_ID_LOOKUP_FROM = 12
+EACH_NAMED = Each("topics", "topics", attrgetter("name", "topic_id"))
 
 
 async def handle_metadata(

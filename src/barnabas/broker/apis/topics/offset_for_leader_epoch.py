@@ -5,6 +5,7 @@ Followers ask, and consumers since KIP-320.
 
 from barnabas.broker.authorization import allowed, may
 from barnabas.broker.context import RequestContext
+from barnabas.broker.in_parts import Each
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -16,6 +17,9 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from barnabas.replication.partition import Partition
+
+EACH_EPOCH = Each("topics", "topics", id)
+"""Of one partition several epochs may be asked."""
 
 
 def handle_offset_for_leader_epoch(

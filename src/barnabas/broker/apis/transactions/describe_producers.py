@@ -4,8 +4,11 @@ The producers that a partition's log knows: who has a transaction under way, and
 offset. Any replica answers from its own log, as in Kafka.
 """
 
+from operator import attrgetter
+
 from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
+from barnabas.broker.in_parts import Each
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
@@ -14,9 +17,17 @@ from barnabas.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     PartitionResponse,
     ProducerState,
+    TopicRequest,
     TopicResponse,
 )
 from barnabas.replication.partition import Partition
+
+
+def _ask_more(topic: TopicRequest, again: TopicRequest) -> None:
+    topic.partition_indexes += again.partition_indexes
+
+
+EACH_TOPIC = Each("topics", "topics", attrgetter("name"), _ask_more)
 
 
 def handle_describe_producers(
@@ -33,7 +44,7 @@ def handle_describe_producers(
                     _describe(services, topic.name, index)
                     if topic.name in readable
                     else _failure(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                    for index in topic.partition_indexes
+                    for index in dict.fromkeys(topic.partition_indexes)
                 ],
             )
             for topic in request.topics

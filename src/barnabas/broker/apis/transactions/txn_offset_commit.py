@@ -80,13 +80,13 @@ def _finish(
             for partition in topic.partitions:
                 if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     partition.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    stored = {topic.name: topic for topic in response.topics}
     for topic in refused:
-        for stored in response.topics:
-            if stored.name == topic.name:
-                stored.partitions += topic.partitions
-                break
+        if topic.name in stored:
+            stored[topic.name].partitions += topic.partitions
         else:
             response.topics.append(topic)
+            stored[topic.name] = topic
     return response
 
 
