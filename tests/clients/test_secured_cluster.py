@@ -201,3 +201,38 @@ def test_commands_of_every_kind_log_in(
 def test_the_client_library_agrees(cluster: barnabas.Cluster) -> None:
     admin = AdminClient(dict(cluster.client_config))
     assert admin.list_topics(timeout=TIMEOUT_S).brokers
+
+
+def test_commands_over_our_own_client_log_in(cluster: barnabas.Cluster, tmp_path: Path) -> None:
+    """Those that Kafka's tools have beside confluent-kafka's admin client."""
+    cli = ClusterCli(cluster.bootstrap_servers)
+    admin = ("--command-config", cluster.properties_file_of("admin"))
+    cli.ok("topic", "create", "own-client", *admin)
+    cli.ok("perf", "produce", "own-client", "-n", "10", "--payload-monotonic", *admin)
+    read = cli.json("perf", "consume", "own-client", "-n", "10", "--group", "reader", *admin)
+    assert read["records"] == 10
+    properties = cluster.properties_file_of("admin")
+    assert cli.json("perf", "consume", "own-client", "-n", "10", "--consumer-config", properties)
+    reset = ("share-group", "reset-offsets", "jobs", "-t", "own-client", "--to", "earliest")
+    cli.ok(*reset, "--create", "--execute", *admin)
+    assert cli.json("share-group", "describe", "jobs", *admin)[0]["offsets"][0]["lag"] == 10
+    assert cli.json("streams-group", "list", *admin) == []
+    assert {row["group"] for row in cli.json("group", "list", *admin)} >= {"jobs", "reader"}
+    cli.ok("group", "delete-offsets", "reader", "--all-topics", "--yes", *admin)
+    assert cli.json("log", "dirs", *admin)[0]["error"] is None
+    assert cli.json("feature", "describe", *admin)
+    assert cli.json("transaction", "list", *admin) == []
+    assert cli.json("transaction", "find-hanging", *admin) == []
+    alice = ("--command-config", cluster.properties_file_of("alice"))
+    for words in (
+        ("log", "dirs"),
+        ("share-group", "describe", "jobs"),
+        ("feature", "disable", "-f", "share.version", "--yes"),
+        ("transaction", "describe-producers", "-t", "own-client", "-p", "0"),
+        ("perf", "produce", "own-client", "-n", "1", "--payload-monotonic"),
+    ):
+        refused = cli.run(*words, *alice)
+        assert (refused.code, "AUTHORIZATION_FAILED" in refused.err) == (1, True), refused.err
+        assert refused.err.count("\n") == 1
+    nobody = cli.run("transaction", "list", "--timeout", "3")
+    assert nobody.code == ExitCode.UNREACHABLE

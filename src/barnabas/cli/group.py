@@ -14,6 +14,7 @@ from barnabas.cli.group_options import (
     chosen_places,
     delete_committed,
     execute_option,
+    members_text,
     position_option,
     show_reset,
     state_filter_option,
@@ -88,8 +89,8 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
 
 def _show(output: Output, described: list[dict[str, Any]]) -> None:
     for index, group in enumerate(described):
-        members = len(group["members"])
-        head = f"{group['group']}  {group['state']}, {members} members, lag {group['lag']}"
+        members = members_text(len(group["members"]))
+        head = f"{group['group']}  {group['state']}, {members}, lag {group['lag']}"
         click.echo(("\n" if index else "") + head)
         columns = ("topic", "partition", "offset", "end", "lag", "member", "host", "metadata")
         output.rows(group["offsets"], columns, "No offsets are committed.")

@@ -87,11 +87,16 @@ def named_partitions(connection: Connection, text: str) -> "list[TopicPartition]
     return topic_partitions(connection, topic, [int(partition)])
 
 
+def members_text(count: int) -> str:
+    """How many members, in words."""
+    return f"{count} member{'' if count == 1 else 's'}"
+
+
 def check_empty(name: str, group: Any, hint: str) -> None:
     """Raise CliError where a described group has members."""
     if group.members:
-        count = len(group.members)
-        raise CliError(f"{name} has {count} members [NON_EMPTY_GROUP]", hint=hint)
+        members = members_text(len(group.members))
+        raise CliError(f"{name} has {members} [NON_EMPTY_GROUP]", hint=hint)
 
 
 def show_reset(

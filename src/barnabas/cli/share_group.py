@@ -13,6 +13,7 @@ from barnabas.cli.group_options import (
     delete_groups,
     execute_option,
     list_of_type,
+    members_text,
     position_option,
     show_reset,
     state_filter_option,
@@ -77,7 +78,8 @@ def describe_command(
             del counted["offsets"]
             output.details(counted)
             continue
-        click.echo(f"{group['group']}  {group['state']}, {len(group['members'])} members")
+        members = members_text(len(group["members"]))
+        click.echo(f"{group['group']}  {group['state']}, {members}")
         if which == "members":
             output.rows(group["members"], MEMBER_COLUMNS, "The group has no members.")
         else:
