@@ -132,6 +132,22 @@ def from_kafka(error: object, what: str = "") -> CliError:
     return CliError(f"{what}: {message}" if what else message, code)
 
 
+def use_kafkas_words(error: CliError) -> None:
+    """Put Kafka's names into a message that another room took from the client library.
+
+    Such a CliError has the KafkaException among its causes.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__name__ == "KafkaException" and cause.args:
+            known = from_kafka(cause)
+            text = str(cause.args[0].str()) if hasattr(cause.args[0], "str") else ""
+            if text and known.message not in error.message:
+                error.message = error.message.replace(text, known.message)
+        cause = cause.__cause__
+    error.message = _without_library(error.message)
+
+
 def from_exception(error: Exception) -> CliError | None:
     """A CliError for what users can cause; None for a defect of Barnabas."""
     if isinstance(error, CliError):

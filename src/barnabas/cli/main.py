@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from barnabas import __version__
-from barnabas.cli.errors import CliError, ExitCode, from_exception
+from barnabas.cli.errors import CliError, ExitCode, from_exception, use_kafkas_words
 from barnabas.cli.help import HelpContext, styled, use_colours, write_sections
 from barnabas.cli.output import drop_output
 
@@ -179,6 +179,7 @@ def _usage_text(error: click.ClickException) -> str:
 
 def _report(error: CliError, arguments: list[str]) -> int:
     _flush()
+    use_kafkas_words(error)
     if "--json" in arguments:
         shown = {"error": error.message, "exit_code": int(error.code)}
         if error.hint:

@@ -217,6 +217,30 @@ def test_errors_have_kafkas_names(code: int, text: str | None, line: str) -> Non
     assert from_kafka(error, "t").line() == line
 
 
+def test_errors_that_a_product_took_from_the_client_have_kafkas_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        try:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        except KafkaException as error:
+            try:
+                raise RuntimeError(f"b:1 does not answer: {error.args[0].str()}") from error
+            except RuntimeError as wrapped:
+                raise CliError(str(wrapped)) from wrapped
+
+    monkeypatch.setattr(main.cli, "main", fails)
+    line = "b:1 does not answer: the connection to the broker failed [NETWORK_EXCEPTION]"
+    assert run_cli("pipeline", "run").err == f"barnabas: {line}\n"
+    assert json.loads(run_cli("pipeline", "run", "--json").err)["error"] == line
+
+    def is_told(*_: object, **__: object) -> None:
+        raise CliError("the topic t cannot be read: Broker: Unknown topic or partition")
+
+    monkeypatch.setattr(main.cli, "main", is_told)
+    assert "read: Unknown topic or partition\n" in run_cli("pipeline", "run").err
+
+
 def test_every_error_of_the_client_is_without_its_library_s_words() -> None:
     """No name of librdkafka's, and not where librdkafka found it."""
     codes = [value for name, value in vars(KafkaError).items() if isinstance(value, int)]
