@@ -167,7 +167,7 @@ def test_compatibility_is_asked_and_held(client: SchemaRegistryClient, subject: 
     assert not client.test_compatibility(subject, wider)
     assert not client.test_compatibility(subject, wider, 1, normalize=True, verbose=True)
     assert not client.test_compatibility_all_versions(subject, wider, verbose=True)
-    message = refused(40901, client.register_schema, subject, wider)
+    message = refused(409, client.register_schema, subject, wider)
     assert "due" in message
 
     assert client.set_compatibility(subject, "FORWARD") == {"compatibility": "FORWARD"}

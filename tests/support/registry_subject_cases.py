@@ -122,7 +122,7 @@ VERSIONS = [
          has={"schema": '{"fields": ["b"], "uses": []}'}),
     Case("a form that is not known", ("POST", "/subjects/s/versions?format=none", schema("b")),
          422),
-    Case("incompatible", add("s", "b!"), 40901, before=[add("s", "a")]),
+    Case("incompatible", add("s", "b!"), 409, before=[add("s", "a")]),
     Case("incompatible by force", ("POST", "/subjects/s/versions?force=true", schema("b!")),
          has={"version": 2}, before=[add("s", "a")]),
     Case("no schema", ("POST", "/subjects/s/versions", {}), 42201),

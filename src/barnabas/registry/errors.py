@@ -1,4 +1,13 @@
-"""Errors of the registry's REST interface, by Confluent's numeric codes."""
+"""Errors of the registry's REST interface, by Confluent's numeric codes.
+
+Messages of 404 and 409 are worded as Confluent's: clients look for "not found" in them. An
+incompatible schema is 409 in the body too: clients compare it. Confluent's newest releases answer
+40901.
+
+Source: Errors, RestIncompatibleSchemaException.
+"""
+
+from collections.abc import Sequence
 
 SUBJECT_NOT_FOUND = 40401
 VERSION_NOT_FOUND = 40402
@@ -10,7 +19,7 @@ VERSION_NOT_SOFT_DELETED = 40407
 CONFIG_NOT_FOUND = 40408
 MODE_NOT_FOUND = 40409
 ASSOCIATION_NOT_FOUND = 40410
-INCOMPATIBLE_SCHEMA = 40901
+INCOMPATIBLE_SCHEMA = 409
 ASSOCIATION_EXISTS = 40903
 SUBJECT_HAS_ASSOCIATION = 40904
 STRONG_ASSOCIATION_EXISTS = 40905
@@ -51,18 +60,48 @@ class RegistryError(Exception):
 
 def subject_not_found(subject: str) -> RegistryError:
     """No version of the subject is there, or all are soft-deleted and those were not asked for."""
-    return RegistryError(SUBJECT_NOT_FOUND, f"subject {subject!r} does not exist")
+    return RegistryError(SUBJECT_NOT_FOUND, f"Subject '{subject}' not found.")
 
 
 def version_not_found(version: int) -> RegistryError:
     """The subject is there, this version of it is not."""
-    return RegistryError(VERSION_NOT_FOUND, f"version {version} does not exist")
+    return RegistryError(VERSION_NOT_FOUND, f"Version {version} not found.")
 
 
 def schema_not_found(name: int | str | None = None) -> RegistryError:
     """No schema has this id or guid, or this content under the subject."""
     of = "" if name is None else f" {name}"
-    return RegistryError(SCHEMA_NOT_FOUND, f"schema{of} does not exist")
+    return RegistryError(SCHEMA_NOT_FOUND, f"Schema{of} not found")
+
+
+def subject_soft_deleted(subject: str) -> RegistryError:
+    """The subject is deleted already; only permanent deletion is left."""
+    why = f"Subject '{subject}' was soft deleted. Set permanent=true to delete permanently"
+    return RegistryError(SUBJECT_SOFT_DELETED, why)
+
+
+def version_soft_deleted(subject: str, version: int) -> RegistryError:
+    """The same for one version."""
+    why = f"Subject '{subject}' Version {version} was soft deleted."
+    return RegistryError(VERSION_SOFT_DELETED, f"{why} Set permanent=true to delete permanently")
+
+
+def subject_not_soft_deleted(subject: str) -> RegistryError:
+    """Permanent deletion needs a soft deletion first."""
+    why = f"Subject '{subject}' was not deleted first before being permanently deleted"
+    return RegistryError(SUBJECT_NOT_SOFT_DELETED, why)
+
+
+def version_not_soft_deleted(subject: str, version: int) -> RegistryError:
+    """The same for one version."""
+    why = f"Subject '{subject}' Version {version} was not deleted first"
+    return RegistryError(VERSION_NOT_SOFT_DELETED, f"{why} before being permanently deleted")
+
+
+def incompatible(subject: str, messages: Sequence[str]) -> RegistryError:
+    """A schema breaks the compatibility that is configured; each message is one place of it."""
+    why = f'Schema being registered is incompatible with an earlier schema for subject "{subject}"'
+    return RegistryError(INCOMPATIBLE_SCHEMA, f"{why}, details: [{', '.join(messages)}]")
 
 
 def invalid_schema(message: str) -> RegistryError:

@@ -189,6 +189,25 @@ def test_an_invalid_schema_is_a_line_of_the_check(tmp_path: Path) -> None:
     assert shown.err == "1 of 1 schemas cannot be registered.\n"
 
 
+@pytest.mark.parametrize("code", [409, 40901])
+def test_reasons_of_an_incompatible_schema(tmp_path: Path, code: int) -> None:
+    (tmp_path / "a.avsc").write_text(AVRO)
+    reason = "{errorType:'TYPE_MISMATCH', description:'at /'}"
+    answers: Answers = {
+        "POST /subjects/a/versions": (409, {"error_code": code, "message": "long"}),
+        "POST /compatibility/subjects/a/versions?verbose=true": (
+            200,
+            {"is_compatible": False, "messages": [reason]},
+        ),
+    }
+    with played(answers) as server:
+        shown = run_cli(
+            "registry", "schema", "register", "a", str(tmp_path / "a.avsc"), "--url", server.url
+        )
+    assert shown.code == 1
+    assert shown.err == f"barnabas: not compatible with a: TYPE_MISMATCH: at / [{code}]\n"
+
+
 def version(number: int, schema: str, **more: Any) -> tuple[int, Any]:
     body = {"subject": "a", "version": number, "id": number + 10, "schema": schema}
     return 200, {**body, **more}

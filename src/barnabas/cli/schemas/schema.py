@@ -10,7 +10,8 @@ from barnabas.cli.schemas.client import RefusedError, Registry, registry_options
 from barnabas.cli.schemas.files import TYPES, pretty, read_text, schema_body, type_of_file
 from barnabas.cli.schemas.verdicts import read_reasons
 
-INCOMPATIBLE = 40901
+INCOMPATIBLE = 409, 40901
+"""Confluent's newest registries answer the second."""
 
 type_option = click.option(
     "--type",
@@ -64,9 +65,9 @@ def register_command(
     try:
         made = registry.ask("POST", path, {"normalize": normalize}, body)
     except RefusedError as error:
-        if error.number != INCOMPATIBLE:
+        if error.number not in INCOMPATIBLE:
             raise
-        raise _incompatible(registry, subject, body) or error from error
+        raise _incompatible(registry, subject, body, error.number) or error from error
     if "version" not in made:  # registries before Confluent's 7.6 tell the id only
         found = registry.ask("POST", path[:2], {"normalize": normalize}, body)
         made = {"id": made["id"], "version": found["version"]}
@@ -74,14 +75,16 @@ def register_command(
     Output(as_json).result(value, f"{subject}: version {value['version']}, id {value['id']}")
 
 
-def _incompatible(registry: Registry, subject: str, body: dict[str, Any]) -> CliError | None:
+def _incompatible(
+    registry: Registry, subject: str, body: dict[str, Any], code: int
+) -> CliError | None:
     """A refusal with the reasons only; the registry's own has the old schema in it too."""
     path = ("compatibility", "subjects", subject, "versions")
     reasons = read_reasons(registry.ask("POST", path, {"verbose": True}, body).get("messages", ()))
     if not reasons:
         return None
     lines = "; ".join(reason.line() for reason in reasons)
-    return CliError(f"not compatible with {subject}: {lines} [{INCOMPATIBLE}]")
+    return CliError(f"not compatible with {subject}: {lines} [{code}]")
 
 
 @click.command(

@@ -203,7 +203,7 @@ def remove_associations(
     found = of_resource(view, resource_id, wanted)
     if not found:
         raise RegistryError(
-            errors.ASSOCIATION_NOT_FOUND, f"resource {resource_id!r} has no such association"
+            errors.ASSOCIATION_NOT_FOUND, f"Association for '{resource_id}' not found."
         )
     records = []
     for value in found:

@@ -30,11 +30,7 @@ def delete_version(
     name = subjects.normal(subject)
     value = own_version(view, name, version_number(version), deleted=True)
     if value.deleted and not permanent:
-        raise RegistryError(
-            errors.VERSION_SOFT_DELETED,
-            f"version {value.version} of subject {name!r} is deleted already; "
-            "with permanent=true it is deleted for good",
-        )
+        raise errors.version_soft_deleted(name, value.version)
     check_writable(view, name)
     _check_unreferenced(view, value, permanent)
     if not permanent:
@@ -43,11 +39,7 @@ def delete_version(
         record = Record(SchemaKey(name, value.version), replace(value, deleted=True))
         return Decision((record,), value.version)
     if not value.deleted:
-        raise RegistryError(
-            errors.VERSION_NOT_SOFT_DELETED,
-            f"version {value.version} of subject {name!r} has to be deleted without "
-            "permanent=true first",
-        )
+        raise errors.version_not_soft_deleted(name, value.version)
     records = [*marks(view, [value]), Record(SchemaKey(name, value.version), None)]
     if len(view.state.versions(name, "all")) == 1:
         records += _settings_removed(view, name)
@@ -64,19 +56,13 @@ def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Deci
     if not view.state.versions(name, "all"):
         raise errors.subject_not_found(name)
     if not values:
-        raise RegistryError(
-            errors.SUBJECT_SOFT_DELETED,
-            f"subject {name!r} is deleted already; with permanent=true it is deleted for good",
-        )
+        raise errors.subject_soft_deleted(name)
     check_writable(view, name)
     _check_unassociated(view, name)
     for value in values:
         _check_unreferenced(view, value, permanent, but_by=name)
         if permanent and not value.deleted:
-            raise RegistryError(
-                errors.SUBJECT_NOT_SOFT_DELETED,
-                f"subject {name!r} has to be deleted without permanent=true first",
-            )
+            raise errors.subject_not_soft_deleted(name)
     numbers = [value.version for value in values]
     if not permanent:
         # Up to the last of all, for this record takes the place of an earlier one, which may have

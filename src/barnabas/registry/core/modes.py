@@ -50,7 +50,9 @@ def get_mode(view: View, subject: str | None = None, *, default_to_global: bool 
         return mode_in_scope(view, name)
     mode = _own_mode(view, name)
     if mode is None:
-        raise RegistryError(errors.MODE_NOT_FOUND, f"subject {name!r} has no mode of its own")
+        raise RegistryError(
+            errors.MODE_NOT_FOUND, f"Subject '{name}' does not have subject-level mode configured"
+        )
     return mode
 
 

@@ -80,7 +80,7 @@ def register(
     """Register a schema under a subject, or find that it is there already.
 
     The answer is the version with its id. `force` leaves compatibility unchecked. Raises
-    RegistryError: 42201 invalid schema or reference, 40901 incompatible, 42205 not in this mode,
+    RegistryError: 42201 invalid schema or reference, 409 incompatible, 42205 not in this mode,
     42208 subject, 42210 rules.
     """
     _check_request(view, subject, request)
@@ -183,11 +183,7 @@ def _register(
     if not attempt.is_import and not attempt.force:
         messages = incompatibilities(view, attempt.config, content, live)
         if messages:
-            raise RegistryError(
-                errors.INCOMPATIBLE_SCHEMA,
-                f"the schema is not compatible with an earlier one of subject {subject!r}: "
-                f"[{', '.join(messages)}]",
-            )
+            raise errors.incompatible(subject, messages)
     return _next_version(attempt, content, version_next, wanted_id)
 
 

@@ -180,7 +180,8 @@ def get_config(
         if name is None or name == subjects.GLOBAL_SETTINGS:
             return ConfigValue(subject=name, compatibility_level=_default_level(view))
         raise RegistryError(
-            errors.CONFIG_NOT_FOUND, f"subject {name!r} has no configuration of its own"
+            errors.CONFIG_NOT_FOUND,
+            f"Subject '{name}' does not have subject-level compatibility configured",
         )
     if own.compatibility_level is None:
         level = config_in_scope(view, name).compatibility_level

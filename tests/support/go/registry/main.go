@@ -130,7 +130,7 @@ func (w world) client_methods() {
 	verbose := must(c.CheckCompatibility(sr.WithParams(ctx, sr.Verbose), subject, 1, due))
 	expect(len(verbose.Messages) > 0, "no message says why")
 	_, err := c.CreateSchema(ctx, subject, due)
-	refused(err, 40901)
+	refused(err, 409)
 	set := c.SetCompatibility(ctx, sr.SetCompatibility{Level: sr.CompatFull, Normalize: true}, subject)
 	same(set[0].Err, nil)
 	kept := c.Compatibility(ctx, subject)

@@ -63,7 +63,7 @@ def test_levels_say_with_which_versions_and_which_way(
     if expected:
         assert registry.do(register, "a", new).version == 5
     else:
-        refused(registry, 40901, register, "a", new)
+        refused(registry, 409, register, "a", new)
 
 
 def test_everything_is_compatible_with_nothing(registry: Registry) -> None:
@@ -167,7 +167,7 @@ def test_only_versions_of_the_same_group_count() -> None:
     put(registry, "a", text("x", "y!"), metadata=grouped("2"))
     assert put(registry, "a", text("x", "z"), metadata=grouped("1")).version == 3
     request = SchemaRequest(text("x", "y!", "z!"), metadata=grouped("2"))
-    message = refused(registry, 40901, register, "a", request)
+    message = refused(registry, 409, register, "a", request)
     assert "{oldSchemaVersion: 2}" in message
 
 

@@ -99,7 +99,7 @@ def test_latest_after_a_soft_deletion_is_the_one_before(registry: Registry) -> N
 def test_a_soft_deleted_schema_can_be_read_by_its_id(registry: Registry) -> None:
     assert get_by_id(registry.view, 4).text == text("b")
     registry.do(delete_subject, "b", permanent=True)
-    assert "schema 4" in refused_read(registry, 40403, get_by_id, 4)
+    assert "Schema 4 not found" in refused_read(registry, 40403, get_by_id, 4)
 
 
 def test_the_records_of_a_soft_deletion(registry: Registry) -> None:

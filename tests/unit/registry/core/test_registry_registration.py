@@ -501,7 +501,7 @@ def test_an_import_is_not_normalised_and_not_completed(registry: Registry) -> No
 
 def test_an_incompatible_schema_is_refused_unless_forced(registry: Registry) -> None:
     put(registry, "a", text("x"))
-    message = refused(registry, 40901, register, "a", SchemaRequest(text("x", "y!")))
+    message = refused(registry, 409, register, "a", SchemaRequest(text("x", "y!")))
     assert "the new schema needs y!" in message
     assert "{oldSchemaVersion: 1}" in message
     assert "compatibility: 'BACKWARD'" in message

@@ -143,7 +143,7 @@ def test_a_change_of_what_is_used_counts(chain: Chain) -> None:
     assert not is_compatible
     assert "oldSchemaVersion: 1" in said
     reply = registry.register("outer", chain.outer, kind=chain.kind, references=uses)
-    assert reply.code == 40901
+    assert reply.code == 409
     registry.set("/config", compatibility="NONE")
     assert registry.put("outer", chain.outer, kind=chain.kind, references=uses) == 6
 
