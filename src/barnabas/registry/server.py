@@ -6,19 +6,21 @@ import gc
 import logging
 import math
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import uvicorn
 
+from barnabas.base.descriptors import DescriptorReserve, raise_limit
+from barnabas.base.http_crowd import Crowd
 from barnabas.base.pem import server_context
 from barnabas.base.stop_signals import stop_on_signals
 from barnabas.registry.config import HttpListener, RegistryConfig
-from barnabas.registry.connection import Connection
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.protection import protection
 from barnabas.registry.kafka.store import KafkaStore
+from barnabas.registry.listening import BoundedServer
 
 EXIT_FAILED = 1
 BACKLOG = 2048
@@ -28,24 +30,6 @@ telemetry = logging.getLogger(__name__)
 
 class CannotListenError(Exception):
     """An address cannot be bound. The message names it."""
-
-
-class _Listener(uvicorn.Server):
-    """uvicorn without its signals, which are the server's business; says when it is up."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup(sockets)
-        self.up.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Nothing."""
-        yield
 
 
 class RegistryServer:
@@ -69,7 +53,9 @@ class RegistryServer:
             self._close_sockets()
             raise
         self._interface = RegistryApp(self.store, interface_config)
-        self._serving: list[tuple[_Listener, asyncio.Task[None]]] = []
+        self._crowd = Crowd()
+        self._reserve = DescriptorReserve()
+        self._serving: list[tuple[BoundedServer, asyncio.Task[None]]] = []
 
     @property
     def listeners(self) -> list[HttpListener]:
@@ -87,7 +73,7 @@ class RegistryServer:
             self._close_sockets()
             raise
         for listener, bound in zip(self.config.listeners, self._sockets, strict=True):
-            server = _Listener(self._uvicorn_config(listener))
+            server = BoundedServer(self._uvicorn_config(listener), self._crowd, self._reserve)
             task = asyncio.create_task(server.serve([bound]))
             self._serving.append((server, task))
             await server.up.wait()
@@ -107,7 +93,7 @@ class RegistryServer:
         config = uvicorn.Config(
             self._protect(self._interface),
             loop="none",
-            http=Connection,
+            http="httptools",
             ws="none",
             lifespan="off",
             log_config=None,
@@ -138,6 +124,7 @@ def run_registry(
     A second signal ends the process at once. Raises CannotListenError, ConfigError and StoreError
     if the instance cannot start.
     """
+    raise_limit()
     for warning in config.warnings:
         telemetry.warning("%s", warning)
     with asyncio.Runner(loop_factory=_new_event_loop) as runner:

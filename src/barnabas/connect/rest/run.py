@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from barnabas.base.descriptors import raise_limit
+from barnabas.base.http_crowd import Crowd
 from barnabas.base.http_guard import only_loopback
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.daemon_threads import DaemonThreads
@@ -27,7 +29,7 @@ from barnabas.connect.worker.making import make_herder
 from barnabas.connect.worker.secrets import Secrets
 from barnabas.connect.worker.settings import check_settings, is_distributed
 from barnabas.pipeline.sql.server.config import Listener
-from barnabas.pipeline.sql.server.listening import Room, bound, serve
+from barnabas.pipeline.sql.server.listening import bound, serve
 
 _log = logging.getLogger(__name__)
 CONNECTIONS_MAX = 2_000
@@ -62,12 +64,12 @@ class ConnectServer:
         # Workers of a group may listen differently: what it takes to ask one by https may be set.
         knows_tls = any(one.is_tls for one in wanted) or any(map(_is_of_tls, settings))
         verify = tls.client_tls(settings) if knows_tls else True
-        room = Room(CONNECTIONS_MAX)
+        self._crowd = Crowd(CONNECTIONS_MAX)
         self._sockets: dict[bool, list[socket.socket]] = {}
         self._threads = DaemonThreads(THREADS_MAX, "connect-server")
         try:
-            self._sockets[False] = [bound(one, room) for one in wanted]
-            self._sockets[True] = [bound(one, room) for one in admin or ()]
+            self._sockets[False] = [bound(one) for one in wanted]
+            self._sockets[True] = [bound(one) for one in admin or ()]
             self.listeners = _chosen(wanted, self._sockets[False])
             self._admin = None if admin is None else _chosen(admin, self._sockets[True])
             self.url = rest_settings.advertised_url(settings, self.listeners)
@@ -140,7 +142,7 @@ class ConnectServer:
             is_on_loopback=only_loopback(listener.host for listener in listeners),
         )
         pairs = zip(listeners, self._sockets[is_admin], strict=True)
-        await serve(guarded, pairs, self._tls[is_admin], stopping)
+        await serve(guarded, pairs, self._tls[is_admin], stopping, self._crowd)
 
     def _create_all(self) -> None:
         """The connectors that files describe; one that is refused ends the worker."""
@@ -169,6 +171,7 @@ def run_worker(
     ready: Ready,
 ) -> int:
     """Run a worker until a signal ends it. Raises ConnectError, CannotListenError."""
+    raise_limit()
     server = ConnectServer(settings, files)
     asyncio.run(server.run(ready))
     return 0

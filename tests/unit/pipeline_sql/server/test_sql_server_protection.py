@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from barnabas.base.http_crowd import Crowd
 from barnabas.pipeline.sql.server.app import KsqlApi
 from barnabas.pipeline.sql.server.config import Listener
-from barnabas.pipeline.sql.server.listening import Room, bound, serve
+from barnabas.pipeline.sql.server.listening import bound, serve
 from barnabas.pipeline.sql.server.protection import Protection, protected
 from barnabas.pipeline.sql.server.statements import STATEMENTS_MAX
+from support.eventually import eventually
 from support.patience import PATIENCE_S
 from support.sql_server_world import SqlWorld
 
@@ -38,15 +40,17 @@ STREAM = (
 
 
 @asynccontextmanager
-async def served(app: Any, room: Room | None = None) -> AsyncIterator[tuple[str, int]]:
+async def served(app: Any, crowd: Crowd | None = None) -> AsyncIterator[tuple[str, int]]:
     """The application at a port of this machine."""
     listener = Listener("127.0.0.1", 0)
-    own = bound(listener, room or Room(100))
+    own = bound(listener)
     stopping = asyncio.Event()
-    running = asyncio.create_task(serve(app, [(listener, own)], None, stopping))
-    yield own.getsockname()
-    stopping.set()
-    await running
+    running = asyncio.create_task(serve(app, [(listener, own)], None, stopping, crowd or Crowd()))
+    try:
+        yield own.getsockname()
+    finally:
+        stopping.set()
+        await running
 
 
 @pytest.fixture
@@ -137,26 +141,23 @@ async def test_a_body_that_stalls_is_given_up(world: SqlWorld) -> None:
         writer.close()
 
 
-async def test_connections_are_bounded_and_room_is_given_back(world: SqlWorld) -> None:
+async def test_the_idlest_connection_makes_room_for_one_more(world: SqlWorld) -> None:
     app = KsqlApi(world.engine).app()
-    async with served(app, Room(2)) as (host, port), asyncio.timeout(PATIENCE_S):
-        first = [await asyncio.open_connection(host, port) for _ in range(2)]
-        for reader, writer in first:
+    crowd = Crowd(2)
+    async with served(app, crowd) as (host, port), asyncio.timeout(PATIENCE_S):
+        found = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection(host, port)
             writer.write(b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-        reader, writer = await asyncio.open_connection(host, port)
-        assert await _rest(reader) == b""
-        writer.close()
-        first[0][1].close()
-        await first[0][1].wait_closed()
-        while True:  # until the server has seen it leave
-            reader, writer = await asyncio.open_connection(host, port)
+            found.append((reader, writer))
+            await eventually(lambda: crowd.count == len(crowd._waiting), "all are answered")
+        assert b"KsqlServerInfo" in await _rest(found[0][0])
+        for reader, writer in found[1:]:
             writer.write(b"GET /info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            if (await _rest(reader)).startswith(b"HTTP/1.1 200"):
-                break
+            assert (await _rest(reader)).count(b"HTTP/1.1 200") == 1
+        for _, writer in found:
             writer.close()
-        writer.close()
-        first[1][1].close()
 
 
 async def _rest(reader: asyncio.StreamReader) -> bytes:

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.base.descriptors import raise_limit
+from barnabas.base.http_crowd import Crowd
 from barnabas.pipeline.sql.engine.command_log import CommandLogError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
 from barnabas.pipeline.sql.engine.local_runner import LocalRunner
@@ -23,7 +25,7 @@ from barnabas.pipeline.sql.server.config import (
 )
 from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
 from barnabas.pipeline.sql.server.kafka_command_log import KafkaCommandLog
-from barnabas.pipeline.sql.server.listening import Room, bound, serve
+from barnabas.pipeline.sql.server.listening import bound, serve
 from barnabas.pipeline.sql.server.membership import Membership
 from barnabas.pipeline.sql.server.metrics import ServerMetrics
 from barnabas.pipeline.sql.server.peers import Peers
@@ -51,8 +53,8 @@ class Server:
         self.config = config
         self._tls = config.listener_tls
         client = config.peer_client()
-        room = Room(config.connections_max)
-        self._sockets = [bound(listener, room) for listener in config.listeners]
+        self._crowd = Crowd(config.connections_max)
+        self._sockets = [bound(listener) for listener in config.listeners]
         self.listeners = [
             Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
             for listener, own in zip(config.listeners, self._sockets, strict=True)
@@ -128,7 +130,7 @@ class Server:
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
         listeners = zip(self.listeners, self._sockets, strict=True)
-        serving = asyncio.create_task(serve(self.app, listeners, self._tls, stopping))
+        serving = asyncio.create_task(serve(self.app, listeners, self._tls, stopping, self._crowd))
         ready(self)
         try:
             await serving
@@ -186,6 +188,7 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
 
 def run_server(config: ServerConfig, ready: Ready) -> int:
     """Run a server until a signal ends it. Raises CannotListenError."""
+    raise_limit()
     server = Server(config)
     asyncio.run(server.run(ready))
     return 0

@@ -1,0 +1,136 @@
+"""The HTTP servers that the services stand on, and clients that send what they like."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.base.http_crowd import Crowd
+from barnabas.pipeline.sql.server.config import Listener
+from barnabas.pipeline.sql.server.listening import bound, serve
+from barnabas.registry.listening import BoundedServer
+from support.patience import PATIENCE_S
+
+SERVERS = ("uvicorn", "hypercorn")
+
+
+async def sizes(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer `/n` with n bytes, or how long the body was."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+        return
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    wanted = scope["path"].strip("/")
+    body = b"x" * int(wanted) if wanted.isdigit() else b"%d" % size
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": 200, "headers": [length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def serving(kind: str, crowd: Crowd, app: ASGIApp = sizes) -> AsyncIterator[int]:
+    """Serve on loopback; gives the port."""
+    if kind == "uvicorn":
+        config = uvicorn.Config(
+            app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False
+        )
+        config.load()
+        listening = socket.create_server(("127.0.0.1", 0))
+        port = int(listening.getsockname()[1])
+        server = BoundedServer(config, crowd)
+        running = asyncio.create_task(server.serve([listening]))
+        await server.up.wait()
+        try:
+            yield port
+        finally:
+            for connection in list(server.server_state.connections):
+                connection.transport.abort()  # type: ignore[union-attr]  # it was made
+            server.should_exit = True
+            await running
+        return
+    own = bound(Listener("127.0.0.1", 0))
+    stopping = asyncio.Event()
+    running = asyncio.create_task(
+        serve(app, [(Listener("127.0.0.1", 0), own)], None, stopping, crowd)
+    )
+    try:
+        yield int(own.getsockname()[1])
+    finally:
+        stopping.set()
+        await running
+
+
+class Client:
+    """A connection that sends what it likes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def of(cls, port: int) -> Client:
+        return cls(*await asyncio.open_connection("127.0.0.1", port))
+
+    async def send(self, data: bytes) -> None:
+        """Send; the server may have closed the connection meanwhile."""
+        try:
+            self.writer.write(data)
+            await self.writer.drain()
+        except ConnectionError:
+            pass
+
+    async def head(self) -> bytes:
+        """The head of an answer; empty if the connection ends first."""
+        async with asyncio.timeout(PATIENCE_S):
+            try:
+                return await self.reader.readuntil(b"\r\n\r\n")
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return b""
+
+    async def ended(self) -> bytes:
+        """All that comes until the server ends the connection."""
+        async with asyncio.timeout(PATIENCE_S):
+            found = b""
+            try:
+                while data := await self.reader.read(1 << 16):
+                    found += data
+            except ConnectionError:
+                pass
+            return found
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+
+@asynccontextmanager
+async def clients(port: int, count: int = 1) -> AsyncIterator[list[Client]]:
+    """So many connections."""
+    found = [await Client.of(port) for _ in range(count)]
+    try:
+        yield found
+    finally:
+        for client in found:
+            client.close()
+
+
+async def is_served(port: int) -> bool:
+    """Whether a client that comes now gets its answer."""
+    client = await Client.of(port)
+    try:
+        await client.send(b"GET /3 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return (await client.head()).startswith(b"HTTP/1.1 200")
+    finally:
+        client.close()
