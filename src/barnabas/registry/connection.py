@@ -7,7 +7,6 @@ uvicorn takes heads of any length and waits for them for ever, so both are bound
 """
 
 import asyncio
-import contextlib
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -44,9 +43,10 @@ class JoinedWrites(asyncio.Transport):
             self._inner.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def write_eof(self) -> None:
-        """Say that no more comes, when all is sent. Raises NotImplementedError."""
+        """Say that no more comes, when all is sent, where that can be said: TLS cannot."""
         self._flush()
-        self._inner.write_eof()
+        if self._inner.can_write_eof():
+            self._inner.write_eof()
 
     def unread_bytes(self) -> int:
         """Return how much the other side has not taken yet."""
@@ -147,8 +147,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self) -> None:
         self._is_refused = True
         self.transport.write(_TOO_LONG)
-        with contextlib.suppress(NotImplementedError):  # TLS cannot say half of its end
-            cast(JoinedWrites, self.transport).write_eof()
+        cast(JoinedWrites, self.transport).write_eof()
         self._wait_until(None)
         self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
 
