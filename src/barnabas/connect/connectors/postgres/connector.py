@@ -10,8 +10,10 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
+from barnabas.connect.connectors.postgres.catalog import Catalog
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.reader import PostgresReader
+from barnabas.connect.connectors.postgres.rights import missing_rights
 from barnabas.connect.connectors.postgres.server import connect
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.slots import check_server
@@ -28,7 +30,7 @@ class PostgresConnector(SourceConnector):
         self._settings: Settings = {}
 
     def validate(self, settings: Settings) -> Mapping[str, Sequence[str]]:
-        """Return what does not go together, and whether the server can be reached."""
+        """Return what does not go together, and what the server or its rights do not allow."""
         try:
             parsed = PostgresSettings.parse(settings)
         except ConfigError as error:
@@ -37,9 +39,10 @@ class PostgresConnector(SourceConnector):
         try:
             with connect(parsed) as connection:
                 check_server(connection)
+                tables = Catalog(connection, parsed).captured()
+                return missing_rights(connection, parsed, tables)
         except ConnectError as error:
             return {"database.hostname": [f"Unable to connect: {error}"]}
-        return {}
 
     def start(self, context: object, settings: Settings) -> None:
         """Check the settings. Raises ConfigError."""
