@@ -14,7 +14,10 @@ from barnabas.connect.testing import ConnectKit
 
 allow(["FilesSource", "FilesSink"])
 DOCS = Path(__file__).parents[4] / "docs/connect"
-COMMON = ("name", "tasks.max", "topics", "connector.class", "value.converter")
+COMMON = (
+    *("name", "tasks.max", "topics", "connector.class", "key.converter", "value.converter"),
+    "transforms",
+)
 FREE = ("iceberg.catalog.", "iceberg.hadoop.", "delta.storage.")
 
 
