@@ -127,8 +127,8 @@ def _of_publication(
             return []
         return [
             (
-                f"The publication {name} has other tables, and only its owner {owner}, who must also "
-                f"own the tables, can change it: ALTER PUBLICATION {quoted(name)} SET TABLE "
+                f"The publication {name} has other tables, and only its owner {owner}, who must "
+                f"also own the tables, can change it: ALTER PUBLICATION {quoted(name)} SET TABLE "
                 f"{_sql(tables)};"
             )
         ]

@@ -280,4 +280,8 @@ def _properties(value: bytes) -> Properties:
     found: Any = parse_object(value).get("properties")
     if not isinstance(found, dict):
         raise RecordError(f"'properties' should be an object but is {json_type(found)}")
-    return found
+    for name, given in found.items():
+        if given is not None and not isinstance(given, str):
+            raise RecordError(f"'{name}' should be a string but is {json_type(given)}")
+    # Kafka's workers store settings that are null, which stand for no setting.
+    return {name: given for name, given in found.items() if given is not None}

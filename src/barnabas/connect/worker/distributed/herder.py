@@ -366,10 +366,12 @@ class DistributedHerder(Herder):
         self.leader.check_signature(body, headers)
         try:
             configs = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadRequestError(f"the body is not JSON: {error}") from error
         if not isinstance(configs, list) or not all(isinstance(one, dict) for one in configs):
             raise BadRequestError("the body is not an array of objects")
+        if not all(isinstance(text, str | None) for one in configs for text in one.values()):
+            raise BadRequestError("the settings of a task are texts")
 
         def write() -> None:
             self.leader.need("Only the leader may write task configurations.")

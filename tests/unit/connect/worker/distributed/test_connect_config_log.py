@@ -183,6 +183,9 @@ def test_wishes_are_told() -> None:
         ("connector-a", b"[]"),
         ("connector-a", b'{"properties":"p4ssw0rd"}'),
         ("connector-a", b"{"),
+        ("connector-a", b'{"properties":{"tasks.max":1,"b":"p4ssw0rd"}}'),
+        ("connector-a", b'{"properties":{"connector.class":{"p4ssw0rd":[]}}}'),
+        ("task-a-0", b'{"properties":{"connector.class":["p4ssw0rd"]}}'),
         ("task-a", b'{"properties":{}}'),
         ("task-a-0", None),
         ("target-state-a", b'{"state":3}'),
@@ -205,6 +208,12 @@ def test_records_of_others_are_left_out(pair: Pair, caplog: pytest.LogCaptureFix
     assert topic.log.state == before
     assert caplog.records
     assert "p4ssw0rd" not in caplog.text
+
+
+def test_settings_that_are_null_are_not_there() -> None:
+    topic = Topic()
+    topic.write(("connector-a", b'{"properties":{"b":null,"c":"d"}}'))
+    assert topic.log.state.connectors == {"a": {"c": "d"}}
 
 
 NAMES = st.sampled_from(["a", "b", "a-0"])
