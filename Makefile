@@ -10,6 +10,8 @@ KAFKA_LIBS := .cache/kafka-4.3.1/libs
 MINUTES ?= 10
 # How many tests `make test` runs at a time.
 JOBS ?= 5
+# The same for `make test-cluster`, where each of these processes has three nodes.
+CLUSTER_JOBS ?= 2
 # Further arguments of pytest, the benchmark or the demo: make test ARGS="-k config -x".
 ARGS ?=
 
@@ -94,8 +96,8 @@ test: setup
 	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS) compiled
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
-test-cluster: setup | $(KAFKA_LIBS)
-	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients $(ARGS)
+test-cluster: setup compiled | $(KAFKA_LIBS)
+	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients --numprocesses $(CLUSTER_JOBS) $(ARGS)
 
 format: setup
 	$(BIN)/ruff check --fix --quiet

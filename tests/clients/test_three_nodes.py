@@ -16,12 +16,14 @@ from client_cluster import NODES, SettledKafka
 from client_matrix import CoreMatrix, numbered
 from test_aiokafka import AiokafkaClient
 from test_confluent_kafka import ConfluentClient
+from test_franz_go import BUILD_TIMEOUT_S, copy_in_transactions
 from test_kafka_python import KafkaPythonClient
 from test_kcat import KcatClient
 from test_spark_matrix import SparkClient
 
 from barnabas.app.testing import Kafka
 from support.cluster_processes import ClusterProcesses
+from support.foreign_programs import go_program
 from support.java_host import JavaHost
 from support.spark import shared_session
 
@@ -78,6 +80,12 @@ def test_java_client(
     result = java.run("client-steps", kafka.bootstrap_servers, step, *names)
     seen = json.loads(result.lines[-1])
     assert {key: seen[key] for key in expected} == expected
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S)
+@pytest.mark.parametrize("is_consumer", [False, True], ids=["classic", "consumer"])
+def test_franz_go_copies_in_transactions(kafka: Kafka, is_consumer: bool) -> None:
+    copy_in_transactions(go_program("franz_chain"), kafka, is_consumer=is_consumer)
 
 
 def test_spark(kafka: Kafka) -> None:

@@ -40,6 +40,22 @@ def go_program(folder: str) -> Path:
     return _built(source, "*", fetch=["go", "mod", "download"], build=build) / "program"
 
 
+def go_suite(folder: str, package: str) -> tuple[Path, Path]:
+    """The compiled tests of a package that a module of `support/go` imports, and its sources."""
+    _need("go")
+    built = _built(
+        SOURCES / "go" / folder,
+        "*",
+        fetch=["go", "mod", "download"],
+        build=["go", "test", "-c", "-vet=off", "-o", "program", package],
+    )
+    find = ["go", "list", "-f", "{{.Dir}}", package]
+    found = subprocess.run(find, cwd=built, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+    if found.returncode:
+        pytest.skip(f"{' '.join(find)} failed: {found.stderr[-2000:]}")
+    return built / "program", Path(found.stdout.strip())
+
+
 def maven_jars(pom: Path, folder: Path) -> Path:
     """The folder of the jars that a POM names, fetched once; skips where that is impossible."""
     if not folder.exists():

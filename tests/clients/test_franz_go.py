@@ -1,0 +1,87 @@
+"""franz-go: its own suite, and records that are copied in transactions.
+
+Its suite runs on three nodes alone, where it takes minutes: `make test-cluster`. As upstream runs
+it, each topic has half a million records; `KGO_TEST_RECORDS` says how many it has here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from client_cluster import NODES
+from test_transactions import read
+
+from barnabas.app.testing import Kafka
+from support.foreign_programs import go_program, go_suite, output_of
+from support.patience import PATIENCE_S
+
+PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
+SUITE_RECORDS = "50000"
+SUITE_TIMEOUT_S = 1200
+OUTPUT_SHOWN = 20_000
+COPIED = 300
+PARTITIONS = 3
+BUILD_TIMEOUT_S = 900
+ON_THREE = "takes minutes: make test-cluster runs it"
+
+
+@pytest.fixture(scope="module")
+def chain() -> Path:
+    """The program that copies."""
+    return go_program("franz_chain")
+
+
+def copy_in_transactions(program: Path, kafka: Kafka, *, is_consumer: bool) -> None:
+    """Two members of a group copy a topic; each record is there once, whatever was aborted."""
+    source, target = (kafka.topic(hint, partitions=PARTITIONS) for hint in ("in", "out"))
+    kafka.produce(source, [(str(number), str(number)) for number in range(COPIED)])
+    settings = {
+        "Bootstrap": kafka.bootstrap_servers.split(","),
+        "Source": source,
+        "Target": target,
+        "Group": kafka.name("group"),
+        "Members": 2,
+        "Count": COPIED,
+        "Consumer": is_consumer,
+    }
+    assert output_of([program, json.dumps(settings)], PATIENCE_S) == f"{COPIED}\n"
+    copies = sorted(f"copy of {number}" for number in range(COPIED))
+    assert read(kafka, target, PARTITIONS) == copies
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S)
+@pytest.mark.parametrize("is_consumer", [False, True], ids=["classic", "consumer"])
+def test_records_are_copied_in_transactions(chain: Path, kafka: Kafka, is_consumer: bool) -> None:
+    copy_in_transactions(chain, kafka, is_consumer=is_consumer)
+
+
+def run_suite(bootstrap_servers: str, copies: int, **settings: str) -> None:
+    """Run the client's own tests, all of them; fails with what they print."""
+    program, sources = go_suite("franz_suite", PACKAGE)
+    environment = {
+        "KGO_SEEDS": bootstrap_servers,
+        "KGO_TEST_RF": str(copies),
+        "KGO_TEST_RECORDS": os.environ.get("KGO_TEST_RECORDS", SUITE_RECORDS),
+        "KGO_LOG_LEVEL": "none",
+        **settings,
+    }
+    done = subprocess.run(
+        [program, f"-test.timeout={SUITE_TIMEOUT_S}s"],
+        cwd=sources,  # some of its tests read them
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SUITE_TIMEOUT_S + PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stdout[-OUTPUT_SHOWN:]
+
+
+@pytest.mark.skipif(NODES == 1, reason=ON_THREE)
+@pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
+def test_its_own_suite(kafka: Kafka, copies: int) -> None:
+    run_suite(kafka.bootstrap_servers, copies)
