@@ -45,7 +45,8 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         "operations",
         multiple=True,
         type=click.Choice(OPERATION_WORDS, case_sensitive=False),
-        help="What is done; by default everything.",
+        metavar="OPERATION",
+        help=f"What is done: {', '.join(OPERATION_WORDS)}; by default all.",
     ),
     click.option("--topic", "topics", multiple=True, help="A topic; * is all of them."),
     click.option("--group", "groups", multiple=True, help="A group."),
@@ -126,9 +127,11 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
 @command.command(
     "add",
     epilog="\b\nExamples:\n"
-    "  barnabas acl add --allow-principal User:alice --operation Read --topic orders\n"
+    "  barnabas acl add --allow-principal User:alice --operation Read \\\n"
+    "    --topic orders\n"
     "  barnabas acl add --allow-principal User:alice --producer --topic orders\n"
-    "  barnabas acl add --allow-principal User:bob --consumer --topic shop. --group reports \\\n"
+    "  barnabas acl add --allow-principal User:bob --consumer --topic shop. \\\n"
+    "    --group reports \\\n"
     "      --resource-pattern-type prefixed\n"
     "  barnabas acl add --deny-principal User:eve --deny-host 10.0.0.9 --topic '*'\n",
 )

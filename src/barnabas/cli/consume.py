@@ -27,11 +27,12 @@ Examples:
   barnabas consume orders --from 2026-01-31T12:00 --to 2026-01-31T13:00 --json
   barnabas consume orders -n 5 -t '{{partition}}:{{offset}} {{key}} {{value}}'
   barnabas consume orders clicks --group reports --follow
-  barnabas consume orders --value-format registry --schema-registry-url http://localhost:8081
+  barnabas consume orders --value-format registry \\
+    --schema-registry-url http://localhost:8081
 
 \b
-Fields of a template: {TEMPLATE_FIELDS},
-and headers[name] for one header.
+Fields of a template: {TEMPLATE_FIELDS.removesuffix(", headers")},
+headers, and headers[name] for one header.
 """
 
 

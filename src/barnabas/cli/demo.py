@@ -14,19 +14,24 @@ SECONDS_WITHOUT_TERMINAL = 60
 
 EPILOG = """\b
 Examples:
-  barnabas demo                       until Ctrl-C, page on http://127.0.0.1:8088/
-  barnabas demo --seconds 60          a bounded run; exit code 0 if every figure is right
-  barnabas demo --nodes 3 --fresh     three nodes: kill any one, no figure changes
-  barnabas demo --nodes 3 --exactly-once --fresh  the same, and no result is written twice
-  barnabas demo --secure --fresh      over TLS, each part with a user and rights of its own
-  barnabas demo --bootstrap host:9092 on a Kafka cluster that is already running
+  barnabas demo                  until Ctrl-C, page on http://127.0.0.1:8088/
+  barnabas demo --seconds 60     a bounded run; exit code 0 if all is right
+  barnabas demo --nodes 3 --fresh
+                                 three nodes: kill any one, no figure changes
+  barnabas demo --nodes 3 --exactly-once --fresh
+                                 the same, and no result is written twice
+  barnabas demo --secure --fresh
+                                 over TLS, a user and rights for each part
+  barnabas demo --bootstrap host:9092
+                                 on a Kafka cluster that is already running
 
 Ctrl-C stops the generators, lets the rest catch up and checks every figure; a second Ctrl-C ends
 the demo at once. Started again with the same directory, it continues where it was, killed or not.
 
 \b
-Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or something is not installed,
-2 wrong usage, 3 no broker answers at --bootstrap, 130 ended by a second Ctrl-C.
+Exit codes: 0 every figure is right, 5 some are not, 1 a part failed or
+something is not installed, 2 wrong usage, 3 no broker answers at --bootstrap,
+130 ended by a second Ctrl-C.
 """
 
 

@@ -200,8 +200,10 @@ def delete_command(
 RESET_EPILOG = """\b
 Examples:
   barnabas group reset-offsets reports --topic orders --to earliest
-  barnabas group reset-offsets reports --all-topics --to 2026-01-31T12:00 --execute
-  barnabas group reset-offsets reports --topic orders:0 --topic orders:1 --to 1200 --execute
+  barnabas group reset-offsets reports --all-topics --to 2026-01-31T12:00 \\
+    --execute
+  barnabas group reset-offsets reports --topic orders:0 --topic orders:1 \\
+    --to 1200 --execute
 """
 
 

@@ -66,8 +66,8 @@ def _with_properties(connection: Connection, path: str | None, pairs: Sequence[s
 PRODUCE_EPILOG = """\b
 Examples:
   barnabas perf produce orders --num-records 100000 --record-size 1000
-  barnabas perf produce orders --num-records 60000 --record-size 100 --throughput 1000 \\
-    --producer-props linger.ms=5 --producer-props compression.type=lz4
+  barnabas perf produce orders --num-records 60000 --record-size 100 \\
+    --throughput 1000 --producer-props linger.ms=5
   barnabas perf produce orders --num-records 10000 --payload-file lines.txt \\
     --transaction-duration-ms 100 --json
 """
@@ -176,7 +176,8 @@ def produce_command(
 CONSUME_EPILOG = """\b
 Examples:
   barnabas perf consume orders --num-records 100000
-  barnabas perf consume orders --num-records 100000 --consumer-props fetch.min.bytes=100000 --json
+  barnabas perf consume orders --num-records 100000 --json \\
+    --consumer-props fetch.min.bytes=100000
 """
 
 

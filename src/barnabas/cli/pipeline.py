@@ -23,7 +23,8 @@ Examples:
 RUN_EPILOG = """\b
 Examples:
   barnabas pipeline run energy.py:pipeline
-  barnabas pipeline run energy.py -b broker:9092 --schema-registry-url http://registry:8081
+  barnabas pipeline run energy.py -b broker:9092 \\
+    --schema-registry-url http://registry:8081
   barnabas pipeline run energy.py --command-config client.properties
   barnabas pipeline run shop.pipelines:carts --guarantee exactly_once
 """

@@ -21,7 +21,8 @@ Examples:
   echo hello | barnabas produce greetings
   barnabas produce orders -k order-7 -v '{"total": 12}' -H source=shop
   barnabas produce users --key-separator : < users.txt
-  barnabas consume orders -F json | barnabas produce copy -F json --repartition
+  barnabas consume orders -F json | barnabas produce copy -F json \\
+    --repartition
   barnabas produce orders -v '{"total": 12}' --value-schema order.avsc
 """
 

@@ -130,7 +130,8 @@ def _describe(admin: Any, name: str) -> dict[str, Any]:
 RESET_EPILOG = """\b
 Examples:
   barnabas share-group reset-offsets jobs --topic orders --to earliest
-  barnabas share-group reset-offsets jobs --all-topics --to 2026-01-31T12:00 --execute
+  barnabas share-group reset-offsets jobs --all-topics \\
+    --to 2026-01-31T12:00 --execute
 """
 
 

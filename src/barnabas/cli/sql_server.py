@@ -26,7 +26,8 @@ Examples:
   barnabas sql server ksql-server.properties
   barnabas sql server --command-config client.properties
   barnabas sql server -b broker-1:9092 --listeners http://0.0.0.0:8088
-  barnabas sql server --schema-registry-url http://localhost:8081 -o ksql.service.id=shop_
+  barnabas sql server --schema-registry-url http://localhost:8081 \\
+    -o ksql.service.id=shop_
 
 SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when it starts again.
 """

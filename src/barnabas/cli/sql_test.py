@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @click.command(
     "test",
     epilog="\b\nExamples:\n"
-    "  barnabas sql test --sql-file statements.sql --input-file input.json "
-    "--output-file output.json\n"
+    "  barnabas sql test --sql-file statements.sql --input-file input.json \\\n"
+    "    --output-file output.json\n"
     "  barnabas sql test tests.sql\n",
 )
 @click.argument("tests", nargs=-1, type=click.Path(dir_okay=False))

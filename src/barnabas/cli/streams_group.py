@@ -156,9 +156,12 @@ def _places(keys: Iterable[tuple[str, int]]) -> list[Any]:
 
 RESET_EPILOG = """\b
 Examples:
-  barnabas streams-group reset-offsets counts --input-topic words --to earliest
-  barnabas streams-group reset-offsets counts --all-input-topics --to 7d --execute
-  barnabas streams-group reset-offsets counts --all-input-topics --to earliest --execute \\
+  barnabas streams-group reset-offsets counts --input-topic words \\
+    --to earliest
+  barnabas streams-group reset-offsets counts --all-input-topics --to 7d \\
+    --execute
+  barnabas streams-group reset-offsets counts --all-input-topics \\
+    --to earliest --execute \\
     --delete-all-internal-topics --yes
 """
 internal_option = click.option(

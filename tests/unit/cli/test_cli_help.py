@@ -33,6 +33,21 @@ def all_groups() -> Iterator[str]:
         yield from groups_of(name, command)
 
 
+def leaves_of(words: str, command: click.Command) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from leaves_of(f"{words} {name}", inner)
+    else:
+        yield words
+
+
+def all_leaves() -> Iterator[str]:
+    for name in main.COMMANDS:
+        command = main.cli.get_command(click.Context(main.cli), name)
+        assert command is not None
+        yield from leaves_of(name, command)
+
+
 @pytest.fixture(autouse=True)
 def columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
@@ -56,6 +71,11 @@ def test_summaries_are_whole(words: str) -> None:
     assert max(map(len, lines)) <= COLUMNS
     commands = lines[lines.index("Commands:") + 1 :]
     assert [line for line in commands if line.endswith("...")] == []
+
+
+@pytest.mark.parametrize("words", list(all_leaves()))
+def test_no_help_is_wider_than_a_terminal(words: str) -> None:
+    assert [line for line in run_cli(*words.split(), "--help").lines if len(line) > COLUMNS] == []
 
 
 @pytest.fixture

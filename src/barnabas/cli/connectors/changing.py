@@ -17,7 +17,8 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 @click.command(
     "create",
     epilog="\b\nExamples:\n  barnabas connect create orders.json\n"
-    "  barnabas connect create pages connector.class=DatagenConnector quickstart=pageviews \\\n"
+    "  barnabas connect create pages connector.class=DatagenConnector \\\n"
+    "    quickstart=pageviews \\\n"
     "      kafka.topic=pages --state stopped\n",
 )
 @click.argument("what")

@@ -45,8 +45,8 @@ def get_command(connect: Connect, name: str, as_json: bool) -> None:
 @offsets_group.command(
     "alter",
     epilog="\b\nExamples:\n  barnabas connect offsets alter orders offsets.json\n"
-    "  barnabas connect offsets alter lines - <<< \\\n"
-    '      \'{"offsets": [{"partition": {"filename": "f"}, "offset": {"position": 0}}]}\'\n',
+    '  barnabas connect offsets alter lines - <<< \'{"offsets": [\n'
+    '    {"partition": {"filename": "f"}, "offset": {"position": 0}}]}\'\n',
 )
 @click.argument("name")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   barnabas connect start connect-distributed.properties
-  barnabas connect start connect-standalone.properties source.properties sink.json
-  barnabas connect start connect-distributed.properties -l http://0.0.0.0:8083 \\
+  barnabas connect start connect-standalone.properties source.properties \\
+    sink.json
+  barnabas connect start connect-distributed.properties \\
+    -l http://0.0.0.0:8083 \\
       --override barnabas.connect.engine=local
 
 A file with group.id is of distributed mode: workers with the same one share connectors. SIGTERM

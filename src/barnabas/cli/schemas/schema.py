@@ -36,8 +36,8 @@ normalize_option = click.option(
 @click.command(
     "register",
     epilog="\b\nExamples:\n  barnabas registry schema register orders-value order.avsc\n"
-    "  barnabas registry schema register orders-value order.proto "
-    "-r common/money.proto=money:1\n"
+    "  barnabas registry schema register orders-value order.proto \\\n"
+    "    -r common/money.proto=money:1\n"
     "  barnabas registry schema register orders-value - --type JSON < order.json\n",
 )
 @click.argument("subject")

@@ -90,7 +90,8 @@ def _spelled(key: str) -> str:
 @config_group.command(
     "set",
     epilog="\b\nExamples:\n  barnabas registry config set compatibility=FULL\n"
-    "  barnabas registry config set compatibility=NONE normalize=true --subject orders-value\n",
+    "  barnabas registry config set compatibility=NONE normalize=true \\\n"
+    "    --subject orders-value\n",
 )
 @click.argument("pairs", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_subject_option

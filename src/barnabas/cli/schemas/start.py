@@ -21,8 +21,10 @@ EPILOG = """\b
 Examples:
   barnabas registry start
   barnabas registry start schema-registry.properties
-  barnabas registry start -b broker-1:9092,broker-2:9092 --listeners http://0.0.0.0:8081
-  barnabas registry start schema-registry.properties --override schema.compatibility.level=full
+  barnabas registry start -b broker-1:9092,broker-2:9092 \\
+    --listeners http://0.0.0.0:8081
+  barnabas registry start schema-registry.properties \\
+    --override schema.compatibility.level=full
 
 It ends with exit code 3 if no broker accepts connections, unless kafkastore.init.timeout.ms says
 how long to wait. SIGTERM and Ctrl-C end it cleanly, with exit code 0; a second signal ends it
