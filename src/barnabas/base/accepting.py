@@ -42,6 +42,7 @@ class Acceptor:
     ) -> None:
         """Begin to accept on a socket that listens, in the running event loop."""
         self._listening = listening
+        self.sockets = (listening,)
         self._protocol = protocol
         self._crowd = crowd
         self._tls = tls

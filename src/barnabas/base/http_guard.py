@@ -1,7 +1,8 @@
 """What HTTP servers of the platform ask before they answer: for whom a request is, who sends it.
 
 Web pages may send requests to any address that their reader's machine reaches. A page of another
-origin says so in `Origin`. A page whose host name was pointed at this machine after it was loaded
+origin says so in `Origin`, or its browser does in `Sec-Fetch-Site` where images, links and forms
+send none. A page whose host name was pointed at this machine after it was loaded
 (DNS rebinding) is of the same origin as far as browsers know, but its name is in `Host`: a server
 that listens on loopback alone answers to addresses and to `localhost`, not to names.
 """
@@ -13,6 +14,8 @@ from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
 from barnabas.base.loopback import is_loopback
+
+_OTHER_SITES = (b"cross-site", b"same-site")
 
 
 def only_loopback(hosts: Iterable[str]) -> bool:
@@ -33,6 +36,18 @@ def is_meant_for_loopback(host_header: bytes, names: Collection[str] = ()) -> bo
     except ValueError:
         return False
     return True
+
+
+def may_ask(
+    origin: bytes | None, site: bytes | None, host_header: bytes, origins: Collection[str] = ()
+) -> bool:
+    """Whether a request comes from no page, from one of this very server or one of `origins`.
+
+    `site` is what the browser says in `Sec-Fetch-Site`; no other client has it.
+    """
+    if "*" in origins or (origin is not None and origin.decode("latin-1") in origins):
+        return True
+    return site not in _OTHER_SITES and is_of_own_page(origin, host_header)
 
 
 def is_of_own_page(origin: bytes | None, host_header: bytes) -> bool:

@@ -29,6 +29,8 @@ class BoundedServer(uvicorn.Server):
         """Listen."""
         config, self.servers = self.config, []
         await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            raise SystemExit("the server did not start; its log says why")
         tls = config.ssl if isinstance(config.ssl, ssl.SSLContext) else None
         for listening in sockets or ():
             listening.listen(config.backlog)

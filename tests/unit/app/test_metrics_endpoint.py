@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import http.client
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from barnabas.app.metrics import endpoint as endpoint_module
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint
 from barnabas.app.metrics.figure_text import figure_text
@@ -155,20 +157,96 @@ async def test_a_scrape_over_tls_while_another_does_not_begin(tmp_path: Path) ->
         await asyncio.to_thread(endpoint.close)
 
 
-async def test_too_many_at_a_time_are_turned_away(tmp_path: Path) -> None:
-    endpoint = opened(config(tmp_path, barnabas_metrics_listener="http://127.0.0.1:0"))
-    held = [socket.create_connection(("127.0.0.1", endpoint.port)) for _ in range(CONNECTIONS_MAX)]
+@contextlib.asynccontextmanager
+async def at_loopback(tmp_path: Path, **keys: str) -> AsyncIterator[int]:
+    keys = {"barnabas_metrics_listener": "http://127.0.0.1:0", **keys}
+    endpoint = opened(config(tmp_path, **keys))
     try:
-        with pytest.raises((ConnectionError, http.client.RemoteDisconnected)):
-            await asyncio.to_thread(get, endpoint.port)
-        for connection in held:
-            connection.close()
-        while True:  # until those that left have made room
-            try:
-                status, _ = await asyncio.to_thread(get, endpoint.port)
-            except (ConnectionError, http.client.RemoteDisconnected):
-                continue
-            break
-        assert status == 200
+        yield endpoint.port
     finally:
         await asyncio.to_thread(endpoint.close)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /metrics HTTP/1.1\r\nHost: a\r\n"])
+async def test_silent_clients_shut_nobody_out(tmp_path: Path, sent: bytes) -> None:
+    async with at_loopback(tmp_path) as port:
+        with contextlib.ExitStack() as stack:
+            for _ in range(CONNECTIONS_MAX + 1):
+                silent = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                silent.sendall(sent)
+            assert (await asyncio.to_thread(get, port))[0] == 200
+
+
+async def test_silent_handshakes_shut_nobody_out(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    keys = {
+        "barnabas_metrics_listener": "https://127.0.0.1:0",
+        "listener_name_metrics_ssl_keystore_type": "PEM",
+        "listener_name_metrics_ssl_keystore_location": authority.issue("metrics"),
+    }
+    async with at_loopback(tmp_path, **keys) as port:
+        with contextlib.ExitStack() as stack:
+            for _ in range(CONNECTIONS_MAX + 1):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            assert (await asyncio.to_thread(get, port, ca=authority.file))[0] == 200
+
+
+def ended(port: int, sent: bytes, drip: bytes = b"") -> None:
+    """Wait until the server ends a connection on which something is sent, then dripped."""
+    with socket.create_connection(("127.0.0.1", port), timeout=0.02) as connection:
+        try:
+            connection.settimeout(60)
+            connection.sendall(sent)
+            while True:
+                connection.settimeout(0.02 if drip else 60)
+                try:
+                    if not connection.recv(1 << 16):
+                        return
+                except TimeoutError:
+                    connection.sendall(drip)
+        except ConnectionError:
+            return
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"GET /" + b"a" * 200_000, b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 50_000],
+)
+async def test_a_head_that_does_not_end_ends_the_connection(tmp_path: Path, endless: bytes) -> None:
+    async with at_loopback(tmp_path) as port:
+        await asyncio.to_thread(ended, port, endless)
+        assert (await asyncio.to_thread(get, port))[0] == 200
+
+
+async def test_a_head_that_drips_ends_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_module, "SILENCE_MAX_S", 0.3)
+    async with at_loopback(tmp_path) as port:
+        await asyncio.to_thread(ended, port, b"GET /metrics HTTP/1.1\r\n", b"A: b\r\n")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost:9404"}, 200),
+        ({"Host": "127.0.0.1:9404"}, 200),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+    ],
+)
+async def test_pages_and_names_of_others_see_nothing(
+    tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    def asked(port: int) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request("GET", "/metrics", headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    async with at_loopback(tmp_path) as port:
+        assert await asyncio.to_thread(asked, port) == status

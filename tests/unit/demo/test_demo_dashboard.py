@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -21,7 +23,7 @@ from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
 from barnabas.demo.dashboard.groups import Furthest, GroupMonitor, History, watched_groups
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.schemas import registry_status
-from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.server import _CONNECTIONS_MAX, DashboardServer, create_app
 from barnabas.demo.dashboard.state import (
     FEED_LENGTH_MAX,
     MINUTES_SHOWN_MAX,
@@ -416,6 +418,34 @@ def test_nothing_else_is_served(url: str, path: str) -> None:
         urllib.request.urlopen(f"{url}{path}", timeout=20)
     assert refused.value.code == 404
     refused.value.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/api/state", {}, 200),
+        ("/api/state", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("/api/state", {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("/api/state", {"Origin": "http://elsewhere"}, 403),
+        ("/events", {"Sec-Fetch-Site": "same-site"}, 403),
+        ("/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ("/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+    ],
+)
+def test_other_pages_may_link_and_no_more(
+    state: DashboardState, path: str, headers: dict[str, str], status: int
+) -> None:
+    client = TestClient(create_app(state, []), base_url="http://localhost:8088")
+    assert client.get(path, headers=headers).status_code == status
+
+
+def test_silent_clients_do_not_shut_the_page(url: str) -> None:
+    host, port = url.removeprefix("http://").split(":")
+    with contextlib.ExitStack() as stack:
+        for _ in range(_CONNECTIONS_MAX + 20):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        with urllib.request.urlopen(f"{url}/api/state", timeout=20) as answer:
+            assert answer.status == 200
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from barnabas.base.http_guard import (
     basic_credentials,
     is_meant_for_loopback,
     is_of_own_page,
+    may_ask,
     only_loopback,
 )
 
@@ -87,3 +88,25 @@ def encoded(text: bytes) -> bytes:
 )
 def test_names_and_passwords(values: list[bytes], user: tuple[str, str] | None) -> None:
     assert basic_credentials(values) == user
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "origins", "so"),
+    [
+        (None, None, (), True),  # no browser
+        (None, b"none", (), True),  # typed by somebody
+        (None, b"same-origin", (), True),
+        (None, b"cross-site", (), False),  # an image, a link or a form of another page
+        (None, b"same-site", (), False),  # another port of this machine
+        (b"http://registry:8081", b"same-origin", (), True),
+        (b"http://evil", b"cross-site", (), False),
+        (b"http://good", b"cross-site", ("http://good",), True),
+        (None, b"cross-site", ("http://good",), False),
+        (None, b"cross-site", ("*",), True),
+        (b"null", b"cross-site", ("http://good",), False),
+    ],
+)
+def test_pages_whose_browser_says_where_they_are(
+    origin: bytes | None, site: bytes | None, origins: tuple[str, ...], so: bool
+) -> None:
+    assert may_ask(origin, site, b"registry:8081", origins) is so

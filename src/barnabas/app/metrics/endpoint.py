@@ -1,25 +1,30 @@
 """The HTTP server of a node's metrics. It has threads of its own and asks the node's loop."""
 
 import asyncio
+import contextlib
+import io
 import logging
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6, socket
+from socket import AF_INET6, SHUT_RDWR, socket
 from typing import Any, Final
 
 from barnabas.app.metrics.access import LISTENER_NAME, Access
 from barnabas.app.metrics.figure_text import CONTENT_TYPE, figure_text
 from barnabas.base.config.node import NodeConfig
+from barnabas.base.http_crowd import HEAD_BYTES_MAX, Crowd, Place
+from barnabas.base.http_guard import is_meant_for_loopback, may_ask, only_loopback
 from barnabas.base.tls_contexts import TlsSide
 from barnabas.security.quotas.client_quotas import Figure
 
 PATH: Final = "/metrics"
 CONNECTIONS_MAX: Final = 16
-"""At a time: scrapers are few."""
+"""At a time: scrapers are few. For one more the oldest is closed."""
 SILENCE_MAX_S: Final = 10
 COLLECT_MAX_S: Final = 10
 
@@ -72,7 +77,9 @@ class _Server(ThreadingHTTPServer):
         self.access = access
         self.collect = collect
         self._tls = tls
-        self._places = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self.is_on_loopback = only_loopback([access.host])
+        self._crowd = Crowd(CONNECTIONS_MAX)
+        self._places: dict[socket, Place] = {}
         if ":" in access.host:
             self.address_family = AF_INET6
         super().__init__((access.host, access.port), _Handler)
@@ -92,13 +99,16 @@ class _Server(ThreadingHTTPServer):
         return connection, address
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        return self._places.acquire(blocking=False)
+        place = self._crowd.enter(lambda: _end(request))
+        if place is not None:
+            self._places[request] = place
+        return place is not None
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._places.pop(request).leave()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """One line for what a peer did; the stack for what is our own fault."""
@@ -111,14 +121,59 @@ class _Server(ThreadingHTTPServer):
             telemetry.exception("metrics for %s", client_address[0])
 
 
+def _end(connection: socket) -> None:
+    """End a connection whose thread waits for it."""
+    with contextlib.suppress(OSError):  # it has ended by itself
+        socket.shutdown(connection, SHUT_RDWR)  # that of TLS would first forget its state
+
+
+class _Head(io.RawIOBase):
+    """What a client sends, up to the length of a head, in the time of one."""
+
+    def __init__(self, connection: socket) -> None:
+        self._connection = connection
+        self._left_bytes = HEAD_BYTES_MAX
+        self._ends_s = time.monotonic() + SILENCE_MAX_S
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._ends_s - time.monotonic()
+        if left_s <= 0 or self._left_bytes <= 0:
+            raise TimeoutError("the head of the request is too long, or came too slowly")
+        self._connection.settimeout(left_s)
+        count = self._connection.recv_into(memoryview(buffer)[: self._left_bytes])
+        self._left_bytes -= count
+        self._connection.settimeout(SILENCE_MAX_S)
+        return count
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     server_version = "barnabas"
     sys_version = ""
     timeout = SILENCE_MAX_S
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(_Head(self.connection))
+
+    def _may_ask(self) -> bool:
+        host = (self.headers.get("Host") or "").encode("latin-1", "replace")
+        if self.server.is_on_loopback and not is_meant_for_loopback(host):
+            return False
+        origin, site = (
+            None if value is None else value.encode("latin-1", "replace")
+            for value in (self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site"))
+        )
+        return may_ask(origin, site, host)
+
     def do_GET(self) -> None:
-        if not self.server.access.admits(self.headers.get("Authorization")):
+        if not self._may_ask():
+            self._answer(HTTPStatus.FORBIDDEN, b"Not for this page or host\n", "text/plain")
+        elif not self.server.access.admits(self.headers.get("Authorization")):
             self._answer(HTTPStatus.UNAUTHORIZED, b"Unauthorized\n", "text/plain")
         elif self.path.partition("?")[0] != PATH:
             self._answer(HTTPStatus.NOT_FOUND, b"Look at /metrics\n", "text/plain")

@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from barnabas.base.http_crowd import BODY_S
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
-from barnabas.connect.rest.routes import Answer, Request, Route, find, parse_query
+from barnabas.connect.rest.routes import Answer, Handler, Request, Route, find, parse_query
 
 _log = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -36,6 +36,10 @@ _PHRASES: Final = {
     413: "Request Entity Too Large",
     415: "Unsupported Media Type",
 }
+
+
+class EndedError(Exception):
+    """A handler raised what would end the process, as `sys.exit` does."""
 
 
 class TooLargeError(Exception):
@@ -58,7 +62,11 @@ class RestApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer, headers = await self._answer(scope, receive)
+        try:
+            answer, headers = await self._answer(scope, receive)
+        except Exception as error:  # noqa: BLE001  a fault of ours, told to the client
+            _log.warning("%s %s: %s", scope["method"], scope["path"], error, exc_info=error)
+            answer, headers = _error(500, self._hide(str(error))), {}
         await _send(answer, headers, scope["method"] == "HEAD", send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[Answer, dict[str, str]]:
@@ -94,7 +102,7 @@ class RestApp:
 
     async def _handle(self, route: Route, request: Request) -> Answer:
         try:
-            work = asyncio.wrap_future(self._threads.submit(route.handler, request))
+            work = asyncio.wrap_future(self._threads.submit(_handled, route.handler, request))
             answer = await asyncio.wait_for(asyncio.shield(work), REQUEST_S)
         except ElsewhereError as error:
             return await self._forward(request, error)
@@ -143,6 +151,16 @@ class RestApp:
     def close(self) -> None:
         """Take no more work."""
         self._threads.drop()
+
+
+def _handled(handler: Handler, request: Request) -> Answer:
+    """Handle a request. Raises EndedError in place of what is no Exception."""
+    try:
+        return handler(request)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise EndedError(f"the request ended with {type(error).__name__}: {error}") from error
 
 
 async def _read(receive: Receive) -> bytes:

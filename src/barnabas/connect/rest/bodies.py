@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.base.http_json import parse_json as strict_json
 from barnabas.connect.errors.requests import BadRequestError, RequestError
 from barnabas.connect.worker.herder import Offsets
 from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
@@ -27,15 +28,11 @@ def parse_json(body: bytes, *, keeps_numbers: bool = True) -> Any:
         raise BadRequestError("The request has no body")
     numbers: dict[str, Any] = {} if keeps_numbers else {"parse_int": str, "parse_float": str}
     try:
-        found = json.loads(body, parse_constant=_refuse, **numbers)
+        found = strict_json(body, **numbers)
         json.dumps(found, ensure_ascii=False).encode()  # half a character has no bytes
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RequestError(f"The request's body is not JSON: {error}") from None
     return found
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no value of JSON")
 
 
 def parse_config(body: bytes) -> dict[str, str | None]:

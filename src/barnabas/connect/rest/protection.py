@@ -13,7 +13,7 @@ from typing import Final
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.base.http_guard import basic_credentials, is_meant_for_loopback, is_of_own_page
+from barnabas.base.http_guard import basic_credentials, is_meant_for_loopback, may_ask
 from barnabas.base.http_passwords import Passwords
 from barnabas.connect.rest.app import json_bytes
 
@@ -63,8 +63,7 @@ class Protection:
         host, origin = given.get(b"host", b""), given.get(b"origin")
         if self._is_on_loopback and not is_meant_for_loopback(host):
             return 403, "The request is for another host"
-        is_known = "*" in self._origins or (origin or b"").decode("latin-1") in self._origins
-        if not is_known and not is_of_own_page(origin, host):
+        if not may_ask(origin, given.get(b"sec-fetch-site"), host, self._origins):
             return 403, "Requests of other origins are not allowed"
         if self._running >= REQUESTS_MAX:
             return 503, "The worker has too many requests"

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from barnabas.base.http_guard import is_meant_for_loopback
+from barnabas.base.http_crowd import Crowd
+from barnabas.base.http_guard import is_meant_for_loopback, may_ask
 from barnabas.base.loopback import is_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.connectors import ConnectorMonitor
@@ -31,6 +33,7 @@ from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.pipeline.registry_schemas import RegistrySchemas
+from barnabas.registry.listening import BoundedServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -44,6 +47,7 @@ _COST_FACTOR = 5
 """A snapshot that took s seconds to make is followed by at least this many times s of rest."""
 _HEARTBEAT_SECONDS = 10.0
 _STREAMS_MAX = 64
+_CONNECTIONS_MAX = 256
 _POLICY = (
     b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     b"base-uri 'none'; form-action 'none'"
@@ -116,7 +120,8 @@ class Publisher:
 class SecurityHeaders:
     """Adds headers that keep the page to its own origin, and out of frames and caches.
 
-    On loopback, requests for other names than `localhost` are refused: DNS rebinding.
+    On loopback, requests for other names than `localhost` are refused: DNS rebinding. So are
+    requests of other pages, but a link may lead to the page.
     """
 
     def __init__(self, app: ASGIApp, is_on_loopback: bool = False) -> None:
@@ -129,6 +134,12 @@ class SecurityHeaders:
         host = b"".join(value for name, value in scope.get("headers", ()) if name == b"host")
         if scope["type"] == "http" and self._is_on_loopback and not is_meant_for_loopback(host):
             refusal = Response("the request is for another host", status_code=421)
+            await refusal(scope, receive, send)
+            return
+        given = dict(scope.get("headers", ()))
+        is_link = scope.get("path") == "/" and given.get(b"sec-fetch-mode") == b"navigate"
+        if not is_link and not may_ask(given.get(b"origin"), given.get(b"sec-fetch-site"), host):
+            refusal = Response("requests of other pages are not allowed", status_code=403)
             await refusal(scope, receive, send)
             return
 
@@ -185,8 +196,19 @@ def create_app(
     return app
 
 
-class DashboardServer(uvicorn.Server):
+class DashboardServer(BoundedServer):
     """Ends the open streams first when asked to stop, so that shutting down waits for nobody."""
+
+    capture_signals = uvicorn.Server.capture_signals
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config, Crowd(_CONNECTIONS_MAX))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen where the configuration says."""
+        address = (self.config.host, self.config.port)
+        family = socket.AF_INET6 if ":" in self.config.host else socket.AF_INET
+        await super().startup(sockets or [socket.create_server(address, family=family)])
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Close the streams, then everything else."""

@@ -165,7 +165,7 @@ class RegistryApp:
             answer = refusal(fault)
         except ClientGoneError:
             return
-        except Exception:  # noqa: BLE001 - a bug of ours: the client learns that, and no more
+        except (Exception, SystemExit):  # noqa: BLE001 - a bug of ours: the client learns that, and no more
             path = request_log.printable(scope["raw_path"])
             _log.exception("%s %s failed", request.method, path)
             answer = refusal(RegistryError(errors.STORE_ERROR, "the registry failed; see its log"))

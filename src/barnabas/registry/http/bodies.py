@@ -10,6 +10,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
+from barnabas.base.http_json import parse_json
 from barnabas.registry import errors
 from barnabas.registry.contracts import Metadata, RuleSet
 from barnabas.registry.core.decision import INT_MAX
@@ -33,9 +34,7 @@ def read_object(data: bytes) -> dict[str, Any]:
     body = None
     if data.strip():
         try:
-            body = json.loads(data)
-        except RecursionError as fault:
-            raise _bad("the JSON is nested too deeply") from fault
+            body = parse_json(data)
         except ValueError as fault:
             raise _bad(f"the body is not JSON: {fault}") from fault
     if body is None:

@@ -15,7 +15,7 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.http_guard import (
     basic_credentials,
     is_meant_for_loopback,
-    is_of_own_page,
+    may_ask,
     only_loopback,
 )
 from barnabas.base.http_passwords import REALM, ROLES, SKIP_PATHS, Passwords, of_properties
@@ -74,22 +74,20 @@ class Protection:
         await send({"type": "http.response.body", "body": body})
 
     def _fault(self, scope: Scope) -> RegistryError | None:
-        host, origin = b"", None
+        host, origin, site = b"", None, None
         logins = []
         for name, value in scope["headers"]:
             if name == b"host":
                 host = value
             elif name == b"origin":
                 origin = value
+            elif name == b"sec-fetch-site":
+                site = value
             elif name == b"authorization":
                 logins.append(value)
         if self._own_names is not None and not is_meant_for_loopback(host, self._own_names):
             return RegistryError(MISDIRECTED, "the request is for another host")
-        if not (
-            "*" in self._origins
-            or is_of_own_page(origin, host)
-            or (origin or b"").decode("latin-1") in self._origins
-        ):
+        if not may_ask(origin, site, host, self._origins):
             return RegistryError(FORBIDDEN, "requests of other origins are not allowed")
         if scope["method"] == "OPTIONS" and origin is not None:
             return None  # a browser asks what a page may do, and logs in after that

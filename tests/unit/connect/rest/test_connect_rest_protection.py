@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,8 @@ from barnabas.base.http_passwords import Passwords
 from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.errors.requests import ElsewhereError
 from barnabas.connect.rest import settings
+from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.routes import Answer, Request, Route
 from barnabas.connect.rest.settings import Listener
 from support.connect.rest_world import RestWorld
 
@@ -22,6 +25,8 @@ from support.connect.rest_world import RestWorld
         ({"origin": "http://localhost:8083"}, 200),
         ({"origin": "http://elsewhere"}, 403),
         ({"host": "rebound.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "none"}, 200),
         ({"host": "127.0.0.1:8083"}, 200),
     ],
 )
@@ -148,3 +153,56 @@ async def test_requests_go_to_who_can_do_them(
     )
     world.close()
     await client.aclose()
+
+
+@pytest.mark.parametrize(
+    "raised", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError(), RecursionError("deep")]
+)
+async def test_what_a_handler_raises_is_told_and_the_worker_goes_on(
+    raised: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ends(request: Request) -> Answer:
+        raise raised
+
+    rest = RestApp([Route("GET", "/ends", ends), Route("GET", "/", lambda _: Answer())])
+    transport = httpx.ASGITransport(rest)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get("/ends")
+        assert (answer.status_code, answer.json()["error_code"]) == (500, 500)
+        assert (await client.get("/")).status_code == 200
+    rest.close()
+    assert "/ends" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 900 + b"1" + b"}" * 900,
+        b'{"name":"c","config":{"a":' + b"9" * 5000 + b'e99999},"x":NaN}',
+        b'{"name":"\\ud800","config":{}}',
+        b'{"name":"\xff"}',
+        b"\x00",
+    ],
+    ids=["deep", "deep and whole", "numbers", "half a character", "no text", "zero"],
+)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/connectors"),
+        ("PUT", "/connectors/c/config"),
+        ("PATCH", "/connectors/c/config"),
+        ("PATCH", "/connectors/c/offsets"),
+        ("PUT", "/connector-plugins/FileStreamSource/config/validate"),
+        ("PUT", "/admin/loggers/root"),
+    ],
+)
+async def test_bodies_that_are_no_json_are_refused(
+    tmp_path: Path, method: str, path: str, body: bytes
+) -> None:
+    world = RestWorld(tmp_path)
+    headers = {"content-type": "application/json"}
+    answer = await world.send(method, path, content=body, headers=headers)
+    assert 400 <= answer.status_code <= 500
+    assert "JSON" in answer.json()["message"]
+    world.close()

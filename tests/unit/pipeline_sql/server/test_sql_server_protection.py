@@ -112,6 +112,40 @@ async def test_names_that_were_made_to_lead_here(
     assert answer.status_code == status
 
 
+async def test_images_and_forms_of_other_pages_may_not_ask(world: SqlWorld) -> None:
+    app = protected(KsqlApi(world.engine).app(), {})
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://sql") as client:
+        for site, status in (("cross-site", 403), ("same-site", 403), ("none", 200)):
+            answer = await client.get("/info", headers={"Sec-Fetch-Site": site})
+            assert answer.status_code == status
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["[" * 100_000, "[" * 900 + "]" * 900, "9" * 5000, "NaN", '"\\ud800', "\0"],
+    ids=["deep", "deep and whole", "long number", "NaN", "half a text", "zero"],
+)
+@pytest.mark.parametrize("path", PATHS)
+async def test_bodies_that_are_no_json_are_refused(world: SqlWorld, path: str, value: str) -> None:
+    for body in (value, f'{{"ksql":"SHOW TYPES;","sql":"x;","streamsProperties":{value}}}'):
+        answer = await world.client.post(path, content=body.encode())
+        assert (answer.status_code, answer.json()["error_code"]) == (400, 40000), answer.text
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), RecursionError("deep"), KeyError("a")])
+async def test_what_a_handler_raises_is_told_and_the_server_goes_on(
+    world: SqlWorld, raised: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends() -> None:
+        raise raised
+
+    monkeypatch.setattr(world.engine.cluster, "topics", ends)
+    answer = await world.client.get("/healthcheck")
+    assert (answer.status_code, answer.json()["error_code"]) == (500, 50000)
+    assert (await world.client.get("/info")).status_code == 200
+
+
 async def test_too_many_requests_are_turned_away() -> None:
     waiting, entered = asyncio.Event(), asyncio.Event()
 

@@ -54,6 +54,8 @@ async def status(
         (LOOPBACK, {"host": "localhost:8081", "origin": "http://localhost:8081"}, 200),
         (LOOPBACK, {"host": "localhost:8081", "origin": "https://evil.example"}, 403),
         (LOOPBACK, {"host": "localhost:8081", "origin": "null"}, 403),
+        (LOOPBACK, {"host": "localhost:8081", "sec-fetch-site": "cross-site"}, 403),
+        (LOOPBACK, {"host": "localhost:8081", "sec-fetch-site": "none"}, 200),
         (
             {"access.control.allow.origin": "https://good.example"},
             {"host": "localhost:8081", "origin": "https://good.example"},

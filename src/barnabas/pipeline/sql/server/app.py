@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -23,6 +24,7 @@ from barnabas.pipeline.sql.engine.pull import PullQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.server.answers import print_answer, pull_answer, push_answer
+from barnabas.pipeline.sql.server.bodies import read_body, text_member
 from barnabas.pipeline.sql.server.connectors.client import ConnectClients
 from barnabas.pipeline.sql.server.describing import Describer
 from barnabas.pipeline.sql.server.entities import status
@@ -49,7 +51,7 @@ from barnabas.pipeline.sql.syntax.tree import Emit, ParsedStatement
 
 VERSION = "7.9.0"
 """The version of ksqlDB whose interface this is: clients look at it."""
-_BODY_BYTES_MAX = 16 * 1024 * 1024
+_log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -108,6 +110,11 @@ class KsqlApi:
                 return ApiError(SERVER_ERROR, str(error)).response()
             except ClientDisconnect:
                 return ApiError(TIMED_OUT, "The request did not arrive in time").response()
+            # SystemExit, as functions of users may raise it, would end the server.
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the client
+                _log.exception("%s %s", request.method, request.url.path)
+                shown = f"{type(error).__name__}: {error}"
+                return ApiError(SERVER_ERROR, shown).response()
 
         return Route(path, guarded, methods=[method])
 
@@ -332,35 +339,6 @@ class KsqlApi:
         except config.PropertyError as error:
             raise ApiError(BAD_REQUEST, str(error)) from error
         return _json(True)
-
-
-async def read_body(request: Request) -> dict[str, Any]:
-    """The JSON object of a request; raises ApiError."""
-    data = bytearray()
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > _BODY_BYTES_MAX:
-            raise ApiError(BAD_REQUEST, "The request is too large")
-    return parse_object(data)
-
-
-def parse_object(data: bytes | bytearray | str) -> dict[str, Any]:
-    """The JSON object of a text; raises ApiError."""
-    try:
-        body = json.loads(data)
-    except ValueError as error:
-        raise ApiError(BAD_REQUEST, f"Malformed JSON in request: {error}") from error
-    if not isinstance(body, dict):
-        raise ApiError(BAD_REQUEST, "Malformed JSON in request: not an object")
-    return body
-
-
-def text_member(body: dict[str, Any], name: str) -> str:
-    """The statements of a request; raises ApiError."""
-    text = body.get(name)
-    if not isinstance(text, str) or not text.strip():
-        raise ApiError(BAD_REQUEST, f'"{name}" field must be populated')
-    return text
 
 
 def _is_pattern(text: Any) -> bool:

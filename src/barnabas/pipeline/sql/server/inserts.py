@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from barnabas.base.http_json import parse_json
 from barnabas.pipeline.sql.analysis.metastore import DataSource
 from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.engine import KsqlEngine
@@ -58,7 +59,7 @@ class DuplexResponse(StreamingResponse):
 def target(engine: KsqlEngine, line: bytes) -> DataSource:
     """The source that rows go to; raises ApiError."""
     try:
-        arguments = json.loads(line)
+        arguments = parse_json(line)
         name = str(arguments["target"])
     except (ValueError, KeyError, TypeError) as error:
         raise ApiError(BAD_REQUEST, f"Malformed arguments of an inserts stream: {error}") from error
@@ -194,7 +195,7 @@ def _write(
     done, failure = 0, None
     for line in batch:
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             if not isinstance(row, dict):
                 raise TypeError("no object")
         except (ValueError, TypeError):

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.base.http_guard import is_meant_for_loopback, is_of_own_page
+from barnabas.base.http_guard import is_meant_for_loopback, may_ask
 from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, ApiError
 
 REQUESTS_MAX = 1_000
@@ -74,12 +74,12 @@ class Protection:
 
     def _may_ask(self, scope: Scope) -> bool:
         headers = dict(scope["headers"])
-        origin = headers.get(b"origin")
-        if origin is None or "*" in self._origins:
-            return True
-        if origin.decode("latin-1") in self._origins:
-            return True
-        return is_of_own_page(origin, headers.get(b"host", b""))
+        return may_ask(
+            headers.get(b"origin"),
+            headers.get(b"sec-fetch-site"),
+            headers.get(b"host", b""),
+            self._origins,
+        )
 
     def _patient(self, scope: Scope, receive: Receive) -> Receive:
         """The messages of a request, until its body stalls.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from barnabas.pipeline.sql.engine.push import End, PushQuery, PushRow
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.schema import Schema
 from barnabas.pipeline.sql.server.answers import error_body, print_answer, run_push
+from barnabas.pipeline.sql.server.bodies import parse_object, text_member
 from barnabas.pipeline.sql.server.entities import fields
 from barnabas.pipeline.sql.server.errors import ApiError, of_sql
 from barnabas.pipeline.sql.server.mailbox import Mailbox
@@ -28,6 +30,7 @@ from barnabas.pipeline.sql.syntax.tree import ParsedStatement
 if TYPE_CHECKING:
     from barnabas.pipeline.sql.server.app import KsqlApi
 
+_log = logging.getLogger(__name__)
 _UNACCEPTABLE = 1003
 _FAILED = 1011
 
@@ -46,6 +49,9 @@ async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
         await _close(socket, _FAILED, str(error))
     except WebSocketDisconnect:
         return
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  told to the client
+        _log.exception("/ws/query")
+        await _close(socket, _FAILED, f"{type(error).__name__}: {error}")
 
 
 async def _close(socket: WebSocket, code: int, reason: str) -> None:
@@ -55,8 +61,6 @@ async def _close(socket: WebSocket, code: int, reason: str) -> None:
 
 
 async def _answer(api: KsqlApi, socket: WebSocket) -> None:
-    from barnabas.pipeline.sql.server.app import parse_object, text_member
-
     body = parse_object(socket.query_params.get("request", ""))
     session = api.session(body, "streamsProperties")
     parsed, own = await run_in_threadpool(api.one_query, text_member(body, "ksql"), session)
