@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import Producer
 
 import barnabas
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.connectors.postgres.adhoc import stored
 from barnabas.connect.connectors.postgres.adhoc.java_objects import key_of
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
@@ -334,6 +335,7 @@ def test_signals_that_say_nothing_are_passed_over(
 
 
 def test_a_file_may_have_signals(capture: Callable[..., Capture], tmp_path: Path) -> None:
+    allow(["FileSignalChannel"])
     path = tmp_path / "signals"
     captured = capture(
         signal_enabled_channels="source,file",
@@ -353,6 +355,7 @@ def test_a_user_who_may_not_write_needs_no_marks(
     capture: Callable[..., Capture], server: Postgres, tmp_path: Path
 ) -> None:
     """Nobody else writes: the log's end is told all the same."""
+    allow(["FileSignalChannel"])
     path = tmp_path / "signals"
     server.run("CREATE PUBLICATION dbz_publication FOR ALL TABLES", database=DATABASE)
     captured = capture(

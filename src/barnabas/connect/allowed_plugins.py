@@ -30,10 +30,11 @@ OFF_BY_DEFAULT: Final = frozenset(
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
         "barnabas.connect.FilesSource",
         "barnabas.connect.FilesSink",
+        "io.debezium.pipeline.signal.channels.FileSignalChannel",  # it empties its file
     }
 )
-"""They read and write any file that the worker may. Kafka's `plugin.path` lacks the first two by
-default (KAFKA-13748)."""
+"""They read and write any file that the worker may. Kafka's workers lack its two by default
+(KAFKA-13748)."""
 _KAFKAS_FILE_JAR: Final = "connect-file-"
 _WORKERS_CLASSES: Final = ("key.converter", "value.converter", "header.converter")
 _names: set[str] = set()

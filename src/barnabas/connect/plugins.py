@@ -323,6 +323,11 @@ register(
     PostgresConnector="io.debezium.connector.postgresql.PostgresConnector",
 )
 register(
+    "class",
+    "connectors.postgres.adhoc.channels",
+    FileChannel="io.debezium.pipeline.signal.channels.FileSignalChannel",
+)
+register(
     "source",
     "connectors.s3.connectors",
     S3Source="io.confluent.connect.s3.source.S3SourceConnector",

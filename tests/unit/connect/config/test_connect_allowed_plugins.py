@@ -11,8 +11,10 @@ from barnabas.connect import allowed_plugins
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.plugin_classes import listed
 from barnabas.connect.config.validation import WorkerRules, plugin_settings, validate_connector
+from barnabas.connect.connectors.datagen.connector import Datagen
 from barnabas.connect.connectors.mirror import settings as mirror
 from barnabas.connect.connectors.mirror.flow import Flow
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.spark.source import data_source
 from barnabas.connect.engine.chain import make_chain
 from barnabas.connect.engine.local import connector_of
@@ -140,6 +142,33 @@ def test_executors_take_them_from_the_workers_settings(own: str) -> None:
 def test_a_wrong_entry_is_an_error_at_the_start(own: str, entry: str) -> None:
     with pytest.raises(ConfigError, match=f"^Invalid value {entry} for .*connect.plugins"):
         check_settings({**WORKER, "barnabas.connect.plugins": entry})
+
+
+def test_a_file_of_signals_is_emptied_only_where_the_worker_allows_it(tmp_path: Path) -> None:
+    given = {
+        "topic.prefix": "p",
+        "database.hostname": "127.0.0.1",
+        "database.user": "u",
+        "database.dbname": "d",
+        "signal.enabled.channels": "file",
+        "signal.file": str(tmp_path / "any"),
+    }
+    with pytest.raises(ConfigError, match=r"FileSignalChannel is off on this worker"):
+        PostgresSettings.parse(given)
+    check_settings({**WORKER, "barnabas.connect.plugins": "FileSignalChannel"})
+    PostgresSettings.parse(given)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_a_schema_is_a_file_of_a_bounded_size(path: str, tmp_path: Path) -> None:
+    (text,) = Datagen().validate({"kafka.topic": "t", "schema.filename": path})["schema.filename"]
+    assert "is no file" in text
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(2_000_000)
+    given = {"kafka.topic": "t", "schema.filename": str(large)}
+    (text,) = Datagen().validate(given)["schema.filename"]
+    assert "more than" in text
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ that is read again is the same. Source: github.com/confluentinc/kafka-connect-da
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
@@ -32,6 +33,7 @@ from barnabas.connect.data.schema import Schema, Struct, Type
 from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import Header, JsonMap, SourceRecord
 
+_SCHEMA_CHARACTERS_MAX: Final = 1_000_000
 TASK: Final = "task.id"
 GENERATION: Final = "task.generation"
 ITERATION: Final = "current.iteration"
@@ -231,8 +233,15 @@ def _read(values: Mapping[str, Any]) -> Any:
     text, path = values["schema.string"], values["schema.filename"]
     try:
         if not text:
+            if not os.path.isfile(path):  # a device may have no end
+                raise ConfigError(f"Unable to read the '{path}' schema file: it is no file")
             with open(path, encoding="utf-8") as file:
-                text = file.read()
+                text = file.read(_SCHEMA_CHARACTERS_MAX + 1)
+            if len(text) > _SCHEMA_CHARACTERS_MAX:
+                raise ConfigError(
+                    f"Unable to read the '{path}' schema file: it has more than "
+                    f"{_SCHEMA_CHARACTERS_MAX} characters"
+                )
         return json.loads(text)
     except OSError as error:
         raise ConfigError(f"Unable to read the '{path}' schema file: {error.strerror}") from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas.connect.allowed_plugins import check_on
 from barnabas.connect.config.client_overrides import check_overrides
 from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.unsupported import refuse
@@ -18,6 +19,7 @@ from barnabas.pipeline.sql.functions.java_regex import compile_java
 from barnabas.pipeline.sql.functions.regex_characters import PatternError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
+FILE_CHANNEL: Final = "io.debezium.pipeline.signal.channels.FileSignalChannel"
 _SIGNAL_CONSUMER: Final = "signal.consumer."
 _BAD_IN_TOPIC: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
@@ -238,6 +240,8 @@ def check_adhoc(settings: PostgresSettings) -> None:
                 f'"{kind}.enabled.channels" names {name}, which this connector does not have:'
                 f" there are {', '.join(known)}"
             )
+    if "file" in settings.signal_channels:
+        check_on(FILE_CHANNEL)
     if "kafka" in settings.signal_channels and not settings["signal.kafka.bootstrap.servers"]:
         raise ConfigError('The channel kafka needs "signal.kafka.bootstrap.servers"')
     if "sink" in settings.notification_channels and not settings["notification.sink.topic.name"]:
