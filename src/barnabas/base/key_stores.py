@@ -17,6 +17,8 @@ from barnabas.base.extras import install_hint
 BEGIN: Final = "-----BEGIN "
 PEM: Final = "PEM"
 TRUST_PASSWORD_KEY: Final = "ssl.truststore.password"
+STORE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of a store or PEM file: a path may also be that of a device without end."""
 _BEGIN_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 _END_CERTIFICATE: Final = "-----END CERTIFICATE-----"
 _TYPES: Final = ("", "JKS", "PKCS12", PEM)
@@ -154,9 +156,12 @@ def _kind(config: StringKeys, key: str) -> str:
 def _read(key: str, location: str) -> bytes:
     try:
         with open(os.path.abspath(location), "rb") as file:
-            return file.read()
+            data = file.read(STORE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(key, f"cannot be read: {error}") from error
+    if len(data) > STORE_BYTES_MAX:
+        raise ConfigError(key, f"{location} has more than {STORE_BYTES_MAX} bytes: it is no store")
+    return data
 
 
 def _is_pem(data: bytes) -> bool:

@@ -1,6 +1,7 @@
 """Stores of keys and of trust in every form that Kafka's keys allow, and their errors."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from barnabas.base import jks
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.key_stores import own_key, trusted_certificates
+from barnabas.base.key_stores import STORE_BYTES_MAX, own_key, trusted_certificates
 from support.certificates import Authority
 
 PASSWORD = "changeit"
@@ -270,3 +271,10 @@ def test_without_the_library_a_store_says_what_to_install(
     keys = Keys({"keystore.location": files.pkcs12, "keystore.password": PASSWORD})
     with pytest.raises(ConfigError, match=r"pip install '\.\[security\]'"):
         own_key(keys)
+
+
+@pytest.mark.parametrize("read", [own_key, trusted_certificates])
+def test_a_device_without_end_is_no_store(read: Callable[[Keys], object]) -> None:
+    keys = Keys({"keystore.location": "/dev/zero", "truststore.location": "/dev/zero"})
+    with pytest.raises(ConfigError, match=f"more than {STORE_BYTES_MAX} bytes"):
+        read(keys)

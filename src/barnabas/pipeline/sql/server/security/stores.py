@@ -14,6 +14,7 @@ from typing import Any
 
 from barnabas.base import pem
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.key_stores import STORE_BYTES_MAX
 from barnabas.pipeline.sql.formats.schema_store import RegistryTls
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
@@ -62,7 +63,7 @@ def is_pkcs12(keys: Keys) -> bool:
         return False
     try:
         with open(location, "rb") as file:
-            data = file.read()
+            data = file.read(STORE_BYTES_MAX)
     except OSError as error:
         raise ConfigError(
             keys.key("ssl.keystore.location"), f"cannot be read: {error.strerror}"
