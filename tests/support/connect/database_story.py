@@ -33,6 +33,8 @@ PARTITIONS: Final = {"items": 1, "parts": 3}
 LONG: Final = 10_000
 """Keys from here on are those of long transactions."""
 COLUMNS_MAX: Final = 12
+TRUNCATED_AFTER_ROWS: Final = 500
+"""Changes of rows after which the first truncation does not wait for chance."""
 _KINDS: Final = ("bigint", "text")
 _NAMES: Final = ("varchar(40)", "text")
 _AMOUNTS: Final = ("numeric(12, 4)", "numeric(20, 6)")
@@ -123,7 +125,7 @@ class Story:
 
     def _short(self, connection: psycopg.Connection[Any], choose: random.Random) -> None:
         dice = choose.random()
-        if dice < 0.02:
+        if dice < 0.02 or self._truncation_is_due():
             self._alone(connection, "TRUNCATE items")
             self.counts["truncations"] += 1
         elif dice < 0.05:
@@ -135,6 +137,10 @@ class Story:
                 self._change(connection, choose, 0)
         else:
             self._change(connection, choose, 0)
+
+    def _truncation_is_due(self) -> bool:
+        """Whether chance has left out truncations: each may also give way to a long transaction."""
+        return self.counts["rows"] >= TRUNCATED_AFTER_ROWS and not self.counts["truncations"]
 
     def _change(
         self, connection: psycopg.Connection[Any], choose: random.Random, first: int
