@@ -126,7 +126,7 @@ class Load:
         for number in range(count):
             if self._transaction_s is not None:
                 if number and clock() >= commit_at_s:
-                    self._producer.commit_transaction(self._timeout_s)
+                    self._commit()
                 if number == 0 or clock() >= commit_at_s:
                     self._producer.begin_transaction()
                     transactions += 1
@@ -137,11 +137,8 @@ class Load:
             if throughput > 0:
                 self._wait_until(began_s + (number + 1) / throughput)
         if self._transaction_s is not None:
-            self._producer.commit_transaction(self._timeout_s)
-        left = self._producer.flush(self._timeout_s)
-        self._stop_at_failure()
-        if left:
-            raise CliError(f"{self._topic}: {left} records not acknowledged", ExitCode.UNREACHABLE)
+            self._commit()
+        self._drain()
         now_s = clock()
         result = self._all.figures(now_s)
         if transactions:
@@ -149,6 +146,22 @@ class Load:
         if self._steady is not None:
             result["steady_state"] = self._steady.figures(now_s)
         return result
+
+    def _commit(self) -> None:
+        self._drain()
+        self._producer.commit_transaction(self._timeout_s)
+
+    def _drain(self) -> None:
+        """Wait for all acknowledgements, as long as some come. Raises CliError."""
+        known, since_s = self._all.records, time.perf_counter()
+        while left := len(self._producer):
+            self._look(POLL_S)
+            if self._all.records != known:
+                known, since_s = self._all.records, time.perf_counter()
+            elif time.perf_counter() - since_s > self._timeout_s:
+                raise CliError(
+                    f"{self._topic}: {left} records not acknowledged", ExitCode.UNREACHABLE
+                )
 
     def _send(self, value: bytes) -> None:
         while True:
