@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.connect.config import common
@@ -95,7 +95,8 @@ class Herder(ABC):
 
     def topics(self, name: str) -> Json:
         """Return the topics that a connector has used."""
-        return {name: {"topics": [status.topic for status in self.store.topics(name)]}}
+        topics = [self.worker.hide(status.topic) for status in self.store.topics(name)]
+        return {name: {"topics": topics}}
 
     def reset_topics(self, name: str) -> None:
         """Forget which topics a connector has used; those in use come back."""
@@ -114,8 +115,9 @@ class Herder(ABC):
             name, raw = value["name"], given.get(value["name"])
             if raw is not None and raw != resolved.get(name) and value["value"] is not None:
                 value["value"] = raw
-            value["errors"] = [self.worker.hide(error) for error in value["errors"]]
-        return answer
+        # A secret may also stand in names: those of transforms and groups are values of settings.
+        hidden: Json = _hidden(answer, self.worker.hide)
+        return hidden
 
     def offsets(self, name: str) -> Json:
         """Return how far a connector has come."""
@@ -296,3 +298,14 @@ def connector_type(config: Properties | None) -> str:
 
 def _task_json(task: TaskId) -> Json:
     return {"connector": task.connector, "task": task.task}
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    """Return JSON without the secrets in its texts and names."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, list | tuple):
+        return [_hidden(one, hide) for one in value]
+    if isinstance(value, dict):
+        return {hide(name): _hidden(one, hide) for name, one in value.items()}
+    return value

@@ -253,6 +253,10 @@ async def test_secrets_are_resolved_and_never_shown(tmp_path: Path) -> None:
     path = f"/connector-plugins/{SOURCE}/config/validate"
     answer = await world.send("PUT", path, {**config, "path": reference})
     assert "hush" not in answer.text
+    for name in ("transforms", "predicates", "topic.creation.groups"):
+        named = await world.send("PUT", path, {**config, name: reference, "path": reference})
+        assert named.status_code == 200
+        assert "hush" not in named.text, name
     refused = await world.ask("POST", "/connectors", {"name": "d", "config": config})
     assert refused[0] == 400
     assert "Invalid value [hidden] for configuration wanted.tasks" in refused[1]["message"]
