@@ -24,7 +24,7 @@ DANGEROUS = (
     "ssl.engine.factory.class",
     "plugin.library.paths",
     "sasl.kerberos.kinit.cmd",
-    "sasl.kerberos.principal",  # both stand in the command
+    "sasl.kerberos.principal",  # both are put into the command
     "sasl.kerberos.keytab",
     "sasl.oauthbearer.config",
     "sasl.oauthbearer.token.endpoint.url",
