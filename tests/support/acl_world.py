@@ -5,6 +5,7 @@ from barnabas.metadata.features import METADATA_VERSION
 from barnabas.metadata.image import MetadataImage
 from barnabas.metadata.replay import ImageDelta
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     FeatureLevelRecord,
@@ -93,9 +94,10 @@ class AclWorld:
         kind: str = "User",
         host: str = HOST,
         resource_type: ResourceType = ResourceType.TOPIC,
+        request: int = ApiKey.FETCH,
     ) -> bool:
         """Whether a caller may do it, logged as an attempt."""
-        caller = Caller(Principal(kind, user), host, request=1)
+        caller = Caller(Principal(kind, user), host, request)
         return self.authorizer.allows(caller, operation, resource_type, name)
 
     def may_some(self, operation: Operation, *, user: str = "alice", host: str = HOST) -> bool:

@@ -4,12 +4,15 @@ Lines are those of Kafka's `kafka.authorizer.logger`, by the logger `barnabas.au
 INFO, what was allowed at DEBUG, and at TRACE what was only looked up. Its level can be changed
 while the node runs, as that of any logger (KIP-412): WARN turns it off.
 
-Whoever is refused in a loop is named once a minute, with the number of times; and when very many
-different things are refused, the rest of the minute is only counted. So nobody can fill the disk.
+Repeated refusals are written once a minute, with the number of times. Of different refusals each
+principal has a budget a minute, one for what it asks to read and one for what it asks to write;
+more are only counted. So clients in a loop do not fill the disk, and none can hide another's
+refusals. Refused requests to administer something (delete a topic, alter an ACL) have no budget:
+each is written.
 """
 
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.base.clock import Clock, Timer
@@ -18,14 +21,32 @@ from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceT
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 from barnabas.security.authorizer import Caller
+from barnabas.security.principal import Principal
 
 TRACE: Final = 5
 REPEAT_MS: Final = 60_000
 """For so long the same refusal is only counted."""
 REFUSALS_MAX: Final = 1000
-"""So many different refusals are named within REPEAT_MS; more are only counted."""
+"""So many different refusals of a principal are named within REPEAT_MS, of reads and of writes."""
+REMEMBERED_MAX: Final = 20_000
+"""So many refusals of all principals are remembered, to tell which are repeated."""
 
 NAME_SHOWN_MAX: Final = 256
+
+USES: Final = frozenset(
+    {
+        *(key for key in ApiKey if key.name.startswith(("DESCRIBE_", "LIST_"))),
+        *(key for key in ApiKey if key.name.endswith(("_DESCRIBE", "HEARTBEAT"))),
+        *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.FIND_COORDINATOR),
+        *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH),
+        *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP),
+        *(ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN),
+        *(ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT),
+        *(ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),
+    }
+)
+"""Requests of producers, consumers and those who look; all others administer something."""
+READS: Final = frozenset({Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS})
 
 audit = logging.getLogger("barnabas.audit")
 is_noted = audit.isEnabledFor
@@ -49,6 +70,8 @@ class _Event(NamedTuple):
 
 _Refusal: TypeAlias = tuple[Caller, int, int, str, str | Uuid]
 """What tells refusals apart: the last is the rule, or the id of its ACL."""
+_Budget: TypeAlias = tuple[Principal, bool]
+"""A principal, and whether it asked to read."""
 
 
 class _Repeats:
@@ -70,7 +93,9 @@ class AuditLog:
         self._repeats: OrderedDict[_Refusal, _Repeats] = OrderedDict()
         self._oldest_ms = 0
         """When the first of these was named."""
-        self._unnamed = 0
+        self._named: Counter[_Budget] = Counter()
+        """How many of the refusals in `_repeats` count for each budget."""
+        self._unnamed: Counter[Principal] = Counter()
         self._timer: Timer | None = None
 
     def notes_grants(self) -> bool:
@@ -126,16 +151,22 @@ class AuditLog:
         repeated = self._repeats.get(key)
         if repeated is not None:
             repeated.times += 1
-        elif len(self._repeats) < REFUSALS_MAX:
-            # As text: the record may be gone when it is repeated.
-            what = _Event(caller, operation, resource_type, name, _shown(rule))
-            if not self._repeats:
-                self._oldest_ms = now_ms
-            self._repeats[key] = _Repeats(what, now_ms)
-            audit.info("%s", _line(what))
-            return
         else:
-            self._unnamed += 1
+            budget = _budget(caller, operation)
+            is_remembered = (
+                self._named[budget] < REFUSALS_MAX and len(self._repeats) < REMEMBERED_MAX
+            )
+            if is_remembered or caller.request not in USES:
+                # As text: the record may be gone when it is repeated.
+                what = _Event(caller, operation, resource_type, name, _shown(rule))
+                if is_remembered:
+                    if not self._repeats:
+                        self._oldest_ms = now_ms
+                    self._repeats[key] = _Repeats(what, now_ms)
+                    self._named[budget] += 1
+                audit.info("%s", _line(what))
+                return
+            self._unnamed[caller.principal] += 1
         if self._timer is None:
             self._timer = self._clock.call_later(REPEAT_MS, self._timer_rang)
 
@@ -162,13 +193,23 @@ class AuditLog:
                 self._oldest_ms = repeated.named_ms
                 break
             del self._repeats[key]
+            self._named[_budget(key[0], key[1])] -= 1
             ended += 1
             if repeated.times:
                 line, seconds = _line(repeated.what), passed_ms / 1000
                 audit.info("%s, %d times more in %.0f s", line, repeated.times, seconds)
-        if self._unnamed and ended:
-            audit.info("%d more refusals of other kinds are not named", self._unnamed)
-            self._unnamed = 0
+        self._named = +self._named
+        if ended:
+            for principal, times in self._unnamed.items():
+                audit.info(
+                    "%d more refusals of other kinds are not named, of Principal = %s",
+                    *(times, _safe(str(principal))),
+                )
+            self._unnamed.clear()
+
+
+def _budget(caller: Caller, operation: int) -> _Budget:
+    return caller.principal, operation in READS
 
 
 def _line(what: _Event, *, is_allowed: bool = False) -> str:

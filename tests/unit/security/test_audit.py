@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.protocol.acls import Operation as Op
 from barnabas.protocol.acls import Permission
+from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 from barnabas.security import audit
 from support.acl_world import AclWorld, acl
@@ -94,7 +95,52 @@ def test_many_different_refusals_are_counted(
         world.may(Op.READ, f"topic-{number}")
     assert len(lines.messages) == 20
     world.clock.advance(60_000)
-    assert lines.messages[20:] == ["980 more refusals of other kinds are not named"]
+    assert lines.messages[20:] == [
+        "980 more refusals of other kinds are not named, of Principal = User:alice"
+    ]
+
+
+def test_nobody_hides_refusals_of_another(
+    lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "REFUSALS_MAX", 20)
+    world = AclWorld()
+    for number in range(1000):
+        world.may(Op.READ, f"topic-{number}")
+    assert not world.may(Op.READ, "secrets", user="mallory")
+    assert "User:mallory is Denied operation = READ" in lines.messages[20]
+    assert not world.may(Op.WRITE, "ledger")
+    assert "User:alice is Denied operation = WRITE" in lines.messages[21]
+
+
+@pytest.mark.parametrize("operation", [Op.DELETE, Op.DESCRIBE])
+def test_a_refused_change_is_always_named(
+    lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, operation: Op
+) -> None:
+    monkeypatch.setattr(audit, "REFUSALS_MAX", 20)
+    monkeypatch.setattr(audit, "REMEMBERED_MAX", 40)
+    world = AclWorld()
+    for number in range(1000):
+        world.may(Op.READ, f"topic-{number}")
+    lines.clear()
+    for number in range(100):
+        world.may(operation, f"deleted-{number}", request=ApiKey.DELETE_TOPICS)
+    named = [line for line in lines.messages if "for request = DeleteTopics" in line]
+    assert len(named) == 100
+
+
+def test_what_is_remembered_of_all_is_bounded(
+    lines: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "REMEMBERED_MAX", 40)
+    world = AclWorld()
+    for number in range(1000):
+        world.may(Op.READ, user=f"user-{number}")
+    assert len(lines.messages) == 40
+    world.clock.advance(60_000)
+    assert len(lines.messages) == 40 + 960
+    world.may(Op.READ)
+    assert "User:alice is Denied" in lines.messages[-1]
 
 
 def test_a_refusal_that_is_only_counted_is_not_put_into_words(
@@ -116,7 +162,9 @@ def test_a_refusal_that_is_only_counted_is_not_put_into_words(
     assert len(worded) == len(lines.messages) == 20
     world.clock.advance(60_000)
     assert lines.messages[20].endswith("a rule, 1000 times more in 60 s")
-    assert lines.messages[21:] == ["980 more refusals of other kinds are not named"]
+    assert lines.messages[21:] == [
+        "980 more refusals of other kinds are not named, of Principal = User:alice"
+    ]
 
 
 def test_a_refusal_by_another_rule_is_another(lines: pytest.LogCaptureFixture) -> None:
