@@ -18,7 +18,6 @@ from urllib.parse import quote, urlencode
 import httpx
 from starlette.types import Receive, Scope, Send
 
-from barnabas.base.http_crowd import BODY_S
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.rest.routes import Answer, Handler, Request, Route, find, parse_query
@@ -32,7 +31,6 @@ _PHRASES: Final = {
     404: "Not Found",
     405: "Method Not Allowed",
     406: "Not Acceptable",
-    408: "Request Timeout",
     413: "Request Entity Too Large",
     415: "Unsupported Media Type",
 }
@@ -85,12 +83,9 @@ class RestApp:
             for name, value in scope["headers"]
         }
         try:
-            async with asyncio.timeout(BODY_S):
-                body = await _read(receive)
+            body = await _read(receive)
         except TooLargeError:
             return _error(413), {}
-        except TimeoutError:
-            return _error(408), {"connection": "close"}
         if not _accepts(headers.get("accept", "")):
             return _error(406), {}
         if body and route.method != "GET" and not _is_json(headers.get("content-type", "")):

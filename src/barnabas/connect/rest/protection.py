@@ -13,6 +13,7 @@ from typing import Final
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.base.http_bodies import BodyBudget, SlowBodyError, TooManyBodiesError
 from barnabas.base.http_guard import basic_credentials, is_meant_for_loopback, may_ask
 from barnabas.base.http_passwords import Passwords
 from barnabas.connect.rest.app import json_bytes
@@ -43,6 +44,7 @@ class Protection:
         self._app, self._origins, self._headers = app, frozenset(origins), headers
         self._passwords, self._is_on_loopback = passwords, is_on_loopback
         self._running = 0
+        self._bodies = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -52,11 +54,25 @@ class Protection:
         if refusal is not None:
             await _refuse(*refusal, send)
             return
-        self._running += 1
         try:
-            await self._app(scope, receive, self._with_headers(send))
+            body = await self._bodies.take(receive)
+        except SlowBodyError as error:
+            await _refuse(408, str(error), send)
+            return
+        except TooManyBodiesError as error:
+            await _refuse(503, str(error), send)
+            return
+        try:
+            if self._running >= REQUESTS_MAX:
+                await _refuse(503, "The worker has too many requests", send)
+                return
+            self._running += 1
+            try:
+                await self._app(scope, body.receive, self._with_headers(send))
+            finally:
+                self._running -= 1
         finally:
-            self._running -= 1
+            body.release()
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         given = dict(scope["headers"])
@@ -65,8 +81,6 @@ class Protection:
             return 403, "The request is for another host"
         if not may_ask(origin, given.get(b"sec-fetch-site"), host, self._origins):
             return 403, "Requests of other origins are not allowed"
-        if self._running >= REQUESTS_MAX:
-            return 503, "The worker has too many requests"
         if self._passwords is not None and not self._may_log_in(scope):
             return 401, "User cannot access the resource."
         return None

@@ -12,6 +12,7 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.http_bodies import BodyBudget, SlowBodyError, TooManyBodiesError
 from barnabas.base.http_guard import (
     basic_credentials,
     is_meant_for_loopback,
@@ -25,7 +26,7 @@ from barnabas.registry.http.answers import refusal
 from barnabas.registry.http.negotiation import V1
 
 PASSWORD_FILE = "barnabas.registry.password.file"
-UNAUTHORIZED, FORBIDDEN, MISDIRECTED = 401, 403, 421
+UNAUTHORIZED, FORBIDDEN, TIMED_OUT, MISDIRECTED, BUSY = 401, 403, 408, 421, 503
 _log = logging.getLogger(__name__)
 
 
@@ -52,6 +53,7 @@ class Protection:
         self._open_paths = open_paths
         self._origins = origins
         self._own_names = own_names
+        self._bodies = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_sealed(message: Message) -> None:
@@ -61,9 +63,22 @@ class Protection:
             await send(message)
 
         fault = self._fault(scope)
-        if fault is None:
+        if fault is None and scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send_sealed)
             return
+        if fault is None:
+            try:
+                taken = await self._bodies.take(receive)
+            except SlowBodyError as error:
+                fault = RegistryError(TIMED_OUT, str(error))
+            except TooManyBodiesError as error:
+                fault = RegistryError(BUSY, str(error))
+            else:
+                try:
+                    await self._app(scope, taken.receive, send_sealed)
+                finally:
+                    taken.release()
+                return
         answer = refusal(fault)
         headers = [(b"content-type", V1), (b"content-length", b"%d" % len(answer.body))]
         if fault.status == UNAUTHORIZED:

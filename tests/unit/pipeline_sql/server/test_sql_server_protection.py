@@ -21,6 +21,7 @@ from barnabas.pipeline.sql.server.listening import bound, serve
 from barnabas.pipeline.sql.server.protection import Protection, protected
 from barnabas.pipeline.sql.server.statements import STATEMENTS_MAX
 from support.eventually import eventually
+from support.http_server import clients
 from support.patience import PATIENCE_S
 from support.sql_server_world import SqlWorld
 
@@ -167,12 +168,23 @@ async def test_too_many_requests_are_turned_away() -> None:
 
 
 async def test_a_body_that_stalls_is_given_up(world: SqlWorld) -> None:
-    app = Protection(KsqlApi(world.engine).app(), body_stalls_s=0.05)
+    app = Protection(KsqlApi(world.engine).app(), body_s=0.05)
     async with served(app) as (host, port), asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(b"POST /ksql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
         assert (await reader.readline()).startswith(b"HTTP/1.1 408")
         writer.close()
+
+
+async def test_bodies_on_their_way_shut_nobody_out(world: SqlWorld) -> None:
+    app = Protection(KsqlApi(world.engine).app(), requests_max=2)
+    async with served(app) as (host, port), asyncio.timeout(PATIENCE_S), clients(port, 5) as slow:
+        for client in slow:
+            await client.send(b"POST /ksql HTTP/1.1\r\nHost: x\r\nContent-Length: 22\r\n\r\n{")
+        async with httpx.AsyncClient(trust_env=False) as whole:
+            assert (await whole.get(f"http://{host}:{port}/info")).status_code == 200
+        await slow[0].send(b'"ksql":"SHOW TYPES;"}')
+        assert (await slow[0].head()).startswith(b"HTTP/1.1 200")
 
 
 async def test_the_idlest_connection_makes_room_for_one_more(world: SqlWorld) -> None:

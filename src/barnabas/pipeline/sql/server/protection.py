@@ -6,7 +6,6 @@ names another origin than the server's own is refused, unless `access.control.al
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +13,15 @@ from typing import Any
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.base.http_bodies import BodyBudget, SlowBodyError, TooManyBodiesError
+from barnabas.base.http_crowd import BODY_S
 from barnabas.base.http_guard import is_meant_for_loopback, may_ask
-from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, ApiError
+from barnabas.pipeline.sql.server.errors import FORBIDDEN, MEDIA_TYPE, TIMED_OUT, ApiError
 
 REQUESTS_MAX = 1_000
 """Requests that are answered at once; more are turned away until some are done."""
-BODY_STALLS_S = 60.0
-"""A client that sends nothing of its request's body for so long is cut off."""
+_ROW_BY_ROW = "/inserts-stream"
+"""Its body is sent for as long as the client likes, and answered meanwhile."""
 TOO_BUSY = 50302
 ORIGINS = "access.control.allow.origin"
 METHODS = "access.control.allow.methods"
@@ -37,13 +38,13 @@ class Protection:
         *,
         is_on_loopback: bool = False,
         requests_max: int = REQUESTS_MAX,
-        body_stalls_s: float = BODY_STALLS_S,
+        body_s: float = BODY_S,
     ) -> None:
         self._app = app
         self._origins = origins
         self._is_on_loopback = is_on_loopback
         self._requests_max = requests_max
-        self._body_stalls_s = body_stalls_s
+        self._bodies = BodyBudget(body_s)
         self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,12 +55,30 @@ class Protection:
         if refusal is not None:
             await refuse(refusal, scope, receive, send)
             return
+        if scope["type"] == "websocket" or scope["path"] == _ROW_BY_ROW:
+            await self._run(scope, receive, send)
+            return
+        try:
+            body = await self._bodies.take(receive)
+        except SlowBodyError as error:
+            await refuse(ApiError(TIMED_OUT, str(error)), scope, receive, send)
+            return
+        except TooManyBodiesError as error:
+            await refuse(ApiError(TOO_BUSY, str(error)), scope, receive, send)
+            return
+        try:
+            await self._run(scope, body.receive, send)
+        finally:
+            body.release()
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._running >= self._requests_max:
+            busy = ApiError(TOO_BUSY, "The server has too many requests")
+            await refuse(busy, scope, receive, send)
+            return
         self._running += 1
         try:
-            if scope["type"] == "http":
-                await self._app(scope, self._patient(scope, receive), _sealed(send))
-            else:
-                await self._app(scope, receive, send)
+            await self._app(scope, receive, _sealed(send) if scope["type"] == "http" else send)
         finally:
             self._running -= 1
 
@@ -68,8 +87,6 @@ class Protection:
             return ApiError(FORBIDDEN, "The request is for another host")
         if not self._may_ask(scope):
             return ApiError(FORBIDDEN, "Requests of other origins are not allowed")
-        if self._running >= self._requests_max:
-            return ApiError(TOO_BUSY, "The server has too many requests")
         return None
 
     def _may_ask(self, scope: Scope) -> bool:
@@ -80,26 +97,6 @@ class Protection:
             headers.get(b"host", b""),
             self._origins,
         )
-
-    def _patient(self, scope: Scope, receive: Receive) -> Receive:
-        """The messages of a request, until its body stalls.
-
-        /inserts-stream is sent row by row, for as long as the client likes.
-        """
-        is_whole = scope["path"] == "/inserts-stream"
-
-        async def read() -> Message:
-            nonlocal is_whole
-            if is_whole:
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), self._body_stalls_s)
-            except TimeoutError:
-                return {"type": "http.disconnect"}
-            is_whole = not message.get("more_body", False)
-            return message
-
-        return read
 
 
 def _is_meant_for_us(scope: Scope) -> bool:
