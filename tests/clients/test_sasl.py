@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from client_cluster import NODES
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import (
     AdminClient,
@@ -71,7 +72,7 @@ def credential(user: str, mechanism: ScramMechanism, password: str) -> UserScram
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with barnabas.Cluster(config=SECURED) as cluster:
+    with barnabas.Cluster(NODES, config=SECURED) as cluster:
         admin = AdminClient(librdkafka(cluster.bootstrap_servers, "PLAIN", "admin", "admin-secret"))
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             for user in (USER, SIMPLE_USER):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_cluster import NODES
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
@@ -22,7 +23,7 @@ TIMEOUT_S = 30.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[barnabas.Cluster]:
-    with barnabas.Cluster(security="scram") as running:
+    with barnabas.Cluster(NODES, security="scram") as running:
         yield running
 
 
@@ -48,7 +49,7 @@ def edited(cluster: barnabas.Cluster, tmp_path: Path, old: str, new: str) -> str
 
 @pytest.mark.parametrize("security", ["plain", "mtls"])
 def test_users_do_what_they_may(security: str) -> None:
-    with barnabas.Cluster(security=security) as cluster:
+    with barnabas.Cluster(NODES, security=security) as cluster:
         assert produce(cluster.client_config, "secret") is None
         alice = cluster.client_config_of("alice")
         assert produce(alice, "alice-own") is None
@@ -58,7 +59,7 @@ def test_users_do_what_they_may(security: str) -> None:
 
 
 def test_with_tls_alone_everybody_may_everything() -> None:
-    with barnabas.Cluster(security="tls") as cluster:
+    with barnabas.Cluster(NODES, security="tls") as cluster:
         assert produce(cluster.client_config, "topic") is None
         assert cluster.client_config["security.protocol"] == "SSL"
 
@@ -156,16 +157,26 @@ def test_one_line_says_what_is_wrong(
     assert cluster.client_config["sasl.password"] not in refused.err
 
 
+def test_addresses_that_are_wrong_for_the_same_reason_are_one_mistake(
+    cluster: barnabas.Cluster,
+) -> None:
+    port = cluster.bootstrap_servers.partition(",")[0].rpartition(":")[2]
+    refused = run_cli("cluster", "status", "-b", f"127.0.0.1:{port},localhost:{port}")
+    assert refused.code == ExitCode.UNREACHABLE
+    assert "set security.protocol" in refused.err, refused.err
+
+
 def test_a_certificate_of_another_host(cluster: barnabas.Cluster, tmp_path: Path) -> None:
-    port = cluster.bootstrap_servers.rpartition(":")[2]
+    address = cluster.bootstrap_servers.partition(",")[0]
+    port = address.rpartition(":")[2]
     # Not in the certificate, though it leads here on Linux.
     config = edited(cluster, tmp_path, cluster.bootstrap_servers, f"127.0.0.1.:{port}")
     refused = run_cli("topic", "list", "--command-config", config)
     assert refused.code != 0
-    shown = run_cli("cert", "show", cluster.bootstrap_servers, "--json")
+    shown = run_cli("cert", "show", address, "--json")
     assert shown.code == 0
     assert "127.0.0.1" in shown.json["certificates"][0]["hosts"]
-    other = run_cli("cert", "show", cluster.bootstrap_servers, "--host", "kafka.example")
+    other = run_cli("cert", "show", address, "--host", "kafka.example")
     assert other.code == ExitCode.PROBLEMS
 
 

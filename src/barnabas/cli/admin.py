@@ -185,7 +185,7 @@ class Admin:
         if self._cluster is not None:
             addresses += [(known.host, known.port) for known in self._cluster.brokers.values()]
         reasons: list[str] = []
-        lost: OSError | None = None
+        refusals: list[CliError | None] = []
         clock = asyncio.get_running_loop().time
         deadline = clock() + self.timeout_s
         for host, port in sorted(dict.fromkeys(addresses), key=self._silent.__contains__):
@@ -202,12 +202,10 @@ class Admin:
                 raise self._unreached(error, f"{host}:{port}") from error
             except OSError as error:
                 self._silent.add((host, port))
-                lost = error
+                refusals.append(refusal(error, f"{host}:{port}", self._config))
                 reasons.append(f"{host}:{port} ({_reason(error)})")
-        if len(reasons) == 1 and lost is not None:
-            known = refusal(lost, f"{host}:{port}", self._config)
-            if known is not None:
-                raise known
+        if refusals and refusals[0] is not None and all(refusals):
+            raise refusals[0]  # the settings are wrong, for one node as for the next
         option = "--bootstrap-controller" if self.controllers else "--bootstrap-servers"
         raise CliError(
             f"no node answers at {', '.join(reasons)}",
