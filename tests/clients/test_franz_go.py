@@ -26,6 +26,9 @@ OUTPUT_SHOWN = 20_000
 COPIED = 300
 PARTITIONS = 3
 BUILD_TIMEOUT_S = 900
+ENDS_EARLY = "Test848RegexBrokerResolves"
+"""It stops reading at the second topic, which may be `__consumer_offsets`, and demands two others:
+it fails now and then on every broker."""
 ON_THREE = "takes minutes: make test-cluster runs it"
 
 
@@ -59,8 +62,8 @@ def test_records_are_copied_in_transactions(chain: Path, kafka: Kafka, is_consum
     copy_in_transactions(chain, kafka, is_consumer=is_consumer)
 
 
-def run_suite(bootstrap_servers: str, copies: int, **settings: str) -> None:
-    """Run the client's own tests, all of them; fails with what they print."""
+def run_suite(bootstrap_servers: str, copies: int, *without: str, **settings: str) -> None:
+    """Run the client's own tests, but for `without`; fails with what they print."""
     program, sources = go_suite("franz_suite", PACKAGE)
     environment = {
         "KGO_SEEDS": bootstrap_servers,
@@ -70,7 +73,7 @@ def run_suite(bootstrap_servers: str, copies: int, **settings: str) -> None:
         **settings,
     }
     done = subprocess.run(
-        [program, f"-test.timeout={SUITE_TIMEOUT_S}s"],
+        [program, f"-test.timeout={SUITE_TIMEOUT_S}s", f"-test.skip=^({'|'.join(without)})$"],
         cwd=sources,  # some of its tests read them
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -84,4 +87,4 @@ def run_suite(bootstrap_servers: str, copies: int, **settings: str) -> None:
 @pytest.mark.skipif(NODES == 1, reason=ON_THREE)
 @pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
 def test_its_own_suite(kafka: Kafka, copies: int) -> None:
-    run_suite(kafka.bootstrap_servers, copies)
+    run_suite(kafka.bootstrap_servers, copies, ENDS_EARLY)
