@@ -1,7 +1,8 @@
 """Bodies of requests are taken in before anything is done for their clients.
 
 So a request takes a place among those that are answered at once only when it is whole: clients that
-send bodies slowly hold up nobody. All bodies together are bounded, and each has a time.
+send bodies slowly hold up nobody. All bodies together are bounded, and each has a time. Where they
+are too large in all, the largest of those that are still under way is given up.
 """
 
 import asyncio
@@ -21,21 +22,22 @@ class SlowBodyError(Exception):
 
 
 class TooManyBodiesError(Exception):
-    """The bodies of all requests together are too large."""
+    """The bodies of all requests together are too large, and this is the largest under way."""
 
 
 class Body:
     """What has been taken in of a request, until `release`."""
 
-    __slots__ = ("_budget", "_receive", "_size", "_whole")
+    __slots__ = ("_budget", "_receive", "_whole", "is_given_up", "size_bytes")
 
     def __init__(self, budget: "BodyBudget", receive: Receive) -> None:
         self._budget, self._receive = budget, receive
         self._whole: MutableMapping[str, Any] | None = None
-        self._size = 0
+        self.size_bytes = 0
+        self.is_given_up = False
 
     async def take(self) -> None:
-        """Take the body in. Raises TooManyBodiesError."""
+        """Take the body in."""
         parts = bytearray()
         while True:
             message = await self._receive()
@@ -43,8 +45,7 @@ class Body:
                 self._whole = message
                 return
             part = message.get("body", b"")
-            self._size += len(part)
-            self._budget.grow(len(part))
+            self._budget.grow(self, len(part))
             parts += part
             more = message.get("more_body", False)
             if not more or len(parts) > BODY_BYTES_MAX:
@@ -59,8 +60,7 @@ class Body:
 
     def release(self) -> None:
         """The request is answered."""
-        self._budget.grow(-self._size)
-        self._size = 0
+        self._budget.leave(self)
 
 
 class BodyBudget:
@@ -69,22 +69,42 @@ class BodyBudget:
     def __init__(self, seconds: float = BODY_S, bytes_max: int = BODIES_BYTES_MAX) -> None:
         self._seconds, self._bytes_max = seconds, bytes_max
         self._held_bytes = 0
+        self._under_way: dict[Body, asyncio.Timeout] = {}
 
     async def take(self, receive: Receive) -> Body:
         """Take a body in; `release` it in the end. Raises SlowBodyError, TooManyBodiesError."""
         body = Body(self, receive)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds) as limit:
+                self._under_way[body] = limit
                 await body.take()
+                if body.is_given_up:  # with its last part
+                    raise TimeoutError
         except TimeoutError:
             body.release()
+            if body.is_given_up:
+                raise TooManyBodiesError("The server has too many large requests") from None
             raise SlowBodyError("The request did not arrive in time") from None
         except BaseException:
             body.release()
             raise
+        finally:
+            self._under_way.pop(body, None)
         return body
 
-    def grow(self, size_bytes: int) -> None:
+    def grow(self, body: Body, size_bytes: int) -> None:
+        """Count what has come of a body; the largest under way may be given up for it."""
+        if body.is_given_up:
+            return
+        body.size_bytes += size_bytes
         self._held_bytes += size_bytes
-        if size_bytes > 0 and self._held_bytes > self._bytes_max:
-            raise TooManyBodiesError("The server has too many large requests")
+        if self._held_bytes > self._bytes_max:
+            largest = max(self._under_way, key=lambda one: one.size_bytes)
+            largest.is_given_up = True
+            self._under_way.pop(largest).reschedule(asyncio.get_running_loop().time())
+            self.leave(largest)
+
+    def leave(self, body: Body) -> None:
+        """Count a body no more."""
+        self._held_bytes -= body.size_bytes
+        body.size_bytes = 0

@@ -54,8 +54,18 @@ async def test_bodies_are_bounded_in_all_and_give_room_back() -> None:
     budget = BodyBudget(bytes_max=10)
     first = await budget.take(sent(b"123456"))
     with pytest.raises(TooManyBodiesError):
-        await budget.take(sent(b"123", b"45"))
+        await budget.take(sent(b"123", b"45", b"6"))
     second = await budget.take(sent(b"1234"))
     first.release()
     second.release()
     await budget.take(sent(b"1234567890"))
+
+
+async def test_the_largest_body_under_way_is_given_up_for_others() -> None:
+    budget = BodyBudget(bytes_max=10)
+    large = asyncio.create_task(budget.take(sent(b"12345678", ends=False)))
+    await asyncio.sleep(0)
+    small = await budget.take(sent(b"123"))
+    assert (await small.receive())["body"] == b"123"
+    with pytest.raises(TooManyBodiesError):
+        await large
