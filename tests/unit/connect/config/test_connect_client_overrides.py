@@ -97,6 +97,7 @@ def test_connectors_that_mirror_refuse_it_for_both_clusters(
         "target.cluster.bootstrap.servers": "127.0.0.1:1",
         "source.consumer.isolation.level": "read_committed",
         "consumer.poll.timeout.ms": "100",
+        "admin.timeout.ms": "1000",
         prefix + name: "/tmp/x.so",
     }
     answer = validate_connector(given, WorkerRules())

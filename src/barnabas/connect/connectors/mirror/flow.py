@@ -40,8 +40,8 @@ _CLIENTS: Final = tuple(
     for side in ("", "source.", "target.")
     for client in ("producer", "consumer", "admin")
 )
-_OWN_OF_CONSUMER: Final = "poll.timeout.ms"
-"""Of `consumer.poll.timeout.ms`, which is MirrorMaker's own."""
+_OWN: Final = ("consumer.poll.timeout.ms", "admin.timeout.ms")
+"""MirrorMaker's own settings that look like clients'."""
 _INTERFACES: Final[Mapping[str, type]] = {
     "replication.policy.class": DefaultReplicationPolicy,
     "topic.filter.class": DefaultTopicFilter,
@@ -171,7 +171,7 @@ def client_names(settings: Settings) -> dict[str, str]:
                 found[f"{side}.cluster.{name}"] = name
     for prefix in _CLIENTS:
         for name in with_prefix(settings, prefix):
-            if name != _OWN_OF_CONSUMER and not name.startswith("override."):
+            if prefix + name not in _OWN and not name.startswith("override."):
                 found[prefix + name] = name
     return found
 
