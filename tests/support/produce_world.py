@@ -12,6 +12,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import ROUTES
+from barnabas.broker.produce.unfolding import Unfolding
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.log.config import LogConfig
 from barnabas.metadata.image import MetadataImage, PartitionImage
@@ -66,6 +67,7 @@ class ProduceWorld:
             start=asyncio.ensure_future,
             verifier=self,
             schemas=self.schemas.known,
+            unfolding=Unfolding(),
         )
         self.coordinator_asked = 0
         self.sent = bytearray()

@@ -11,6 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.broker.apis.groups.streams_topics import StreamsTopics
 from barnabas.broker.fetch.sessions import FetchSessionCache
+from barnabas.broker.produce.unfolding import Unfolding
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.schemas.known_schemas import KnownSchemas
 from barnabas.broker.throttling import Throttling
@@ -70,6 +71,7 @@ class BrokerServices:
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
     streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
+    unfolding: Unfolding = field(default_factory=Unfolding)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":

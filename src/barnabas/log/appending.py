@@ -19,6 +19,7 @@ from barnabas.log.producers.replay import check_coordinator_batch, record_batch
 from barnabas.log.producers.state import CompletedTransaction
 from barnabas.log.producers.verification import AppendTerms
 from barnabas.log.retention import raise_log_start, truncate_fully_and_start_at
+from barnabas.log.stepped_check import CheckedBatch
 from barnabas.log.validator import (
     AppendOrigin,
     Rejection,
@@ -85,12 +86,14 @@ def append_as_leader(
     now_ms: int,
     origin: AppendOrigin = _CLIENT,
     terms: AppendTerms | None = None,
+    checked: CheckedBatch | None = None,
 ) -> AppendResult:
     """Validate and append; offsets and epoch are patched into `data` in place.
 
     A client's `data` is one batch, a coordinator's or the quorum leader's any number. `data`
     belongs to the log from now on and must not be changed. `terms` bind what is
-    transactional; without them the caller is trusted to know that it is under way.
+    transactional; without them the caller is trusted to know that it is under way. `checked` is
+    what an earlier check of a client's compressed batch found.
     """
     if log.is_closed or log.log_directory.is_offline:
         raise LogDirFailure(log.log_directory.path)
@@ -102,10 +105,20 @@ def append_as_leader(
             return AppendResult(ErrorCode.NONE, first_offset, log.log_end_offset - 1)
         return _append_trusted(log, data, leader_epoch, now_ms, origin, terms)
     view = data if type(data) is memoryview else memoryview(data)
-    plain_offsets = append_plain(log, (view,), leader_epoch, now_ms)
+    if checked is not None:
+        if checked.config is not log.config:
+            return _rejected(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                "the topic was changed while the batch was checked; send it again",
+            )
+        if checked.data is not None:
+            data = view = checked.data
+    plain_offsets = append_plain(
+        log, (view,), leader_epoch, now_ms, are_unfolded=checked is not None
+    )
     if plain_offsets:
         return AppendResult(ErrorCode.NONE, plain_offsets[0], log.log_end_offset - 1)
-    return _append_client(log, data, leader_epoch, now_ms, terms)
+    return _append_client(log, data, leader_epoch, now_ms, terms, checked)
 
 
 def _append_client(
@@ -114,6 +127,7 @@ def _append_client(
     leader_epoch: int,
     now_ms: int,
     terms: AppendTerms | None = None,
+    checked: CheckedBatch | None = None,
 ) -> AppendResult:
     """Append any batch of a client, or say why not."""
     config = log.config
@@ -124,7 +138,14 @@ def _append_client(
             return _rejected(ErrorCode.INVALID_RECORD, "the data is not exactly one batch")
         if size > config.max_message_bytes or size > config.segment_bytes:
             return _too_large(size, config)
-        prepared = prepare_client_batch(data, header, config, now_ms)
+        prepared = prepare_client_batch(
+            data,
+            header,
+            config,
+            now_ms,
+            is_checked=checked is not None,
+            is_in_form=checked is not None and checked.data is not None,
+        )
     except CorruptBatchError as error:
         return _rejected(error.error, str(error))
     if isinstance(prepared, Rejection):

@@ -93,9 +93,16 @@ class PlainLimits:
 
 
 def append_plain(  # noqa: C901  # one function, since each call costs as much as a check
-    log: LogState, batches: Iterable[memoryview], leader_epoch: int, now_ms: int
+    log: LogState,
+    batches: Iterable[memoryview],
+    leader_epoch: int,
+    now_ms: int,
+    *,
+    are_unfolded: bool = False,
 ) -> list[int]:
     """Append `batches` up to the first about which something is out of the ordinary.
+
+    `are_unfolded`: the CRC and the records of those that are compressed are known to be good.
 
     Returns the first offsets of those that were appended, by one write. The next one is for
     the general way, or begins another call if its producer is another; of it, and of what
@@ -177,15 +184,16 @@ def append_plain(  # noqa: C901  # one function, since each call costs as much a
             ):
                 break
             expected_sequence = ((base_sequence + last_offset_delta) & SEQUENCE_MAX) + 1
-        if crc32c(data[ATTRIBUTES_POSITION:]) != crc:
-            break
-        if attributes & CODEC_MASK or not is_uniform(
-            bytes(data[HEADER_SIZE_BYTES:]), count, keys_required=limits.keys_required
-        ):
-            try:
-                check_structure(data, attributes, count, keys_required=limits.keys_required)
-            except DecodeError:
+        if not (are_unfolded and attributes & CODEC_MASK):
+            if crc32c(data[ATTRIBUTES_POSITION:]) != crc:
                 break
+            if attributes & CODEC_MASK or not is_uniform(
+                bytes(data[HEADER_SIZE_BYTES:]), count, keys_required=limits.keys_required
+            ):
+                try:
+                    check_structure(data, attributes, count, keys_required=limits.keys_required)
+                except DecodeError:
+                    break
         _pack_overhead(data, 0, next_offset, batch_length, leader_epoch)
         buffers.append(data)
         first_offsets.append(next_offset)

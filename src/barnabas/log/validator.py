@@ -157,26 +157,32 @@ def prepare_client_batch(
     header: BatchHeader,
     config: LogConfig,
     now_ms: int,
+    *,
+    is_checked: bool = False,
+    is_in_form: bool = False,
 ) -> Rejection | tuple[bytearray | memoryview, BatchHeader]:
     """Check a client's one batch and bring it into the topic's form.
 
-    Returns the batch to append (`data` itself unless it is recompressed) and its header. Raises
-    CorruptBatchError for records that do not unfold.
+    `is_checked`: its CRC and records are known to be good; `is_in_form`: timestamps and codec are
+    too. Returns the batch to append (`data` itself unless it is recompressed) and its header.
+    Raises CorruptBatchError for records that do not unfold.
     """
-    if not check_crc(data, 0, header):
-        return Rejection(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC")
-    rejection = check_header(header, config) or check_records(data, header, config)
-    if rejection is not None:
-        return rejection
-    by_broker = config.timestamp_type is TimestampType.LOG_APPEND_TIME
-    if not by_broker and needs_timestamp_check(header, config, now_ms):
-        rejection = check_timestamps(data, header, config, now_ms)
+    if not is_checked:
+        if not check_crc(data, 0, header):
+            return Rejection(ErrorCode.CORRUPT_MESSAGE, "the batch fails its CRC")
+        rejection = check_header(header, config) or check_records(data, header, config)
         if rejection is not None:
             return rejection
-        header = read_header(data)
-    if config.codec is not None and config.codec != header.attributes & CODEC_MASK:
-        data = recompress(data, header, config)
-        header = read_header(data)
+    by_broker = config.timestamp_type is TimestampType.LOG_APPEND_TIME
+    if not is_in_form:
+        if not by_broker and needs_timestamp_check(header, config, now_ms):
+            rejection = check_timestamps(data, header, config, now_ms)
+            if rejection is not None:
+                return rejection
+            header = read_header(data)
+        if config.codec is not None and config.codec != header.attributes & CODEC_MASK:
+            data = recompress(data, header, config)
+            header = read_header(data)
     if by_broker:
         set_log_append_time(data, 0, now_ms)
         header = read_header(data)

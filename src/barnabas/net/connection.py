@@ -104,6 +104,7 @@ class Connection:
     __slots__ = (
         "_busy",
         "_is_held",
+        "_is_standing",
         "_may_overlap",
         "_may_overlap_inside",
         "_memory",
@@ -166,7 +167,8 @@ class Connection:
             if memory is not None and gate is None
             else None
         )
-        self._is_held = False  # muted or closed: no request may begin
+        self._is_held = False  # muted, standing or closed: no request may begin
+        self._is_standing = False
         self._mute_timer: Timer | None = None
         self._mute_end_ms = 0
         self._on_closed = on_closed
@@ -227,8 +229,19 @@ class Connection:
 
     def _unmute(self) -> None:
         self._mute_timer = None
-        self._is_held = False
+        self._is_held = self._is_standing
         self._work()
+
+    def stand(self) -> None:
+        """Begin no request, and read none, until `go_on`: the one under way must come first."""
+        self._is_standing = self._is_held = True
+
+    def go_on(self) -> None:
+        """Begin the requests that have waited since `stand`."""
+        self._is_standing = False
+        if not self.is_closed:
+            self._is_held = self._mute_timer is not None
+            self._work()
 
     def received(self, size_bytes: int) -> None:
         self.last_active_tick = -1

@@ -20,6 +20,7 @@ from barnabas.log.config import LONG_MAX
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendOrigin, AppendResult, PartitionLog
 from barnabas.log.producers.verification import AppendTerms
+from barnabas.log.stepped_check import CheckedBatch
 from barnabas.metadata.image import NO_LEADER, PartitionImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import NO_LEADER_EPOCH
@@ -224,13 +225,19 @@ class Partition:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         terms: AppendTerms | None = None,
+        checked: CheckedBatch | None = None,
     ) -> AppendResult:
         """Validate and append record batches; offsets are patched into `data`.
 
         Expected failures are in the result. Raises LogDirFailure when the disk fails.
         """
         result = self.log.append_as_leader(
-            data, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, terms=terms
+            data,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=origin,
+            terms=terms,
+            checked=checked,
         )
         if result.error or result.is_duplicate:
             return result
@@ -248,7 +255,9 @@ class Partition:
             self._advance(self.log.log_end_offset)
         return result
 
-    def append_alone(self, batches: Iterable[memoryview], now_ms: int) -> list[int]:
+    def append_alone(
+        self, batches: Iterable[memoryview], now_ms: int, *, are_unfolded: bool = False
+    ) -> list[int]:
         """As `append` for clients' batches that are committed as soon as they are in this log.
 
         For a leader whose log is online. Returns the first offsets of those that were appended,
@@ -262,7 +271,9 @@ class Partition:
             or log.config.flush_messages != LONG_MAX
         ):
             return []
-        first_offsets = log.append_plain(batches, self.leader_epoch, now_ms)
+        first_offsets = log.append_plain(
+            batches, self.leader_epoch, now_ms, are_unfolded=are_unfolded
+        )
         if first_offsets:
             if self._commit_waiters or self.read_waiters or self.follower_waiters:
                 self._advance(log.log_end_offset)

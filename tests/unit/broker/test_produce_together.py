@@ -10,6 +10,7 @@ import pytest
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import ROUTES
+from barnabas.broker.produce.unfolding import Unfolding
 from barnabas.log.config import LogConfig
 from barnabas.metadata.image import MetadataImage, PartitionImage
 from barnabas.net.connection import Connection
@@ -76,6 +77,7 @@ class Bench:
             served_apis=set(),
             image=MetadataImage(),
             schemas=SimpleNamespace(is_needed=False),
+            unfolding=Unfolding(),
         )
         dispatcher = Dispatcher(services, ROUTES)
         self.transport = FakeTransport()

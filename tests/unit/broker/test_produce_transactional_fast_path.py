@@ -13,6 +13,7 @@ from barnabas.base.network import ListenerOptions, Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.handlers import ROUTES
+from barnabas.broker.produce.unfolding import Unfolding
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.log.validator import AppendOrigin
 from barnabas.metadata.image import MetadataImage, PartitionImage
@@ -57,6 +58,7 @@ class Bench:
             image=MetadataImage(),
             verifies_transactions=True,
             schemas=SimpleNamespace(is_needed=False),
+            unfolding=Unfolding(),
             start=asyncio.ensure_future,
             verifier=self,
         )

@@ -266,7 +266,7 @@ def test_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytearray(HEADER.size) + body
     HEADER.pack_into(data, 0, 0, len(data) - 12, 0, 2, 0, 4, 0, 0, 0, -1, -1, -1, 1)
     set_crc(data, 0)
-    assert _validate(data) is ErrorCode.CORRUPT_MESSAGE
+    assert _validate(data) is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_compressed_megabyte_of_tiny_records_is_refused_unread() -> None:

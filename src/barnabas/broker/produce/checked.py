@@ -50,14 +50,15 @@ class CheckedProduce:
         request: ParsedProduce,
         frame: bytearray,
         append: Append,
+        reply: Reply | None = None,
     ) -> None:
-        """`append` is how the request goes on."""
+        """`append` is how the request goes on; `reply` is for a request that has waited."""
         self._services = services
         self._context = context
         self._request = request
         self._frame = frame
         self._append = append
-        self._reply: Reply | None = None
+        self._reply = reply
 
     def start(self) -> Sequence[Part] | Reply:
         """Go on at once if nobody need be asked, and no request before still waits."""
@@ -68,7 +69,7 @@ class CheckedProduce:
             verdicts, unknown = self._check()
             if not unknown:
                 return self._go_on(verdicts)
-        self._reply = Reply()
+        self._reply = self._reply or Reply()
         state.repeated = None  # what repeats an earlier request must wait, too
         state.checked_produce = self._services.start(self._answer(self._reply, before))
         return self._reply

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
+from barnabas.log.stepped_check import CheckedBatch
+from barnabas.log.validator import Rejection
 from barnabas.protocol.codec.runtime import (
     REQUEST_ELEMENTS_MAX,
     REQUEST_NAMES_MAX,
@@ -55,6 +57,11 @@ Refused = Mapping[str | Uuid, ErrorCode]
 NONE_REFUSED: Final[Refused] = MappingProxyType({})
 
 
+Checks = Mapping[tuple[str | Uuid, int], CheckedBatch | Rejection]
+"""Of the partitions with compressed batches whose records the log would look at."""
+NO_CHECKS: Final[Checks] = MappingProxyType({})
+
+
 class ParsedProduce(NamedTuple):
     """A Produce request."""
 
@@ -63,6 +70,7 @@ class ParsedProduce(NamedTuple):
     timeout_ms: int
     topics: list[ProduceTopic]
     refused: Refused = NONE_REFUSED
+    checks: Checks = NO_CHECKS
 
 
 class PartitionAnswer(NamedTuple):
@@ -83,6 +91,24 @@ def parse_produce(frame: bytearray, position: int, version: int) -> ParsedProduc
         return _parse_plain(frame, position)
     except (IndexError, UnicodeDecodeError, struct.error) as error:
         raise DecodeError(f"a malformed produce request: {error}") from error
+
+
+def without_repetitions(request: ParsedProduce) -> ParsedProduce:
+    """The request with each partition once.
+
+    Of one that is named again the last records count, and the others are dropped unread, as by
+    Kafka's KafkaApis, which keeps them in a map.
+    """
+    count = sum(len(topic.partitions) for topic in request.topics)
+    if count <= 1:
+        return request
+    found: dict[str | Uuid, dict[int, ProducePartition]] = {}
+    for topic, partitions in request.topics:
+        found.setdefault(topic, {}).update((entry.partition, entry) for entry in partitions)
+    if len(found) == len(request.topics) and sum(map(len, found.values())) == count:
+        return request
+    topics = [ProduceTopic(topic, [*entries.values()]) for topic, entries in found.items()]
+    return request._replace(topics=topics)
 
 
 def _parse_plain(frame: bytearray, position: int) -> ParsedProduce:

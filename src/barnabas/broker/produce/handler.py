@@ -4,8 +4,9 @@ Each batch is validated, gets its offsets in place and goes to the log as the sl
 that it is. What the sender may not write is refused before (`authorized.py`). `acks=0` is never
 answered (a failure closes the connection, as in Kafka), `acks=1` when this replica has stored the
 records (Kafka's leader waits for an fsync too where `flush.messages` asks for it), `acks=all` when
-the high watermark has passed them. Where a topic validates schemas, as Confluent Server can,
-`checked.py` comes first.
+the high watermark has passed them. Compressed batches are checked first
+(`unfolded.py`), and where a topic validates schemas, as Confluent Server can, `checked.py` comes
+next.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,12 @@ from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.authorized import refuse_unauthorized
 from barnabas.broker.produce.checked import CheckedProduce
-from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce, parse_produce
+from barnabas.broker.produce.codec import (
+    TOPIC_ID_FROM,
+    ParsedProduce,
+    parse_produce,
+    without_repetitions,
+)
 from barnabas.broker.produce.outcome import (
     NONE_CHECKED,
     Outcome,
@@ -23,6 +29,7 @@ from barnabas.broker.produce.outcome import (
 )
 from barnabas.broker.produce.repeated import learn
 from barnabas.broker.produce.transactional import TransactionalProduce
+from barnabas.broker.produce.unfolded import UnfoldedProduce, has_compressed
 from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
@@ -33,12 +40,24 @@ def handle_produce(
     services: BrokerServices, context: RequestContext, frame: bytearray, position: int
 ) -> Sequence[Part] | Reply:
     """Append what the request holds; raises DecodeError for a malformed one."""
-    request = parse_produce(frame, position, context.api_version)
+    request = without_repetitions(parse_produce(frame, position, context.api_version))
     if services.authorizer.is_enabled:
         request = refuse_unauthorized(services, context, request, frame)
+    if has_compressed(request, frame):
+        return UnfoldedProduce(services, context, request, frame, _go_on).start()
+    return _go_on(services, context, request, frame)
+
+
+def _go_on(
+    services: BrokerServices,
+    context: RequestContext,
+    request: ParsedProduce,
+    frame: bytearray,
+    reply: Reply | None = None,
+) -> Sequence[Part] | Reply:
     if services.schemas.is_needed:
-        return CheckedProduce(services, context, request, frame, _append).start()
-    return _append(services, context, request, frame)
+        return CheckedProduce(services, context, request, frame, _append, reply).start()
+    return _append(services, context, request, frame, reply=reply)
 
 
 def _append(
@@ -55,7 +74,7 @@ def _append(
     if request.transactional_id is not None:
         return TransactionalProduce(services, context, request, view, verdicts, reply).start()
     now_ms = services.clock.now_ms()
-    outcome = Outcome(services, context, request.acks, reply, verdicts)
+    outcome = Outcome(services, context, request.acks, reply, verdicts, request.checks)
     found: Partition | ErrorCode = ErrorCode.NONE
     for topic, partitions in request.topics:
         outcome.begin(topic)

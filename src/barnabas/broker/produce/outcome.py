@@ -12,6 +12,8 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.answers import Answers, Messages, respond
 from barnabas.broker.produce.codec import (
     ACKS_ALL,
+    NO_CHECKS,
+    Checks,
     ParsedProduce,
     PartitionAnswer,
     ProducePartition,
@@ -21,6 +23,7 @@ from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult
 from barnabas.log.producers.verification import AppendTerms
+from barnabas.log.stepped_check import header_to_check
 from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
@@ -59,6 +62,7 @@ class Outcome:
     __slots__ = (
         "_acks",
         "_answers",
+        "_checks",
         "_context",
         "_messages",
         "_reply",
@@ -77,9 +81,11 @@ class Outcome:
         acks: int,
         reply: Reply | None = None,
         verdicts: SchemaVerdicts = NONE_CHECKED,
+        checks: Checks = NO_CHECKS,
     ) -> None:
         """`reply` is to be completed in the end, where the client waits for it already."""
         self._verdicts = verdicts
+        self._checks = checks
         self._services = services
         self._context = context
         self._acks = acks
@@ -123,8 +129,22 @@ class Outcome:
         if self._context.api_version < ZSTD_FROM_VERSION and _is_zstd(records):
             self.refuse(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             return
+        checked = None
+        if is_compressed(records):
+            found = self._checks.get((self._topic, index))
+            if isinstance(found, Rejection):
+                result = AppendResult(
+                    found.error, message=found.message, record_errors=found.record_errors
+                )
+                self.take(partition, index, result)
+                return
+            if found is None and header_to_check(records, partition.log.config) is not None:
+                # It became the leader after the records were to be checked.
+                self.refuse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                return
+            checked = found
         try:
-            result = partition.append(records, now_ms, terms=terms)
+            result = partition.append(records, now_ms, terms=terms, checked=checked)
         except LogDirFailure as failure:
             telemetry.error("cannot append to %s: %s", partition.topic_partition, failure)
             self.refuse(index, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -210,6 +230,11 @@ def find_partition(
 def is_transactional(records: memoryview) -> bool:
     """Whether a batch is part of a transaction."""
     return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
+
+
+def is_compressed(records: memoryview) -> bool:
+    """Whether a batch has a codec."""
+    return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & CODEC_MASK != 0
 
 
 def _is_zstd(records: memoryview) -> bool:

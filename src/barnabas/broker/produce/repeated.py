@@ -14,11 +14,18 @@ from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.authorized import may_write
 from barnabas.broker.produce.codec import ACKS_ALL, ParsedProduce
 from barnabas.broker.produce.fast_path import ProduceShapes, Shape, may_be_repeated
-from barnabas.broker.produce.outcome import ATTRIBUTES_AT, UNDER_WAY, Outcome, is_transactional
+from barnabas.broker.produce.outcome import (
+    ATTRIBUTES_AT,
+    UNDER_WAY,
+    Outcome,
+    is_compressed,
+    is_transactional,
+)
 from barnabas.broker.produce.waits import RepeatedWait, repeated_context
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.stepped_check import CheckedBatch
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_MASK
@@ -64,7 +71,7 @@ class RepeatedProduce:
         self._services = services
         self.shapes = ProduceShapes()
 
-    def answer(
+    def answer(  # noqa: C901  # one function, since each call costs as much as a check
         self, connection: Connection, frame: bytearray, *, alone: bool = False
     ) -> Sequence[Part] | Reply | None:
         """As `handle_produce` for a whole frame that repeats an earlier one; None: it does not.
@@ -100,11 +107,19 @@ class RepeatedProduce:
             return None
         records = memoryview(frame)[start:end]
         now_ms = self._services.clock.now_ms()
+        checked = None
+        if is_compressed(records):
+            if not self._services.unfolding.is_good(records, log.config, now_ms):
+                return None
+            checked = CheckedBatch(log.config)
+        is_unfolded = checked is not None
         try:
             if connection.frames and not alone:
                 frames = [frame]
                 first_offsets = partition.append_alone(
-                    self._with_next(connection, shape, frames, records), now_ms
+                    self._with_next(connection, shape, frames, records, now_ms),
+                    now_ms,
+                    are_unfolded=is_unfolded,
                 )
                 if first_offsets:
                     if not connection.is_closed:
@@ -112,10 +127,10 @@ class RepeatedProduce:
                             connection.frames.popleft()
                     return list(map(shape.respond, frames, first_offsets))
             else:
-                first_offsets = partition.append_alone((records,), now_ms)
+                first_offsets = partition.append_alone((records,), now_ms, are_unfolded=is_unfolded)
                 if first_offsets:
                     return (shape.respond(frame, first_offsets[0]),)
-            result = partition.append(records, now_ms, terms=terms)
+            result = partition.append(records, now_ms, terms=terms, checked=checked)
         except LogDirFailure:
             return None  # the general way finds the directory offline, and says so
         if not result.error and (
@@ -138,9 +153,15 @@ class RepeatedProduce:
         shape: Shape,
         frames: list[bytearray],
         records: memoryview,
+        now_ms: int,
     ) -> Iterator[memoryview]:
-        """`records`, then those of the next frames that repeat `shape`; adds to `frames`."""
+        """`records`, then those of the next frames that repeat `shape`; adds to `frames`.
+
+        Either all are compressed, and good, or none is.
+        """
         find = self.shapes.find
+        unfolding, config = self._services.unfolding, shape.partition.log.config
+        are_compressed = is_compressed(records)
         yield records
         for frame in islice(connection.frames, RUN_MAX):
             try:
@@ -150,7 +171,11 @@ class RepeatedProduce:
             if found is None or found[0] is not shape:
                 return
             records = memoryview(frame)[found[1] : found[2]]
-            if is_transactional(records) is not shape.is_transactional:
+            if (
+                is_transactional(records) is not shape.is_transactional
+                or is_compressed(records) is not are_compressed
+                or (are_compressed and not unfolding.is_good(records, config, now_ms))
+            ):
                 return
             frames.append(frame)
             yield records

@@ -29,6 +29,7 @@ from barnabas.broker.produce.repeated import learn
 from barnabas.broker.services import BrokerServices
 from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Verdict, Verifications
 from barnabas.log.producers.verification import NOT_ASKED, AppendTerms
+from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import (
@@ -179,6 +180,7 @@ class TransactionalProduce:
                     or len(records) < HEADER_SIZE_BYTES
                     or not is_transactional(records)
                     or self._verdicts.get((topic, entry.partition)) is not None
+                    or isinstance(self._request.checks.get((topic, entry.partition)), Rejection)
                 ):
                     continue
                 try:
@@ -202,7 +204,9 @@ class TransactionalProduce:
         verifies = self._has_version_2 or services.verifies_transactions
         otherwise = UNDER_WAY if verifies else TRUSTED
         now_ms = services.clock.now_ms()
-        outcome = Outcome(services, self._context, request.acks, self._reply, self._verdicts)
+        outcome = Outcome(
+            services, self._context, request.acks, self._reply, self._verdicts, request.checks
+        )
         found: Partition | ErrorCode = ErrorCode.NONE
         for topic, partitions in request.topics:
             outcome.begin(topic)

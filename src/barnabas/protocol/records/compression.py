@@ -14,9 +14,10 @@ import sys
 import zlib
 from collections.abc import Callable
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from barnabas.base.disk import Buffer
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 
 DECOMPRESSED_SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
@@ -58,8 +59,8 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 def decompress(codec: Codec, data: Buffer, *, size_max: int = DECOMPRESSED_SIZE_BYTES_MAX) -> bytes:
     """Unfold the records of a batch.
 
-    Raises CorruptBatchError for bytes that are not in the codec's format, end too early, or
-    unfold to more than `size_max` bytes.
+    Raises CorruptBatchError for bytes that are not in the codec's format or end too early, and
+    with MESSAGE_TOO_LARGE for those that unfold to more than `size_max` bytes.
     """
     return _DECOMPRESSORS[codec](data, size_max)
 
@@ -70,7 +71,7 @@ def _store(data: Buffer, level: int | None) -> bytes:
 
 def _load(data: Buffer, size_max: int) -> bytes:
     if len(data) > size_max:
-        raise _too_large(size_max)
+        raise unfolds_too_large(size_max)
     return bytes(data)
 
 
@@ -93,7 +94,7 @@ def _gzip_decompress(data: Buffer, size_max: int) -> bytes:
                 chunk = member.decompress(rest, CHUNK_SIZE_BYTES)
                 total += len(chunk)
                 if total > size_max:
-                    raise _too_large(size_max)
+                    raise unfolds_too_large(size_max)
                 chunks.append(chunk)
                 rest = member.unconsumed_tail
                 if not chunk and not rest and not member.eof:
@@ -118,7 +119,7 @@ def _snappy_compress(data: Buffer, level: int | None) -> bytes:
 def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
     view = memoryview(data)
     if bytes(view[:8]) != SNAPPY_JAVA_MAGIC:
-        return _snappy_block(view, size_max)
+        return snappy_block(view, size_max)
     if len(view) < len(SNAPPY_JAVA_HEAD):
         raise CorruptBatchError("snappy head ends too early")
     position = len(SNAPPY_JAVA_HEAD)
@@ -135,19 +136,20 @@ def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
         position += 4
         if position + block_size > end:
             raise CorruptBatchError("snappy block ends too early")
-        part = _snappy_block(view[position : position + block_size], size_max - total)
+        part = snappy_block(view[position : position + block_size], size_max - total)
         total += len(part)
         parts.append(part)
         position += block_size
     return b"".join(parts)
 
 
-def _snappy_block(block: memoryview, size_max: int) -> bytes:
+def snappy_block(block: memoryview, size_max: int) -> bytes:
+    """Unfold one raw block. Raises CorruptBatchError."""
     import cramjam
 
-    size = _snappy_declared_size(block)
+    size = snappy_declared_size(block)
     if size > size_max:
-        raise _too_large(size_max)
+        raise unfolds_too_large(size_max)
     if size > len(block) * SNAPPY_EXPANSION_MAX:
         raise CorruptBatchError(f"snappy block of {len(block)} bytes cannot hold {size}")
     try:
@@ -156,7 +158,8 @@ def _snappy_block(block: memoryview, size_max: int) -> bytes:
         raise CorruptBatchError(f"snappy: {error}") from error
 
 
-def _snappy_declared_size(block: memoryview) -> int:
+def snappy_declared_size(block: memoryview) -> int:
+    """The size that a raw block says it unfolds to. Raises CorruptBatchError."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * index)
@@ -196,18 +199,18 @@ def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
     import cramjam
 
     view = memoryview(data)
-    frame_end, size_bound = _lz4_frame_extent(view)
+    frame_end, size_bound = lz4_frame_extent(view)
     unfolded = bytearray(min(size_bound, size_max))
     try:
         size = cramjam.lz4.decompress_into(view[:frame_end], unfolded)
     except cramjam.DecompressionError as error:
         if size_bound > size_max and BUFFER_IS_FULL in str(error):
-            raise _too_large(size_max) from None
+            raise unfolds_too_large(size_max) from None
         raise CorruptBatchError(f"lz4: {error}") from error
     return bytes(memoryview(unfolded)[:size])
 
 
-def _lz4_frame_extent(view: memoryview) -> tuple[int, int]:
+def lz4_frame_extent(view: memoryview) -> tuple[int, int]:
     """Where the frame ends, and a bound of the bytes it unfolds to, by its blocks' lengths.
 
     Source: LZ4 Frame Format Description 1.6.
@@ -241,7 +244,7 @@ def _lz4_frame_extent(view: memoryview) -> tuple[int, int]:
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
-    zstd = _zstd()
+    zstd = load_zstd()
     if level is not None and not -131072 <= level <= 22:
         raise ValueError(f"zstd has no level {level}")
     compressed: bytes = zstd.compress(data, 3 if level is None else level)
@@ -250,8 +253,7 @@ def _zstd_compress(data: Buffer, level: int | None) -> bytes:
 
 def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
     """Frame by frame, each cut out by its length: what is unused would be copied for each."""
-    zstd = _zstd()
-    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
+    zstd = load_zstd()
     view = memoryview(data)
     position = 0
     total = 0
@@ -263,15 +265,15 @@ def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
             position += frame_size
             declared = zstd.get_frame_info(frame).decompressed_size  # None where it is not said
             if declared is not None and declared > size_max - total:
-                raise _too_large(size_max)
+                raise unfolds_too_large(size_max)
             frame_end = None if declared is None else total + declared
-            decompressor = zstd.ZstdDecompressor(options=options)
+            decompressor = zstd_decompressor()
             while not decompressor.eof:
                 chunk = decompressor.decompress(frame, size_max - total + 1)
                 frame = b""  # what was not consumed, the decompressor keeps
                 total += len(chunk)
                 if total > size_max:
-                    raise _too_large(size_max)
+                    raise unfolds_too_large(size_max)
                 chunks.append(chunk)
                 if not chunk and decompressor.needs_input and not decompressor.eof:
                     raise CorruptBatchError("zstd frame ends too early")
@@ -282,7 +284,14 @@ def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _zstd() -> ModuleType:
+def zstd_decompressor() -> Any:
+    """For one frame, with a bounded window."""
+    zstd = load_zstd()
+    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG_MAX}
+    return zstd.ZstdDecompressor(options=options)
+
+
+def load_zstd() -> ModuleType:
     """Python's own module, which comes with 3.14, or the same for those before it."""
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -291,8 +300,11 @@ def _zstd() -> ModuleType:
     return zstd
 
 
-def _too_large(size_max: int) -> CorruptBatchError:
-    return CorruptBatchError(f"compressed records unfold to more than {size_max} bytes")
+def unfolds_too_large(size_max: int) -> CorruptBatchError:
+    """The refusal of a bomb. Java's producer splits a batch after it, and sends the parts."""
+    return CorruptBatchError(
+        f"compressed records unfold to more than {size_max} bytes", ErrorCode.MESSAGE_TOO_LARGE
+    )
 
 
 _COMPRESSORS: Final[dict[Codec, Callable[[Buffer, int | None], bytes]]] = {

@@ -54,15 +54,17 @@ class MissingKeyError(BadRecordError):
         super().__init__(index, "has no key")
 
 
-def walk_records(data: bytes, count: int, *, keys_required: bool) -> None:
+def walk_records(data: bytes, count: int, *, keys_required: bool, first: int = 0) -> None:
     """Check that `data` is exactly `count` well-formed records with offset deltas 0, 1, 2 …
 
-    `data` is the part of a batch after its header, uncompressed. Raises BadRecordError at the
-    first that is not, MissingKeyError for a null key when `keys_required`.
+    `data` is the part of a batch after its header, uncompressed, from the record at index `first`
+    on (which `count` includes). Raises BadRecordError at the first that is not, MissingKeyError
+    for a null key when `keys_required`.
     """
     if not _SHAPES:
         _fill_tables()
-    position = index = attempts = 0
+    position = attempts = 0
+    index = first
     while index < count:
         if count - index > RUN_LENGTH_MIN and attempts < RUN_ATTEMPTS_MAX:
             attempts += 1

@@ -1,0 +1,231 @@
+"""The structural check of records that arrive piece by piece.
+
+It accepts what `walk.py` accepts. Of a record whose end has not arrived the beginning is kept, but
+of one with more than LARGE_SIZE_BYTES only what is not understood yet: keys and values are passed
+over. So the check needs some kilobytes, whatever the batch has.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from typing import Final
+
+from barnabas.protocol.records.walk import (
+    VARINT_BYTES_MAX,
+    VARLONG_BYTES_MAX,
+    BadRecordError,
+    MissingKeyError,
+    read_varint,
+    walk_records,
+)
+
+STEP_SIZE_BYTES: Final = 16 * 1024
+"""Bytes that are checked between two pauses."""
+STEP_RECORDS_MAX: Final = 512
+STEP_HEADERS_MAX: Final = 256
+LARGE_SIZE_BYTES: Final = STEP_SIZE_BYTES
+
+See = Callable[[int, int], None]
+"""Called with a record's index and its timestamp's delta from the batch's base timestamp."""
+
+
+class StructureCheck:
+    """The check of one batch's records: `feed` it all pieces, then `finish`."""
+
+    __slots__ = ("_count", "_index", "_keys_required", "_large", "_rest", "_see", "_size_max")
+
+    def __init__(
+        self, count: int, *, keys_required: bool, size_max: int, see: See | None = None
+    ) -> None:
+        """`size_max`: a record that says it has more bytes is wrong. `see` gets all timestamps."""
+        self._count = count
+        self._keys_required = keys_required
+        self._size_max = size_max
+        self._see = see
+        self._index = 0
+        self._rest = b""
+        """The beginning of the record at `_index`."""
+        self._large: _LargeRecord | None = None
+
+    def feed(self, piece: bytes) -> Iterator[None]:
+        """Check the next piece, with pauses. Raises BadRecordError for the first bad record."""
+        for start in range(0, len(piece), STEP_SIZE_BYTES):
+            data = piece[start : start + STEP_SIZE_BYTES]
+            large = self._large
+            if large is not None:
+                yield from large.feed(data)
+                if not large.is_over:
+                    continue
+                self._large = None
+                self._index += 1
+                data = large.following
+            elif self._rest:
+                data = self._rest + data
+            yield from self._walk(data)
+
+    def finish(self) -> None:
+        """All pieces were fed. Raises BadRecordError if a record is missing or cut off."""
+        if self._large is not None:
+            raise self._large.is_cut_off()
+        if self._index < self._count:
+            raise BadRecordError(self._index, "ends after the batch")
+
+    def _walk(self, data: bytes) -> Iterator[None]:
+        """Check the whole records in `data`, and keep what follows them."""
+        position, size, count = 0, len(data), self._count
+        index = self._index
+        length = end = 0
+        is_cut_off = False
+        while not is_cut_off and index < count:
+            start, first = position, index
+            last = min(count, first + STEP_RECORDS_MAX)
+            while index < last:
+                try:
+                    byte = data[position]
+                    second = data[position + 1]
+                    if byte < 0x80:  # mostly: by hand, since a call takes longer
+                        length, end = (byte >> 1) ^ -(byte & 1), position + 1
+                    elif second < 0x80:
+                        raw = second << 7 | byte & 0x7F
+                        length, end = (raw >> 1) ^ -(raw & 1), position + 2
+                    else:
+                        length, end = read_varint(data, position, index, VARINT_BYTES_MAX)
+                except IndexError:
+                    length, is_cut_off = 0, True
+                    break
+                end += length
+                if end > size or length < 0:
+                    is_cut_off = True
+                    break
+                position = end
+                index += 1
+            if index > first:
+                whole = data[start:position]
+                walk_records(whole, index, keys_required=self._keys_required, first=first)
+                if self._see is not None:
+                    _see_all(self._see, whole, first)
+                self._index = index
+            yield
+        self._rest = data[position:]
+        if not is_cut_off:
+            if position < size:
+                raise BadRecordError(count, "is too many: bytes follow the last record")
+        elif length < 0 or length > self._size_max:
+            raise BadRecordError(index, f"has length {length}")
+        elif length > LARGE_SIZE_BYTES:
+            self._large = large = _LargeRecord(index, self._keys_required, self._see)
+            beginning, self._rest = self._rest, b""
+            yield from large.feed(beginning)  # without the record's end
+
+
+def _see_all(see: See, data: bytes, index: int) -> None:
+    position, size = 0, len(data)
+    while position < size:
+        length, start = read_varint(data, position, index, VARINT_BYTES_MAX)
+        delta, _ = read_varint(data, start + 1, index, VARLONG_BYTES_MAX)
+        see(index, delta)
+        position = start + length
+        index += 1
+
+
+class _LargeRecord:
+    """One record that arrives in parts."""
+
+    __slots__ = (
+        "_at",
+        "_data",
+        "_data_position",
+        "_index",
+        "_keys_required",
+        "_length",
+        "_parser",
+        "_see",
+        "is_over",
+    )
+
+    def __init__(self, index: int, keys_required: bool, see: See | None) -> None:
+        self._index = index
+        self._keys_required = keys_required
+        self._see = see
+        self._data = b""
+        self._data_position = 0
+        """Where `_data` begins, in the record."""
+        self._at = 0
+        """Where the next field begins in `_data`, or after it."""
+        self._length = 0
+        self.is_over = False
+        self._parser = self._parse()
+
+    @property
+    def following(self) -> bytes:
+        """What was fed after the record's end."""
+        return self._data[self._at :]
+
+    def feed(self, data: bytes) -> Iterator[None]:
+        """Check the next part, with pauses. Raises BadRecordError."""
+        at = min(self._at, len(self._data))
+        self._data_position += at
+        self._at -= at
+        self._data = self._data[at:] + data
+        for needs_more in self._parser:
+            if needs_more:
+                return
+            yield
+
+    def is_cut_off(self) -> BadRecordError:
+        """The fault, if nothing more arrives."""
+        return BadRecordError(self._index, f"has length {self._length}")
+
+    def _parse(self) -> Iterator[bool]:
+        """Pauses: True until more has been fed, False for a step's end."""
+        index = self._index
+        length = yield from self._varint(VARINT_BYTES_MAX)
+        self._length = length
+        end = self._position + length
+        self._at += 1  # attributes
+        timestamp = yield from self._varint(VARLONG_BYTES_MAX)
+        delta = yield from self._varint(VARINT_BYTES_MAX)
+        if delta != index:
+            raise BadRecordError(index, f"has offset delta {delta}")
+        key_size = yield from self._varint(VARINT_BYTES_MAX)
+        if key_size < 0 and self._keys_required:
+            raise MissingKeyError(index)
+        self._skip(key_size, end)
+        self._skip((yield from self._varint(VARINT_BYTES_MAX)), end)
+        count = yield from self._varint(VARINT_BYTES_MAX)
+        if not 0 <= count <= end - self._position:
+            raise BadRecordError(index, f"has {count} headers")
+        for number in range(count):
+            name_size = yield from self._varint(VARINT_BYTES_MAX)
+            if name_size < 0:
+                raise BadRecordError(index, "has a header without a name")
+            self._skip(name_size, end)
+            self._skip((yield from self._varint(VARINT_BYTES_MAX)), end)
+            if number % STEP_HEADERS_MAX == STEP_HEADERS_MAX - 1:
+                yield False
+        if self._position != end:
+            raise BadRecordError(index, f"ends {end - self._position} bytes after its last part")
+        while self._at > len(self._data):
+            yield True
+        if self._see is not None:
+            self._see(index, timestamp)
+        self.is_over = True
+
+    @property
+    def _position(self) -> int:
+        """Of the next field, in the record."""
+        return self._data_position + self._at
+
+    def _varint(self, bytes_max: int) -> Generator[bool, None, int]:
+        while True:
+            try:
+                value, self._at = read_varint(self._data, self._at, self._index, bytes_max)
+            except IndexError:
+                yield True
+            else:
+                return value
+
+    def _skip(self, size: int, end: int) -> None:
+        """Pass over a field; a negative size is that of null."""
+        if size > 0:
+            self._at += size
+        if self._position > end:
+            raise BadRecordError(self._index, "ends before its last part")
