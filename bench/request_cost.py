@@ -4,7 +4,7 @@ A bare client keeps five requests in flight and repeats the same bytes, so that 
 broker is measured, in microseconds of its processor time. `--at-once 4` sends four by one write
 and waits for their answers, to show what a request costs that is handled with others. `--acls 1000`
 has the broker authorize, with so many ACLs. `--partitions 2` writes to two partitions with each
-request, which is never taken for a repetition.
+request, which is never taken for a repetition. `--codec zstd` compresses the records.
 `--profile` runs Barnabas under cProfile and prints where they go (slower, but the shares hold).
 """
 
@@ -27,6 +27,7 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.security.principal import ANONYMOUS
 from bench.barnabas_server import BarnabasServer
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--acls", type=int, metavar="N", help="authorize, with N ACLs")
     parser.add_argument("--partitions", type=int, default=1, metavar="N")
+    parser.add_argument("--codec", type=str.upper, choices=Codec.__members__, default="NONE")
     options = parser.parse_args()
     directory = Settings().directory / "request-cost"
     for records, size in ((1, 100), (150, 100), (16, 1000)):
@@ -102,7 +104,9 @@ def _measure(
     if options.acls:
         _add_acls(server.port, options.acls)
     now_ms = time.time_ns() // 1_000_000
-    batch = encode_batch([Record(timestamp=now_ms, value=bytes(size))] * records)
+    batch = encode_batch(
+        [Record(timestamp=now_ms, value=bytes(size))] * records, codec=Codec[options.codec]
+    )
     data = TopicProduceData(
         name=PARTITIONED if options.partitions > 1 else TOPIC,
         partition_data=[

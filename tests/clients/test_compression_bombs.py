@@ -1,0 +1,122 @@
+"""Forty batches that unfold to 120 MB each, and another client that goes on meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+import zlib
+from pathlib import Path
+
+import cramjam
+import pytest
+
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records.batch import HEADER, HEADER_SIZE_BYTES, Codec, set_crc
+from barnabas.protocol.records.compression import SNAPPY_JAVA_HEAD, compress
+from barnabas.protocol.records.records import Record, encode_batch
+from support.node_process import NodeProcess, wait_until
+from support.raw_client import RawClient
+
+MEBIBYTE = 2**20
+BOMBS = 40
+UNFOLDED_BYTES = 120 * MEBIBYTE
+SNAPPY_UNFOLDED_BYTES = 18 * MEBIBYTE
+"""Snappy unfolds 22 to 1, and a batch has a megabyte."""
+ASKED = 400
+SCHEDULING_S = 0.02
+"""Of a busy machine: what a client may wait for a processor, with an attack or without one."""
+WINDOWS_BYTES = 2 * 16 * MEBIBYTE
+"""Of the two batches that are unfolded at a time: a block of lz4 or snappy, or a window of zstd."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def bomb(codec: Codec) -> bytes:
+    size = SNAPPY_UNFOLDED_BYTES if codec is Codec.SNAPPY else UNFOLDED_BYTES
+    plain = encode_batch([Record(timestamp=time.time_ns() // 10**6, value=bytes(size))])
+    records = memoryview(plain)[HEADER_SIZE_BYTES:]
+    if codec is Codec.GZIP:
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+        body = packer.compress(records) + packer.flush()
+    elif codec is Codec.SNAPPY:
+        block = bytes(cramjam.snappy.compress_raw(records))
+        body = SNAPPY_JAVA_HEAD + len(block).to_bytes(4, "big") + block
+    else:
+        body = compress(codec, records)
+    batch = bytearray(plain[:HEADER_SIZE_BYTES]) + body
+    fields = list(HEADER.unpack_from(batch))
+    fields[1], fields[5] = len(batch) - 12, int(codec)
+    HEADER.pack_into(batch, 0, *fields)
+    set_crc(batch, 0)
+    return bytes(batch)
+
+
+def resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+def asked_s(client: RawClient) -> float:
+    start = time.perf_counter()
+    client.call(MetadataRequest(topics=[]), MetadataResponse)
+    return time.perf_counter() - start
+
+
+def p99(times_s: list[float]) -> float:
+    return sorted(times_s)[int(len(times_s) * 0.99)]
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+def test_another_client_is_served(codec: Codec, tmp_path: Path) -> None:
+    data = [PartitionProduceData(index=index, records=bomb(codec)) for index in range(BOMBS)]
+    request = ProduceRequest(
+        acks=-1, timeout_ms=60_000, topic_data=[TopicProduceData(name="t", partition_data=data)]
+    )
+    sent_bytes = BOMBS * len(data[0].records or b"")
+    errors: list[int] = []
+
+    node = NodeProcess(tmp_path)
+    node.start()
+    try:
+        with (
+            RawClient(node.bootstrap_servers, 200) as attacker,
+            RawClient(node.bootstrap_servers) as other,
+        ):
+            topic = CreatableTopic(name="t", num_partitions=BOMBS, replication_factor=1)
+            create = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+            attacker.call(create, CreateTopicsResponse)
+            wait_until(lambda: other.topic_id("t") is not None, "the topic")
+            quiet = [asked_s(other) for _ in range(ASKED)]
+            assert node.process is not None
+            pid = node.process.pid
+            peak_bytes = before_bytes = resident_bytes(pid)
+
+            def attack() -> None:
+                answer = attacker.call(request, ProduceResponse, 9)
+                errors.extend(part.error_code for part in answer.responses[0].partition_responses)
+
+            thread = threading.Thread(target=attack)
+            thread.start()
+            busy: list[float] = []
+            while thread.is_alive() or len(busy) < ASKED:
+                busy.append(asked_s(other))
+                peak_bytes = max(peak_bytes, resident_bytes(pid))
+            thread.join()
+    finally:
+        node.stop()
+    assert len(errors) == BOMBS
+    assert set(errors) <= {ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE}
+    assert ErrorCode.NONE in errors
+    assert p99(busy) <= 2 * p99(quiet) + SCHEDULING_S
+    assert peak_bytes - before_bytes <= 1.5 * sent_bytes + WINDOWS_BYTES

@@ -1,0 +1,28 @@
+"""Clusters in which all compressed batches are unfolded in steps, as large ones are elsewhere."""
+
+from typing import Any
+
+import pytest
+
+from barnabas.broker.produce.unfolding import Unfolding
+from sim.workloads import run
+
+CHECK = Unfolding.check
+
+
+@pytest.mark.parametrize("topology", ["one", ""], ids=["single nodes", "clusters"])
+def test_batches_that_wait_come_to_a_good_end(
+    topology: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = 0
+
+    async def check(self: Unfolding, *args: Any) -> Any:
+        nonlocal waited
+        waited += 1
+        return await CHECK(self, *args)
+
+    monkeypatch.setattr(Unfolding, "check_at_once", lambda self, *args: False)
+    monkeypatch.setattr(Unfolding, "check", check)
+    anomalies = [anomaly for seed in range(4) for anomaly in run(seed, topology).anomalies]
+    assert not anomalies
+    assert waited > 0
