@@ -128,8 +128,8 @@ def _count_plain(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     plain: list[bool] = []
     way = appending.append_plain
 
-    def noted(log: LogState, *arguments: Any) -> list[int]:
-        offsets = way(log, *arguments)
+    def noted(log: LogState, *arguments: Any, **options: Any) -> list[int]:
+        offsets = way(log, *arguments, **options)
         plain.append(bool(offsets))
         return offsets
 
