@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.context import RequestContext
+from barnabas.broker.produce.codec import Checks
 from barnabas.broker.produce.outcome import Outcome
 from barnabas.log.config import LogConfig
 from barnabas.log.stepped_check import CheckedBatch
@@ -47,7 +48,7 @@ def test_zstd_is_for_clients_of_version_7_on(version: int) -> None:
     services = cast("Any", SimpleNamespace(clock=bench.clock))
     connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
     context = RequestContext(ApiKey.PRODUCE, version, 1, None, connection, ANONYMOUS)
-    checks = {("topic", 0): CheckedBatch(bench.log.config)}
+    checks: Checks = {("topic", 0): CheckedBatch(bench.log.config)}
     outcome = Outcome(services, context, 1, checks=checks)
     outcome.begin("topic")
     outcome.append(partition, 0, memoryview(make_batch("a", codec=Codec.ZSTD)), NOW_MS)
