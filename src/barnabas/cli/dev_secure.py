@@ -46,7 +46,7 @@ def greet(secured: Secured, bootstrap: str) -> None:
     click.echo("Client configurations, with passwords, for the owner's eyes alone:")
     for user in (ADMIN, DEMO_USER):
         click.echo(f"  {place}/{user}.properties              Java, barnabas --command-config")
-        click.echo(f"  {place}/{user}.librdkafka.properties   librdkafka, confluent-kafka, kcat")
+        click.echo(f"  {place}/{user}.librdkafka.properties   librdkafka, confluent-kafka")
         click.echo(f"  {place}/{user}.spark.conf              options of Spark's format('kafka')")
     topic = f"{DEMO_PREFIX}greetings"
     click.echo(f"Try:   export BARNABAS_COMMAND_CONFIG={secured.file_of(ADMIN)}")

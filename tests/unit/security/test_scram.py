@@ -142,6 +142,10 @@ def changed(final: bytes, **parts: bytes) -> bytes:
 FINAL_REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     "another nonce": ({"r": b"rOprNGfwEbeRWgbNEkqO"}, "another nonce"),
     "a longer nonce": ({"r": b"rOprNGfwEbeRWgbNEkqO" + b"A" * 33}, "another nonce"),
+    "the client's nonce twice": (
+        {"r": b"rOprNGfwEbeRWgbNEkqO" * 2 + b"A" * 32},
+        "nonce twice, a defect of librdkafka before 2.6.1",
+    ),
     "another header": ({"c": base64.b64encode(b"y,,")}, "another header"),
     "another proof": ({"p": base64.b64encode(bytes(32))}, "another password"),
     "a short proof": ({"p": base64.b64encode(bytes(31))}, "another password"),

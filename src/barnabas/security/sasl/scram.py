@@ -128,7 +128,16 @@ class ScramMechanism:
 class ScramExchange:
     """Two messages from the client, and an answer to each."""
 
-    __slots__ = ("_awaited", "_credential", "_first", "_header", "_mechanism", "_nonce", "login")
+    __slots__ = (
+        "_awaited",
+        "_client_nonce",
+        "_credential",
+        "_first",
+        "_header",
+        "_mechanism",
+        "_nonce",
+        "login",
+    )
 
     def __init__(self, mechanism: ScramMechanism) -> None:
         self._mechanism = mechanism
@@ -139,6 +148,7 @@ class ScramExchange:
         self._header = b""
         self._first = ""
         """Both first messages, as the proof covers them."""
+        self._client_nonce = ""
         self._nonce = ""
         self.login: Login | None = None
 
@@ -183,17 +193,27 @@ class ScramExchange:
             )
         self._credential = credential
         self._header = match["header"].encode()
-        self._nonce = match["nonce"] + _text(mechanism.randbytes(NONCE_SIZE_BYTES))
+        self._client_nonce = match["nonce"]
+        self._nonce = self._client_nonce + _text(mechanism.randbytes(NONCE_SIZE_BYTES))
         answer = f"r={self._nonce},s={_text(credential.salt)},i={credential.iterations}"
         self._first = f"{match['bare']},{answer}"
         return answer.encode()
+
+    def _other_nonce(self, given: str) -> str:
+        """What is wrong with the final message's nonce; librdkafka's issue 4895 is named."""
+        if given == self._client_nonce + self._nonce:
+            return (
+                "the client's final SCRAM message has the client's nonce twice, a defect of "
+                "librdkafka before 2.6.1 (kcat 1.7.1 has it): use a newer client"
+            )
+        return "the client's final SCRAM message has another nonce than the server's"
 
     def _finish(self, message: bytes, credential: Credential) -> bytes:
         match = _CLIENT_FINAL.fullmatch(message.decode("utf-8", "replace"))
         if match is None:
             raise InvalidCredentialsError("the client's final SCRAM message has another format")
         if not hmac.compare_digest(match["nonce"].encode(), self._nonce.encode()):
-            raise InvalidCredentialsError("the client's final SCRAM message has another nonce")
+            raise InvalidCredentialsError(self._other_nonce(match["nonce"]))
         if _bytes(match["binding"]) != self._header:
             raise InvalidCredentialsError("the client's final SCRAM message has another header")
         signed = f"{self._first},{match['bare']}".encode()
