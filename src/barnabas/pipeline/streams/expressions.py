@@ -7,8 +7,11 @@ functions (`pyspark.sql.functions`), and an Expression the operators and methods
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from barnabas.pipeline.streams.names import aliases_in, named_by_call, named_in, single_name
+from barnabas.pipeline.streams.steps import Makes, record_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,7 +22,10 @@ ColumnLike: TypeAlias = "str | Expression | Callable[[DataFrame], Column] | Colu
 
 def _operator(name: str) -> Callable[..., Expression]:
     def operator(self: Expression, *others: Any) -> Expression:
-        return Expression(lambda: cast("Column", _call(getattr(self.column(), name), others, {})))
+        return Expression(
+            lambda: cast("Column", _call(getattr(self.column(), name), others, {})),
+            (*self.names, *named(one for one in others if not isinstance(one, str))),
+        )
 
     return operator
 
@@ -27,11 +33,13 @@ def _operator(name: str) -> Callable[..., Expression]:
 class Expression:
     """A column to be. Methods and operators are those of PySpark's Column."""
 
-    __slots__ = ("_make",)
+    __slots__ = ("_make", "names")
     __hash__ = object.__hash__
 
-    def __init__(self, make: Callable[[], Column]) -> None:
+    def __init__(self, make: Callable[[], Column], names: Sequence[str] = ()) -> None:
+        """`names` are the columns that it names, as far as that is certain."""
         self._make = make
+        self.names = tuple(names)
 
     def column(self) -> Column:
         """Return Spark's Column; needs a session."""
@@ -43,13 +51,14 @@ class Expression:
 
         def method(*arguments: Any, **named: Any) -> Expression:
             return Expression(
-                lambda: cast("Column", _call(getattr(self._make(), name), arguments, named))
+                lambda: cast("Column", _call(getattr(self._make(), name), arguments, named)),
+                self.names,
             )
 
         return method
 
     def __getitem__(self, key: Any) -> Expression:
-        return Expression(lambda: self._make()[key])
+        return Expression(lambda: self._make()[key], self.names)
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value: use & for and, | for or, ~ for not")
@@ -81,7 +90,9 @@ class Functions:
 
                 return cast("Column", _call(getattr(functions, name), arguments, named))
 
-            return Expression(make)
+            known = [one for one in arguments if isinstance(one, Expression)]
+            inner = [column for one in known for column in one.names]
+            return Expression(make, (*named_by_call(name, arguments), *inner))
 
         return function
 
@@ -100,6 +111,17 @@ def lit(value: Any) -> Expression:
     return f.lit(value)
 
 
+def named(values: Iterable[Any]) -> list[str]:
+    """Return the columns that expressions, in SQL or of `f`, name, as far as that is certain."""
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, Expression):
+            found += value.names
+        elif isinstance(value, str):
+            found += named_in(value)
+    return found
+
+
 def to_column(frame: DataFrame, value: ColumnLike) -> Column:
     """Return Spark's Column of what a user gave; `frame` is what a function is called with."""
     from pyspark.sql import functions
@@ -111,6 +133,30 @@ def to_column(frame: DataFrame, value: ColumnLike) -> Column:
     if callable(value):
         return value(frame)
     return value
+
+
+def selected(
+    frame: DataFrame, columns: Sequence[ColumnLike], more: Mapping[str, ColumnLike]
+) -> DataFrame:
+    """Return a frame of these columns and the record columns."""
+    made = [to_column(frame, column) for column in columns]
+    made += [to_column(frame, column).alias(name) for name, column in more.items()]
+    return frame.select(*made, *record_columns(frame.columns))
+
+
+def selection(
+    columns: Sequence[ColumnLike], more: Mapping[str, ColumnLike]
+) -> tuple[list[str], Makes]:
+    """Return the columns that a selection names, and what says which come of it."""
+    values = [*columns, *more.values()]
+    given = {*more, *(name for one in values if isinstance(one, str) for name in aliases_in(one))}
+    names = [single_name(column) for column in columns]
+
+    def makes(before: list[str]) -> list[str] | None:
+        known = [name for name in names if name is not None]
+        return [*known, *more] if len(known) == len(names) else None
+
+    return [name for name in named(values) if name not in given], makes
 
 
 def _call(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:

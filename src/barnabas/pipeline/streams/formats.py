@@ -15,6 +15,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+from barnabas.pipeline.streams.ddl import columns_of
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of, struct_of
 
@@ -104,6 +105,10 @@ class Writer(ABC):
 class Format(ABC):
     """A way to write keys or values."""
 
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of what is read, as far as that is known without Spark and a registry."""
+        return None
+
     @abstractmethod
     def reader(self, binding: Binding) -> Reader:
         """Bind to a topic that is read."""
@@ -118,6 +123,12 @@ class Json(Format):
     """JSON objects of a schema; without one it can only be written."""
 
     schema: SchemaLike | None = None
+
+    def __post_init__(self) -> None:
+        self.columns()  # which refuses what is no schema
+
+    def columns(self) -> tuple[str, ...] | None:
+        return None if self.schema is None else columns_of(ddl_of(self.schema))
 
     def reader(self, binding: Binding) -> Reader:
         if self.schema is None:
@@ -204,6 +215,9 @@ def _json_scalar(value: Any) -> Any:
 class Text(Format):
     """UTF-8 text. Written of numbers, it is their digits; of rows, JSON."""
 
+    def columns(self) -> tuple[str, ...]:
+        return (SCALAR_COLUMN,)
+
     def reader(self, binding: Binding) -> Reader:
         return TextReader()
 
@@ -246,6 +260,9 @@ class TextWriter(Writer):
 @dataclass(frozen=True)
 class Binary(Format):
     """Bytes as they are."""
+
+    def columns(self) -> tuple[str, ...]:
+        return (SCALAR_COLUMN,)
 
     def reader(self, binding: Binding) -> Reader:
         return BinaryReader()
@@ -294,3 +311,8 @@ def string() -> Format:
 def binary() -> Format:
     """Bytes as they are, in a column `value`."""
     return Binary()
+
+
+def as_format(schema: SchemaLike | Format) -> Format:
+    """Return a format as it is, and a schema as JSON's."""
+    return schema if isinstance(schema, Format) else json(schema)

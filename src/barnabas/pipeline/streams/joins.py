@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from barnabas.pipeline.streams.errors import PipelineError
+from barnabas.pipeline.streams.names import check_columns
 from barnabas.pipeline.streams.steps import (
     RECORD_COLUMNS,
     TIMESTAMP,
@@ -12,6 +13,7 @@ from barnabas.pipeline.streams.steps import (
     Step,
     value_columns,
 )
+from barnabas.pipeline.streams.texts import check_duration, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,6 +43,21 @@ class StreamJoined(Step):
         self._how = how
         self._before = before
         self._after = after
+        check_word("how", how, ("inner", "left"))
+        check_duration("a join's bound", before, may_be_long=True)
+        check_duration("a join's bound", after, may_be_long=True)
+
+    def columns(self) -> tuple[str, ...] | None:
+        left, right = (parent.columns() for parent in self.parents)
+        if left is None or right is None:
+            return None
+        added = [name for name in value_columns(list(right)) if name not in self._on]
+        return (*left, *added)
+
+    def check(self) -> None:
+        super().check()
+        for parent in self.parents:
+            check_columns("join", self._on, parent.columns())
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f
@@ -75,6 +92,13 @@ class Distinct(Step):
     def __init__(self, parent: Step, columns: tuple[str, ...]) -> None:
         self.parents = (parent,)
         self._columns = columns
+
+    def columns(self) -> tuple[str, ...] | None:
+        return self.parents[0].columns()
+
+    def check(self) -> None:
+        super().check()
+        check_columns("distinct", self._columns, self.columns())
 
     def frame(self, building: Building) -> DataFrame:
         frame = self.parents[0].frame(building.timed())

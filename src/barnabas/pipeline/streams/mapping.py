@@ -8,8 +8,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.streams.code import send_whole
-from barnabas.pipeline.streams.schemas import SchemaLike, struct_of, to_row
-from barnabas.pipeline.streams.steps import Building, Step, record_columns, value_columns
+from barnabas.pipeline.streams.ddl import columns_of
+from barnabas.pipeline.streams.schemas import SchemaLike, ddl_of, struct_of, to_row
+from barnabas.pipeline.streams.steps import (
+    RECORD_COLUMNS,
+    Building,
+    Step,
+    record_columns,
+    value_columns,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +34,10 @@ class Mapped(Step):
         self.parents = (parent,)
         self._function = function
         self._schema = schema
+        self._made = columns_of(ddl_of(schema))
+
+    def columns(self) -> tuple[str, ...] | None:
+        return None if self._made is None else (*self._made, *RECORD_COLUMNS)
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f

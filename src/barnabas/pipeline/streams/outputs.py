@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.pipeline.streams.errors import PipelineError
-from barnabas.pipeline.streams.expressions import ColumnLike, Expression, to_column
+from barnabas.pipeline.streams.expressions import ColumnLike, Expression, named, to_column
 from barnabas.pipeline.streams.formats import SCALAR_COLUMN, Format, Writer, binary, json, string
+from barnabas.pipeline.streams.names import check_columns
 from barnabas.pipeline.streams.steps import (
     KEY,
     TIMESTAMP,
@@ -16,6 +17,7 @@ from barnabas.pipeline.streams.steps import (
     Step,
     value_columns,
 )
+from barnabas.pipeline.streams.texts import check_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +37,7 @@ class Output:
         key: ColumnLike | Sequence[ColumnLike] | None,
         key_format: Format | None,
     ) -> None:
+        check_topic(topic)
         self.step = step
         self.topic = topic
         self._value_format = value_format
@@ -44,6 +47,11 @@ class Output:
             self._keys = None if key is None else [key]
         else:
             self._keys = key
+
+    def check(self) -> None:
+        """Raise PipelineError for a column that is named, here or before, and does not exist."""
+        self.step.check()
+        check_columns(f"the key of {self.topic}", named(self._keys or ()), self.step.columns())
 
     @property
     def df(self) -> DataFrame:

@@ -12,6 +12,7 @@ from barnabas.pipeline.streams.environment import FIRST_START
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.outputs import Output
 from barnabas.pipeline.streams.sources import Source
+from barnabas.pipeline.streams.texts import check_duration, check_topic, check_word, nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,8 @@ class Pipeline:
         self.outputs = tuple(_with_feeders(outputs))
         if not self.outputs:
             raise PipelineError(f"the pipeline {name} writes nothing: end a stream with .to(topic)")
+        for output in self.outputs:
+            output.check()
         topics = [output.topic for output in self.outputs]
         twice = sorted({topic for topic in topics if topics.count(topic) > 1})
         if twice:
@@ -43,6 +46,8 @@ class Pipeline:
                 f"the pipeline {name} writes {', '.join(twice)} twice: put them together by union()"
             )
         self.dead_letters = f"{name}-dead-letters" if dead_letters == _BY_NAME else dead_letters
+        if self.dead_letters is not None:
+            check_topic(self.dead_letters)
         if self.dead_letters in {*topics, *(source.topic for source in self.sources())}:
             raise PipelineError(
                 f"the pipeline {name} reads or writes {self.dead_letters} already: name another "
@@ -130,16 +135,15 @@ class RunOptions:
 
         unknown = sorted(set(options) - set(cls.__dataclass_fields__))
         if unknown:
-            raise PipelineError(f"no such option: {', '.join(unknown)}")
+            hint = nearest(unknown[0], list(cls.__dataclass_fields__))
+            raise PipelineError(f"no such option: {', '.join(unknown)}{hint}")
         made = cls(
             bootstrap_servers or default_bootstrap(),
             schema_registry_url or os.environ.get(REGISTRY_VARIABLE),
             **options,
         )
-        if made.guarantee not in ("at_least_once", "exactly_once"):
-            raise PipelineError(
-                f"guarantee is at_least_once or exactly_once, not {made.guarantee!r}"
-            )
+        check_word("guarantee", made.guarantee, ("at_least_once", "exactly_once"))
+        check_duration("trigger", made.trigger)
         return made
 
     def directory(self, pipeline: str) -> str:

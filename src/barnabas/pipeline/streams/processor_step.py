@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.pipeline.streams.code import send_whole
-from barnabas.pipeline.streams.expressions import ColumnLike, to_column
+from barnabas.pipeline.streams.ddl import columns_of
+from barnabas.pipeline.streams.expressions import ColumnLike, named, to_column
+from barnabas.pipeline.streams.names import check_columns
 from barnabas.pipeline.streams.packing import packed, packed_schema, unpacked
 from barnabas.pipeline.streams.processor import Processor
-from barnabas.pipeline.streams.schemas import maker_of, struct_of
+from barnabas.pipeline.streams.schemas import ddl_of, maker_of, struct_of
 from barnabas.pipeline.streams.steps import (
     KEY,
+    RECORD_COLUMNS,
     TIMESTAMP,
     Building,
     Step,
@@ -42,6 +45,15 @@ class Processed(Step):
         self._columns = columns
         self._named = named
         self._processor = processor
+        self._made = columns_of(ddl_of(processor.output))
+
+    def columns(self) -> tuple[str, ...] | None:
+        return None if self._made is None else (*self._made, *RECORD_COLUMNS)
+
+    def check(self) -> None:
+        super().check()
+        uses = named([*self._columns, *self._named.values()])
+        check_columns("group_by", uses, self.parents[0].columns())
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.pipeline.streams.errors import PipelineError
 from barnabas.pipeline.streams.formats import SCALAR_COLUMN, Format, Reader
+from barnabas.pipeline.streams.names import check_columns
 from barnabas.pipeline.streams.steps import (
     DELETED,
     KEY,
+    RECORD_COLUMNS,
     TIMESTAMP,
     WRITTEN,
     Building,
     Step,
     barrier,
 )
+from barnabas.pipeline.streams.texts import check_duration, check_topic, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,6 +58,10 @@ class Source(Step):
         *,
         is_table: bool = False,
     ) -> None:
+        check_topic(topic)
+        check_word("starting", starting, ("earliest", "latest"))
+        if watermark is not None:
+            check_duration("a watermark", watermark, may_be_long=True)
         self.topic = topic
         self.value_format = value_format
         self.key_format = key_format
@@ -63,6 +70,16 @@ class Source(Step):
         self._event_time = event_time
         self._watermark = watermark
         self.is_table = is_table
+
+    def columns(self) -> tuple[str, ...] | None:
+        found = self.value_format.columns()
+        return None if found is None else (*found, *RECORD_COLUMNS)
+
+    def check(self) -> None:
+        super().check()
+        if self._event_time is not None:
+            name = self._event_time.partition(".")[0]
+            check_columns(f"event_time of {self.topic}", [name], self.value_format.columns())
 
     def reads_like(self, other: Source) -> bool:
         """Whether both find the same records malformed."""

@@ -7,13 +7,13 @@ comes from. `_timestamp` is its event time and carries Spark's watermark, so ste
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+from barnabas.pipeline.streams.names import check_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.pipeline.streams.failed_rows import FailedRows
@@ -82,6 +82,9 @@ class Building:
         return replace(self, is_timed=True)
 
 
+OfFrame: TypeAlias = "Callable[[DataFrame], DataFrame]"
+Makes: TypeAlias = Callable[[list[str]], Sequence[str] | None]
+"""Which columns come of a step, by those before it; None where only Spark knows."""
 Emission = Literal["changes", "final", "either"]
 """Each time that they change; once, when they are final; or as suits the query."""
 
@@ -105,6 +108,15 @@ class Step(ABC):
         for parent in self.parents:
             yield from parent.walk()
 
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of its rows, as far as that is known without Spark; else None."""
+        return None
+
+    def check(self) -> None:
+        """Raise PipelineError for a column that this or an earlier step names and has not."""
+        for parent in self.parents:
+            parent.check()
+
     def emission(self) -> Emission | None:
         """When the results of a step are given; None for one that gives each row once."""
         return None
@@ -113,9 +125,32 @@ class Step(ABC):
 class Change(Step):
     """A step without state: a function of the frame before it."""
 
-    def __init__(self, parent: Step, change: Callable[[DataFrame], DataFrame]) -> None:
+    def __init__(
+        self,
+        parent: Step,
+        change: Callable[[DataFrame], DataFrame],
+        uses: Sequence[str] = (),
+        makes: Makes = lambda _: None,
+        called: str = "transform",
+    ) -> None:
+        """`uses` are the columns that it names, `makes` says which come of those before it.
+
+        `called` is the method of a Stream that made it.
+        """
         self.parents = (parent,)
         self._change = change
+        self._uses = uses
+        self._makes = makes
+        self._called = called
+
+    def columns(self) -> tuple[str, ...] | None:
+        before = self.parents[0].columns()
+        made = None if before is None else self._makes(value_columns(list(before)))
+        return None if made is None else (*made, *RECORD_COLUMNS)
+
+    def check(self) -> None:
+        super().check()
+        check_columns(self._called, self._uses, self.parents[0].columns())
 
     def frame(self, building: Building) -> DataFrame:
         return self._change(self.parents[0].frame(building))
@@ -126,6 +161,9 @@ class Union(Step):
 
     def __init__(self, *parents: Step) -> None:
         self.parents = parents
+
+    def columns(self) -> tuple[str, ...] | None:
+        return self.parents[0].columns()
 
     def frame(self, building: Building) -> DataFrame:
         frames = [parent.frame(building) for parent in self.parents]

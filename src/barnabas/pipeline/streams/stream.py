@@ -20,13 +20,14 @@ Names are PySpark's in Python's spelling (`filter`, `select`, `with_columns`, `g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from barnabas.pipeline.streams.avro_format import avro
 from barnabas.pipeline.streams.errors import PipelineError
-from barnabas.pipeline.streams.expressions import ColumnLike, to_column
-from barnabas.pipeline.streams.formats import Format, json, string
+from barnabas.pipeline.streams.expressions import ColumnLike, named, selected, selection, to_column
+from barnabas.pipeline.streams.formats import Format, as_format, json, string
+from barnabas.pipeline.streams.names import check_columns, without
 from barnabas.pipeline.streams.outputs import Output
 from barnabas.pipeline.streams.schemas import SchemaLike
 from barnabas.pipeline.streams.sources import Source
@@ -35,9 +36,11 @@ from barnabas.pipeline.streams.steps import (
     Building,
     Change,
     GivenFrame,
+    Makes,
+    OfFrame,
     Step,
     Union,
-    record_columns,
+    value_columns,
 )
 from barnabas.pipeline.streams.windows import Aggregated, Window, hopping, session, tumbling
 
@@ -94,18 +97,17 @@ def table(
 
     `schema` and `key_schema` are those of `stream`.
     """
-    return Table(
-        Source(
-            topic,
-            as_format(schema) if schema is not None else avro(),
-            as_format(key_schema) if key_schema is not None else string(),
-            None,
-            None,
-            "earliest",
-            {},
-            is_table=True,
-        )
+    source = Source(
+        topic,
+        as_format(schema) if schema is not None else avro(),
+        as_format(key_schema) if key_schema is not None else string(),
+        None,
+        None,
+        "earliest",
+        {},
+        is_table=True,
     )
+    return Table(source, columns=source.columns())
 
 
 def from_dataframe(
@@ -117,20 +119,6 @@ def from_dataframe(
 ) -> Stream:
     """Start from any DataFrame of Spark's, or from a function that makes one of the session."""
     return Stream(GivenFrame(frame, key, event_time, watermark))
-
-
-def as_format(schema: SchemaLike | Format) -> Format:
-    """Return a format as it is, and a schema as JSON's."""
-    return schema if isinstance(schema, Format) else json(schema)
-
-
-def selected(
-    frame: DataFrame, columns: Sequence[ColumnLike], named: Mapping[str, ColumnLike]
-) -> DataFrame:
-    """Return a frame of these columns and the record columns."""
-    made = [to_column(frame, column) for column in columns]
-    made += [to_column(frame, column).alias(name) for name, column in named.items()]
-    return frame.select(*made, *record_columns(frame.columns))
 
 
 class Stream:
@@ -152,40 +140,61 @@ class Stream:
 
     def filter(self, condition: ColumnLike) -> Stream:
         """Keep the rows for which a condition is true."""
-        return self.transform(lambda frame: frame.where(to_column(frame, condition)))
+        return self._changed(
+            "filter", lambda frame: frame.where(to_column(frame, condition)), named([condition])
+        )
 
     def where(self, condition: ColumnLike) -> Stream:
         """Keep the rows for which a condition is true: `filter`'s other name in SQL and Spark."""
         return self.filter(condition)
 
-    def select(self, *columns: ColumnLike, **named: ColumnLike) -> Stream:
+    def select(self, *columns: ColumnLike, **more: ColumnLike) -> Stream:
         """Keep these columns and no others; `name=expression` makes one."""
-        return self.transform(lambda frame: selected(frame, columns, named))
+        return self._changed(
+            "select", lambda frame: selected(frame, columns, more), *selection(columns, more)
+        )
 
-    def with_columns(self, **named: ColumnLike) -> Stream:
+    def with_columns(self, **more: ColumnLike) -> Stream:
         """Add columns, or replace those of the same name."""
-        return self.transform(
+        return self._changed(
+            "with_columns",
             lambda frame: frame.withColumns(
-                {name: to_column(frame, column) for name, column in named.items()}
-            )
+                {name: to_column(frame, column) for name, column in more.items()}
+            ),
+            named(more.values()),
+            lambda before: [*without(before, list(more)), *more],
         )
 
     def drop(self, *names: str) -> Stream:
         """Leave columns out."""
-        return self.transform(lambda frame: frame.drop(*names))
+        return self._changed(
+            "drop", lambda frame: frame.drop(*names), (), lambda before: without(before, names)
+        )
 
     def rename(self, **new_to_old: str) -> Stream:
         """Rename columns: `rename(new="old")`."""
         old_to_new = {old: new for new, old in new_to_old.items()}
-        return self.transform(lambda frame: frame.withColumnsRenamed(old_to_new))
+        return self._changed(
+            "rename",
+            lambda frame: frame.withColumnsRenamed(old_to_new),
+            list(old_to_new),
+            lambda before: [old_to_new.get(name, name) for name in before],
+        )
 
     def with_key(self, key: ColumnLike) -> Stream:
         """Give rows another key."""
-        return self.transform(lambda frame: frame.withColumn(KEY, to_column(frame, key)))
+        return self._changed(
+            "with_key", lambda frame: frame.withColumn(KEY, to_column(frame, key)), named([key])
+        )
 
     def transform(self, change: Callable[[DataFrame], DataFrame]) -> Stream:
         """Apply a function of your own to Spark's DataFrame; keep `_timestamp` as it is."""
         return Stream(Change(self.step, change))
+
+    def _changed(
+        self, called: str, change: OfFrame, uses: Sequence[str], makes: Makes = list
+    ) -> Stream:
+        return Stream(Change(self.step, change, uses, makes, called))
 
     def map(self, function: Callable[[dict[str, Any]], Any], schema: SchemaLike) -> Stream:
         """Make of each row another, in Python: `function(row) -> row`, of columns of `schema`.
@@ -243,7 +252,7 @@ class Stream:
                 raise PipelineError("a join with a table has no time bounds")
             if len(columns) != 1:
                 raise PipelineError("a join with a table is on one column, which is its key")
-            return Stream(TableJoined(self.step, other.source, other.change, columns[0], how))
+            return Stream(TableJoined(self.step, other, columns[0], how))
         from barnabas.pipeline.streams.joins import StreamJoined
 
         if within is None and before is None and after is None:
@@ -303,10 +312,15 @@ class Table:
     """A compacted topic: the last row of each key."""
 
     def __init__(
-        self, source: Source, change: Callable[[DataFrame], DataFrame] = lambda frame: frame
+        self,
+        source: Source,
+        change: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+        columns: Sequence[str] | None = None,
     ) -> None:
+        """`columns` are those that come of `change`, as far as they are known without Spark."""
         self.source = source
         self.change = change
+        self.columns = columns
 
     @property
     def df(self) -> DataFrame:
@@ -316,11 +330,14 @@ class Table:
 
         return self.change(snapshot(self.source, current()))
 
-    def select(self, *columns: ColumnLike, **named: ColumnLike) -> Table:
+    def select(self, *columns: ColumnLike, **more: ColumnLike) -> Table:
         """Keep these columns and no others; `name=expression` makes one."""
+        uses, makes = selection(columns, more)
+        check_columns(f"select of {self.source.topic}", uses, self.columns)
         return Table(
             self.source,
-            lambda frame: selected(self.change(frame), columns, named),
+            lambda frame: selected(self.change(frame), columns, more),
+            None if self.columns is None else makes(value_columns([*self.columns])),
         )
 
 

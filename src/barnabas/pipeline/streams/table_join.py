@@ -15,10 +15,10 @@ started first comes before all rows. The changes of one key keep the order of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from barnabas.pipeline.streams.errors import PipelineError
+from barnabas.pipeline.streams.names import check_columns
 from barnabas.pipeline.streams.packing import packed, packed_schema, unpacked
 from barnabas.pipeline.streams.sources import Source
 from barnabas.pipeline.streams.steps import (
@@ -31,10 +31,13 @@ from barnabas.pipeline.streams.steps import (
     Step,
     value_columns,
 )
+from barnabas.pipeline.streams.texts import check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
+
+    from barnabas.pipeline.streams.stream import Table
 
 _BUCKETS: Final = 64
 """So many groups of keys: fewer than keys, for Spark calls Python once for each group."""
@@ -53,16 +56,27 @@ class TableJoined(Step):
     def __init__(
         self,
         parent: Step,
-        table: Source,
-        change: Callable[[DataFrame], DataFrame],
+        table: Table,
         on: str,
         how: Literal["inner", "left"],
     ) -> None:
-        self.parents = (parent, table)
-        self._table = table
-        self._change = change
+        self.parents = (parent, table.source)
+        self._table = table.source
+        self._change = table.change
+        self._columns = table.columns
         self._on = on
         self._how = how
+        check_word("how", how, ("inner", "left"))
+
+    def columns(self) -> tuple[str, ...] | None:
+        before = self.parents[0].columns()
+        if before is None or self._columns is None:
+            return None
+        return (*before, *value_columns([*self._columns]))
+
+    def check(self) -> None:
+        super().check()
+        check_columns("join", [self._on], self.parents[0].columns())
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f

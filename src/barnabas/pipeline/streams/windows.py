@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from barnabas.pipeline.streams.errors import PipelineError
-from barnabas.pipeline.streams.expressions import ColumnLike, to_column
-from barnabas.pipeline.streams.steps import KEY, TIMESTAMP, Building, Emission, Step
+from barnabas.pipeline.streams.expressions import ColumnLike, named, to_column
+from barnabas.pipeline.streams.names import check_columns, single_name
+from barnabas.pipeline.streams.steps import (
+    KEY,
+    RECORD_COLUMNS,
+    TIMESTAMP,
+    Building,
+    Emission,
+    Step,
+)
+from barnabas.pipeline.streams.texts import check_duration, check_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -35,16 +44,20 @@ class Window:
 
 def tumbling(size: str) -> Window:
     """Windows side by side."""
+    check_duration("a window's size", size, may_be_zero=False)
     return Window("tumbling", size)
 
 
 def hopping(size: str, every: str) -> Window:
     """Windows of `size` that begin every so often."""
+    check_duration("a window's size", size, may_be_zero=False)
+    check_duration("every", every, may_be_zero=False)
     return Window("hopping", size, every)
 
 
 def session(gap: str) -> Window:
     """Windows that end when no row has come for `gap`."""
+    check_duration("a session's gap", gap, may_be_zero=False)
     return Window("session", gap)
 
 
@@ -68,6 +81,8 @@ class Aggregated(Step):
         self._window = window
         self._aggregates = aggregates
         self._emit = emit
+        if emit is not None:
+            check_word("emit", emit, ("changes", "final"))
         if not aggregates:
             raise PipelineError('agg() needs an aggregate: agg(total=f.sum("amount"))')
         if window is not None and window.kind == "session":
@@ -77,6 +92,22 @@ class Aggregated(Step):
                 raise PipelineError("Spark gives sessions when they are final: emit='final'")
         if window is None and emit == "final":
             raise PipelineError("without a window no result is final: emit='changes'")
+
+    def columns(self) -> tuple[str, ...] | None:
+        keys = [single_name(column) for column in self._columns]
+        if self.parents[0].columns() is None or None in keys:
+            return None
+        window = () if self._window is None else ("window_start", "window_end")
+        names = [name for name in keys if name is not None]
+        return (*names, *self._named, *window, *self._aggregates, *RECORD_COLUMNS)
+
+    def check(self) -> None:
+        super().check()
+        before = self.parents[0].columns()
+        check_columns("group_by", named([*self._columns, *self._named.values()]), before)
+        if before is not None:
+            before = (*before, *self._named)
+        check_columns("agg", named(self._aggregates.values()), before)
 
     def emission(self) -> Emission:
         """When the results are given."""
