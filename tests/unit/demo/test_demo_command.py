@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 import tomllib
@@ -101,16 +102,21 @@ def test_a_second_demo_in_the_same_directory_is_refused(
 def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path: Path, java: dict[str, Any]) -> None:
     """Ctrl-C's signal while it still waits: everything ends, with the shell's exit code."""
     pytest.importorskip("pyspark")
-    command = [sys.executable, "-m", "barnabas", "demo", "--bootstrap", "127.0.0.1:1"]
-    with subprocess.Popen(
-        [*command, "--directory", str(tmp_path / "demo")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **java},
-    ) as process:
+    silent = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{silent.getsockname()[1]}"
+    command = [sys.executable, "-m", "barnabas", "demo", "--bootstrap", address]
+    with (
+        silent,
+        subprocess.Popen(
+            [*command, "--directory", str(tmp_path / "demo")],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **java},
+        ) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
-            if "asking 127.0.0.1:1" in line:
+            if f"asking {address}" in line:
                 break
         process.send_signal(2)
         rest = process.stdout.read()
