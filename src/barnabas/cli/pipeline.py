@@ -52,7 +52,7 @@ def command() -> None:
 @command_config_option
 @click.option(
     "--schema-registry-url",
-    envvar="BARNABAS_SCHEMA_REGISTRY_URL",
+    envvar=["BARNABAS_SCHEMA_REGISTRY_URL", "BARNABAS_REGISTRY_URL"],
     metavar="URL",
     help="The schema registry, where topics are Avro.",
 )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.base.extras import install_hint
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.optional import extra_packages
 from barnabas.cli.sql_server import server_command
 from barnabas.cli.sql_test import test_command
 
@@ -105,14 +105,8 @@ def command(
     variables = _variables(defines)
     if user is not None and password is not None and ":" not in user:
         user = f"{user}:{password}"
-    try:
+    with extra_packages("sql", "the shell needs"):
         from barnabas.pipeline.sql.shell.client import KsqlClient
-    except ImportError as error:
-        raise CliError(
-            f"the shell needs the package {error.name}",
-            ExitCode.USAGE,
-            install_hint("sql"),
-        ) from error
     from barnabas.pipeline.sql.shell.console import Console
     from barnabas.pipeline.sql.shell.errors import ShellError
     from barnabas.pipeline.sql.shell.session import Session

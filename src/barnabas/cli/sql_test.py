@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ def test_command(
     Either three files as ksqlDB's ksql-test-runner takes them, or TESTS: files of SQL in which
     `--@test: name` begins each test, with INSERT and ASSERT VALUES. Exit code 5 if a test fails.
     """
-    from barnabas.pipeline.sql.testing.files import FileError
-    from barnabas.pipeline.udf import ExtensionError, load_extensions
+    with extra_packages("sql", "tests of SQL need"):
+        from barnabas.pipeline.sql.testing.files import FileError
+        from barnabas.pipeline.udf import ExtensionError, load_extensions
 
     if bool(tests) == (sql_file is not None):
         raise CliError("give --sql-file with --output-file, or files of tests", ExitCode.USAGE)

@@ -97,7 +97,8 @@ def test_addresses_are_tried_in_turn_and_come_from_the_environment(
         dead = "http://127.0.0.1:1"
         shown = run_cli("registry", "subject", "list", "--url", f"{dead},{server.url}", "--json")
         assert shown.json == [{"subject": "a"}]
-        monkeypatch.setenv("SCHEMA_REGISTRY_URL", server.url)
+        monkeypatch.setenv("BARNABAS_SCHEMA_REGISTRY_URL", server.url)
+        monkeypatch.setenv("SCHEMA_REGISTRY_URL", "http://127.0.0.1:1")
         assert run_cli("registry", "subject", "list").lines == ["SUBJECT", "a"]
         monkeypatch.setenv("BARNABAS_REGISTRY_URL", dead)
         gone = run_cli("registry", "subject", "list")

@@ -27,7 +27,9 @@ class Registry(HttpService):
     """Which registry."""
 
     NAME: ClassVar[str] = "schema registry"
-    URL_VARIABLES: ClassVar[tuple[str, ...]] = ("BARNABAS_REGISTRY_URL", "SCHEMA_REGISTRY_URL")
+    URL_VARIABLES: ClassVar[tuple[str, ...]] = (
+        *("BARNABAS_REGISTRY_URL", "BARNABAS_SCHEMA_REGISTRY_URL", "SCHEMA_REGISTRY_URL"),
+    )
     USER_VARIABLE: ClassVar[str] = "BARNABAS_REGISTRY_USER"
     DEFAULT_URL: ClassVar[str] = "http://localhost:8081"
     CONTENT_TYPE: ClassVar[str] = "application/vnd.schemaregistry.v1+json"
