@@ -1,20 +1,36 @@
 """Look for known vulnerabilities in what is installed: `make audit`, a part of `make check`.
 
-pip-audit does it, with advisories that it asks PyPI for. Where it is not installed, or no network
-leads there, that is said in one line and nothing fails: a machine without a network can still check
-the code. A dependency with a known vulnerability fails the check.
+The jars that Spark sessions fetch (`pipeline/jars.txt`) are compared with
+`tools/jar_advisories.txt`, which needs no network: advisories are added there by hand.
+
+pip-audit checks Python's packages, with advisories that it asks PyPI for. Where it is not
+installed, or no network leads there, that is said in one line and nothing fails: a machine without
+a network can still check the code. A known vulnerability fails the check.
 """
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 SECONDS_MAX = 120
+ROOT = Path(__file__).parents[1]
+JARS = ROOT / "src" / "barnabas" / "pipeline" / "jars.txt"
+ADVISORIES = ROOT / "tools" / "jar_advisories.txt"
 
 
 def main() -> int:
     """Return the exit code."""
+    lines = vulnerable_jars(JARS.read_text(), ADVISORIES.read_text())
+    for line in lines:
+        print(f"audit: {line}")
+    return max(audit_packages(), 1 if lines else 0)
+
+
+def audit_packages() -> int:
+    """Return the exit code for Python's packages."""
     if importlib.util.find_spec("pip_audit") is None:
         print("audit: skipped, since pip-audit is not installed (pip install pip-audit)")
         return 0
@@ -46,6 +62,26 @@ def vulnerable(report: str) -> list[str]:
         for item in json.loads(report)["dependencies"]
         for flaw in item.get("vulns", ())
     ]
+
+
+def vulnerable_jars(jars: str, advisories: str) -> list[str]:
+    """One line for each advisory that concerns a jar of the table."""
+    found = []
+    names = [line.split()[1] for line in jars.splitlines() if line and not line.startswith("#")]
+    for row in advisories.splitlines():
+        if not row or row.startswith("#"):
+            continue
+        artifact, fixed, flaws = row.split(maxsplit=2)
+        prefix = artifact.replace(":", "_") + "-"
+        for name in names:
+            version = name.removeprefix(prefix).removesuffix(".jar")
+            if name.startswith(prefix) and _numbers(version) < _numbers(fixed):
+                found.append(f"{artifact} {version} has {flaws}; fixed in {fixed}")
+    return found
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", version)]
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.config.properties import format_properties
 from barnabas.base.private_files import write_private
+from barnabas.pipeline.jars import WrongJarError, check_jars
 from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
@@ -62,6 +63,14 @@ def kafka_package() -> str:
 def avro_package() -> str:
     """Return the Maven coordinates of `from_avro` for the PySpark that is installed."""
     return f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+
+
+def kafka_clients_package() -> str:
+    """Return the Maven coordinates of Kafka's Java clients that the connector runs with.
+
+    Spark 4.0 names 3.9.0, which CVE-2025-27817 and CVE-2025-27818 concern.
+    """
+    return "org.apache.kafka:kafka-clients:3.9.2"
 
 
 def default_ivy_directory() -> str:
@@ -101,6 +110,14 @@ class SessionOptions:
     telemetry_path: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def all_packages(self) -> tuple[str, ...]:
+        """The packages, and beside Spark's Kafka connector a fixed version of Kafka's clients."""
+        names = [package.split(":")[1] for package in self.packages]
+        if "kafka-clients" in names or not any(n.startswith("spark-sql-kafka") for n in names):
+            return self.packages
+        return (*self.packages, kafka_clients_package())
+
     def as_settings(self) -> dict[str, str]:
         """Return every Spark setting that these options stand for."""
         partitions = str(self.shuffle_partitions)
@@ -138,7 +155,7 @@ class SessionOptions:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
         if self.packages:
-            settings["spark.jars.packages"] = ",".join(self.packages)
+            settings["spark.jars.packages"] = ",".join(self.all_packages)
             settings["spark.jars.ivy"] = self.ivy_directory
         return {**settings, **self.settings}
 
@@ -152,8 +169,15 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     if SparkContext._gateway is None:
         if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
             raise SparkStartError(_JAVA_MISSING)
-        with download_progress(options.packages, options.ivy_directory, say):
-            SparkContext._ensure_initialized(gateway=launch_jvm(options))
+        _check_jars(options)
+        with download_progress(options.all_packages, options.ivy_directory, say):
+            gateway = launch_jvm(options)
+        try:
+            _check_jars(options)  # what has come just now
+        except SparkStartError:
+            gateway.shutdown()
+            raise
+        SparkContext._ensure_initialized(gateway=gateway)
     # Workers run what this process runs. A cluster's own path to Python comes from its setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
@@ -163,6 +187,13 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     if options.master.startswith("local"):
         use_plain_files(session)
     return session
+
+
+def _check_jars(options: SessionOptions) -> None:
+    try:
+        check_jars(os.path.join(options.ivy_directory, "jars"))
+    except WrongJarError as error:
+        raise SparkStartError(str(error)) from error
 
 
 def is_lost(session: SparkSession) -> bool:
@@ -197,7 +228,7 @@ def launch_jvm(options: SessionOptions) -> Any:
         where = f"; see {path}" if path else ""
         raise SparkStartError(
             f"Spark did not start{where}. The first start needs Maven Central for "
-            f"{', '.join(options.packages) or 'no package'}"
+            f"{', '.join(options.all_packages) or 'no package'}"
         ) from error
     finally:
         os.close(target)
@@ -240,11 +271,13 @@ def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> 
         return
     say(f"downloading {', '.join(missing)} (once, into {ivy_directory})")
     done = threading.Event()
+    cache = os.path.join(ivy_directory, "cache")
+    before = _size_bytes(cache)  # of other programs and versions
 
     def watch() -> None:
         said = 0
         while not done.wait(_PROGRESS_SECONDS):
-            size_mb = _size_bytes(os.path.join(ivy_directory, "cache")) // 1_000_000
+            size_mb = (_size_bytes(cache) - before) // 1_000_000
             if size_mb > said:
                 said = size_mb
                 say(f"downloaded {size_mb} MB")

@@ -72,3 +72,33 @@ def test_without_pip_audit_it_says_so(
     with mock.patch.object(importlib.util, "find_spec", return_value=None):
         assert audit.main() == 0
     assert "not installed" in capsys.readouterr().out
+
+
+ADVISORIES = "# artifact\norg.a:b-c 3.9.1 CVE-1, CVE-2\n"
+
+
+@pytest.mark.parametrize(
+    ("jar", "found"),
+    [
+        ("org.a_b-c-3.9.0.jar", ["org.a:b-c 3.9.0 has CVE-1, CVE-2; fixed in 3.9.1"]),
+        ("org.a_b-c-3.9.1.jar", []),
+        ("org.a_b-c-3.10.0.jar", []),
+        ("org.a_b-3.9.0.jar", []),
+    ],
+)
+def test_old_jars_are_named(audit: ModuleType, jar: str, found: list[str]) -> None:
+    assert audit.vulnerable_jars(f"# table\n0123  {jar}\n", ADVISORIES) == found
+
+
+def test_the_jars_of_sessions_have_no_known_flaw(audit: ModuleType) -> None:
+    assert audit.vulnerable_jars(audit.JARS.read_text(), audit.ADVISORIES.read_text()) == []
+
+
+def test_an_old_jar_fails_the_audit_without_pip_audit(
+    audit: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jars = tmp_path / "jars.txt"
+    jars.write_text("0123  org.apache.kafka_kafka-clients-3.9.0.jar\n")
+    monkeypatch.setattr(audit, "JARS", jars)
+    with mock.patch.object(importlib.util, "find_spec", return_value=None):
+        assert audit.main() == 1

@@ -7,6 +7,7 @@ import os
 import shlex
 import stat
 from pathlib import Path
+from queue import Queue
 
 import pyspark
 import pytest
@@ -15,11 +16,14 @@ from pyspark.errors import PySparkRuntimeError
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.pipeline import session, worker_daemon
+from barnabas.pipeline.jars import jar_digests
 from barnabas.pipeline.session import (
     SessionOptions,
     SparkStartError,
     avro_package,
     cores_of,
+    download_progress,
+    kafka_clients_package,
     kafka_package,
     start_session,
 )
@@ -39,7 +43,9 @@ def test_settings_given_win_over_ours() -> None:
     assert settings["spark.master"] == "local[3]"
     assert settings["spark.ui.enabled"] == "true"
     assert settings["spark.sql.shuffle.partitions"] == "9"
-    assert settings["spark.jars.packages"] == f"{kafka_package()},{avro_package()}"
+    assert settings["spark.jars.packages"] == ",".join(
+        (kafka_package(), avro_package(), kafka_clients_package())
+    )
 
 
 def test_only_local_masters_are_tied_to_the_loopback() -> None:
@@ -162,4 +168,66 @@ def test_a_download_is_announced_and_a_failure_names_the_telemetry(
         start_session(options, said.append)
     assert str(telemetry) in str(raised.value)
     assert telemetry.read_text() == "unresolved dependency\n"
-    assert said == [f"downloading {kafka_package()}, {avro_package()} (once, into {tmp_path})"]
+    names = f"{kafka_package()}, {avro_package()}, {kafka_clients_package()}"
+    assert said == [f"downloading {names} (once, into {tmp_path})"]
+
+
+def test_only_what_comes_is_counted_as_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "_PROGRESS_SECONDS", 0.01)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "earlier.jar").write_bytes(bytes(5_000_000))
+    lines: Queue[str] = Queue()
+    with download_progress(["a:b:1"], str(tmp_path), lines.put):
+        assert lines.get(timeout=10).startswith("downloading a:b:1")
+        (cache / "b.jar").write_bytes(bytes(2_500_000))
+        assert lines.get(timeout=10) in ("downloaded 1 MB", "downloaded 2 MB")
+
+
+def test_kafka_s_clients_are_ours_to_choose() -> None:
+    own = "org.apache.kafka:kafka-clients:4.0.1"
+    assert SessionOptions(packages=("a:b:1",)).all_packages == ("a:b:1",)
+    assert SessionOptions(packages=(kafka_package(), own)).all_packages == (kafka_package(), own)
+
+
+def test_a_jar_that_is_not_the_tested_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_jvm", lambda _: pytest.fail("it was loaded"))
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    name = "org.apache.kafka_kafka-clients-3.9.2.jar"
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / name).write_bytes(b"another")
+    with pytest.raises(SparkStartError, match=f"{name} has the SHA-256"):
+        start_session(SessionOptions(ivy_directory=str(tmp_path)))
+
+
+def test_a_jar_that_comes_as_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ended: list[bool] = []
+
+    class Gateway:
+        def shutdown(self) -> None:
+            ended.append(True)
+
+    def launch(_: SessionOptions) -> Gateway:
+        (tmp_path / "jars").mkdir()
+        (tmp_path / "jars" / next(iter(jar_digests()))).write_bytes(b"another")
+        return Gateway()
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_jvm", launch)
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    with pytest.raises(SparkStartError, match="has the SHA-256"):
+        start_session(SessionOptions(ivy_directory=str(tmp_path)))
+    assert ended == [True]
+
+
+def test_the_jars_of_this_spark_are_in_the_table() -> None:
+    for package in SessionOptions().all_packages:
+        group, artifact, version = package.split(":")
+        assert f"{group}_{artifact}-{version}.jar" in jar_digests()
