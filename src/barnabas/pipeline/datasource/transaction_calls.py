@@ -53,10 +53,10 @@ class ProducerIdentity:
 
 
 def kafka_error(error: ErrorCode) -> KafkaError:
-    """Return a broker's error as confluent-kafka has it."""
+    """Return a broker's error as confluent-kafka has it, with its words."""
     if error in _FENCED:
-        return KafkaError(KafkaError._FENCED, error.message, fatal=True)
-    return KafkaError(int(error), error.message, retriable=error.retriable)
+        return KafkaError(KafkaError._FENCED, fatal=True)
+    return KafkaError(int(error), retriable=error.retriable)
 
 
 class TransactionCalls:
