@@ -10,6 +10,8 @@ from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS
 from barnabas.pipeline.sql.engine.queries import QueryState
 from barnabas.pipeline.sql.engine.running import RunningQuery
 from barnabas.pipeline.sql.engine.supervising import Supervisor
+from barnabas.pipeline.sql.server.entities import running_query
+from barnabas.pipeline.sql.shell.entities import entity_lines
 from support.sql_server_world import SqlWorld
 
 STORY = (
@@ -132,4 +134,40 @@ async def test_a_query_that_cannot_be_asked_does_not_hide_others(
     assert told == [second.query.query_id]
     monkeypatch.undo()
     supervisor.close()
+    await world.close()
+
+
+async def test_lists_say_what_a_query_failed_of_and_what_its_start_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SqlWorld()
+    listed: list[Any] = []
+    runner: Any = world.engine.runner
+    start = runner.start
+
+    def slow(query: Any, **options: Any) -> Any:
+        (running,) = world.engine.queries.values()
+        listed.append(running_query(running, {}))
+        return start(query, **options)
+
+    monkeypatch.setattr(type(runner), "progress", "Spark is being started: downloaded 12 MB")
+    monkeypatch.setattr(runner, "start", slow)
+    stream, _, _ = STORY.partition("CREATE STREAM a")
+    await world.ksql(stream + "CREATE STREAM a AS SELECT * FROM s;")
+    assert (listed[0]["state"], listed[0]["message"]) == (
+        "RUNNING",
+        "Spark is being started: downloaded 12 MB",
+    )
+    (shown,) = (await world.ksql("SHOW QUERIES;"))[0]["queries"]
+    assert "message" not in shown
+    (running,) = world.engine.queries.values()
+    hosted: Any = running.hosted
+    hosted._fail(ConnectionError("no Maven Central\nat line 2"))
+    answer = (await world.ksql("SHOW QUERIES;"))[0]
+    assert answer["queries"][0]["statusCount"] == {"ERROR": 1}
+    assert answer["queries"][0]["message"] == "no Maven Central"
+    lines = entity_lines(answer)
+    assert f"{running.query.query_id}: no Maven Central" in lines
+    described = (await world.ksql("DESCRIBE s;"))[0]["sourceDescription"]
+    assert described["readQueries"][0]["message"] == "no Maven Central"
     await world.close()

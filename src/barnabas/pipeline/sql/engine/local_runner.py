@@ -92,6 +92,10 @@ class LocalRunner:
         self._schemas = schemas
         self._running: list[LocalQuery] = []
 
+    @property
+    def progress(self) -> str:
+        return "being started"
+
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> LocalQuery:
         hosted = LocalQuery(
             query, self._cluster, self._functions, self._schemas, self._note, self._may_write

@@ -97,6 +97,11 @@ class QueryRunner(Protocol):
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> HostedQuery: ...
 
+    @property
+    def progress(self) -> str:
+        """What queries that are being started wait for, in a line."""
+        ...
+
     def describe(self, query: PersistentQuery) -> str:
         """How the query runs, for EXPLAIN."""
         ...

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +52,8 @@ class RunningQuery:
     is_ended: bool = False
     restarting: Restarting = field(default_factory=lambda: Restarting.of({}))
     rates: Rates = field(default_factory=Rates)
+    progress: Callable[[], str] = lambda: ""
+    """What its start waits for."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held by whoever starts it or ends it."""
 
@@ -74,6 +76,16 @@ class RunningQuery:
             found = (*found, failure)
         limit = int(self.query.properties.get(config.ERRORS_MAX, 10))
         return found[-limit:] if limit > 0 else ()
+
+    @property
+    def message(self) -> str:
+        """Why it does not run, in a line: what it failed of, or waits for; else empty."""
+        failures = self.failures
+        if self.state is QueryState.ERROR:
+            return failures[-1].message.partition("\n")[0] if failures else ""
+        if self.hosted is None and self.is_here and not self.is_paused:
+            return self.progress()
+        return ""
 
     @property
     def figures(self) -> Mapping[str, float]:
@@ -120,6 +132,7 @@ class RunningQueries:
             logged.properties,
             old.is_paused if old else False,
             restarting=Restarting.of(settings),
+            progress=lambda: self._runner.progress,
         )
         running.slot = slot_of(self._added) if old is None else old.slot
         self._added += old is None

@@ -51,8 +51,11 @@ class SparkRunner:
         options: SparkQueryOptions,
         session: Callable[[], SparkSession],
         note: NoteEntry = log_entry,
+        progress: Callable[[], str] = lambda: "",
     ) -> None:
+        """`progress` returns what the start of the session does, in a line."""
         self._note = note
+        self._progress = progress
         self._options = options
         self._session = session
         self._started: SparkSession | None = None
@@ -64,6 +67,11 @@ class SparkRunner:
             if self._started is None:
                 self._started = self._session()
             return self._started
+
+    @property
+    def progress(self) -> str:
+        told = "" if self._started is not None else self._progress()
+        return f"Spark is being started: {told}" if told else "being started on Spark"
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(

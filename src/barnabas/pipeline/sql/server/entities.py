@@ -92,6 +92,7 @@ def running_query(running: RunningQuery, topics: Mapping[str, str]) -> Entity:
     plan = running.query.plan
     sinks = [] if plan.sink is None else [plan.sink]
     state = running.state.value
+    message = running.message
     return {
         "queryString": running.query.text,
         "sinks": sinks,
@@ -100,6 +101,8 @@ def running_query(running: RunningQuery, topics: Mapping[str, str]) -> Entity:
         "statusCount": {state: 1},
         "queryType": "PERSISTENT",
         "state": state,
+        # Ours: ksqlDB's clients pass over members that they do not know.
+        **({"message": message} if message else {}),
     }
 
 

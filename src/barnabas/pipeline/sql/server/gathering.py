@@ -55,6 +55,7 @@ class Gatherer:
             for member in ("statusCount", "ksqlHostQueryStatus"):
                 if member in one:
                     one[member] = {}
+            one.pop("message", None)
 
     def _merge(self, one: Entity, theirs: Entity | None, host: str, *, is_answer: bool) -> None:
         running = self._query(one)
@@ -66,6 +67,8 @@ class Gatherer:
                 _add(one, {UNRESPONSIVE: 1}, {host: UNRESPONSIVE})
         elif theirs is not None:
             _add(one, theirs.get("statusCount") or {}, theirs.get("ksqlHostQueryStatus") or {})
+            if theirs.get("message") and "statusCount" in one:
+                one["message"] = theirs["message"]
             if theirs.get("queryErrors"):
                 one["queryErrors"] = [*one["queryErrors"], *theirs["queryErrors"]]
 

@@ -34,7 +34,7 @@ from barnabas.pipeline.sql.server.processing_topic import (
     ProcessingTopic,
 )
 from barnabas.pipeline.sql.server.protection import protected
-from barnabas.pipeline.sql.server.spark_session import python_pipelines, spark_session
+from barnabas.pipeline.sql.server.spark_session import Told, python_pipelines, spark_session
 from barnabas.pipeline.udf import load_extensions
 
 if TYPE_CHECKING:
@@ -183,7 +183,10 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         marks_results=config.is_set(MARK_RESULTS),
         trigger_ms=config.spark_trigger_ms,
     )
-    return SparkRunner(options, lambda: spark_session(config), note=note)
+    told = Told()
+    return SparkRunner(
+        options, lambda: spark_session(config, told), note=note, progress=lambda: told.line
+    )
 
 
 def run_server(config: ServerConfig, ready: Ready) -> int:

@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def spark_session(config: ServerConfig) -> SparkSession:
-    """The session of this process, started by whoever asks first."""
+class Told:
+    """The last line about the start of a session."""
+
+    line = ""
+
+    def take(self, line: str) -> None:
+        """Keep it."""
+        self.line = line
+
+
+def spark_session(config: ServerConfig, told: Told | None = None) -> SparkSession:
+    """The session of this process: the first call starts it, and `told` gets its progress."""
     from barnabas.pipeline.session import SessionOptions, start_session
 
     options = SessionOptions(
@@ -29,7 +39,13 @@ def spark_session(config: ServerConfig) -> SparkSession:
         # Rows of Spark's are parcels of many records: there is little for it to optimise.
         small_batches=True,
     )
-    return start_session(options, _log.info)
+
+    def say(line: str) -> None:
+        _log.info("%s", line)
+        if told is not None:
+            told.take(line)
+
+    return start_session(options, say)
 
 
 def python_pipelines(config: ServerConfig) -> PipelineHost | None:

@@ -186,6 +186,8 @@ def _listed(title: str, items: Sequence[Any]) -> list[str]:
         if isinstance(item, Mapping):
             text = " ".join(str(item.get("queryString", "")).split())
             lines.append(f"{item.get('id')} ({item.get('state', '')}) : {text}")
+            if item.get("message"):
+                lines.append(f"  {item['message']}")
         else:
             lines.append(str(item))
     return lines

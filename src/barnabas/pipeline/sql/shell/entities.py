@@ -81,6 +81,11 @@ def _topics(entity: Entity) -> list[str]:
     return table(headings, rows)
 
 
+def messages(queries: Iterable[Entity]) -> list[str]:
+    """Why queries do not run, a line for each that says so."""
+    return [f"{_text(one.get('id'))}: {one['message']}" for one in queries if one.get("message")]
+
+
 def _queries(entity: Entity) -> list[str]:
     rows = []
     for query in entity.get("queries") or ():
@@ -99,6 +104,7 @@ def _queries(entity: Entity) -> list[str]:
     headings = ["Query ID", "Query Type", "Status", "Sink Name", "Sink Kafka Topic", "Query String"]
     return [
         *table(headings, rows),
+        *messages(entity.get("queries") or ()),
         "For detailed information on a Query run: EXPLAIN <Query ID>;",
     ]
 
