@@ -208,5 +208,6 @@ class KafkaCluster:
             _log.info("the group %s is not deleted: %s", group, error.args[0].str())
 
     def close(self) -> None:
-        """Write what is left to write."""
+        """Write what is left to write, and close the connections."""
         self._producer.flush(TIMEOUT_S)
+        self._producer.purge()
