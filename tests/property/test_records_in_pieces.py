@@ -1,7 +1,7 @@
 """The check of a batch in steps says what the check at once says, whatever the batch holds."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.log.config import LogConfig
@@ -140,6 +140,13 @@ configs = st.builds(
 
 
 @settings(max_examples=examples(60))
+@example(
+    [(0, None, 18033, [(5, None)]), *[(0, None, None, [])] * 2],
+    [(0.0, 0)],
+    Codec.GZIP,
+    LogConfig(),
+    0,
+)
 @given(shapes, damages, st.sampled_from(list(Codec)[1:]), configs, st.integers(-1, 1))
 def test_the_outcome_is_that_of_the_check_at_once(
     found: list[Shape],

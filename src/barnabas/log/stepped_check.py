@@ -43,6 +43,8 @@ from barnabas.protocol.records.uniform import is_uniform
 from barnabas.protocol.records.walk import BadRecordError, walk_records
 
 PACKED_SMALL_MAX_BYTES: Final = 64 * 1024
+PACKED_TINY_MAX_BYTES: Final = 2 * 1024
+"""What has no more is unfolded, up to its limit, without a look at what it says of its size."""
 UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192
 DECODED_SMALL_MAX: Final = 512
@@ -101,7 +103,7 @@ def check_at_once(
         return -1
     size_max = min(size_max, UNFOLDED_SMALL_MAX_BYTES)
     codec, body = header.codec, data[HEADER_SIZE_BYTES:]
-    if likely_size(codec, body) > size_max:
+    if len(body) > PACKED_TINY_MAX_BYTES and likely_size(codec, body) > size_max:
         return -1
     keys_required = config.is_compacted
     try:

@@ -64,11 +64,11 @@ class Unfolding:
         """As `is_good`, for a batch whose header and CRC are known to be good."""
         if self._left_bytes <= 0:
             return False
-        if not self._is_counting:
-            self._is_counting = True
-            asyncio.get_running_loop().call_soon(self._begin_turn)
         size = check_at_once(batch, header, config, now_ms, self._left_bytes)
         self._left_bytes -= size if size >= 0 else UNFOLDED_SMALL_MAX_BYTES
+        if self._left_bytes < AT_ONCE_MAX_BYTES // 2 and not self._is_counting:
+            self._is_counting = True  # not for each batch: it gives the loop another turn
+            asyncio.get_running_loop().call_soon(self._begin_turn)
         return size >= 0
 
     def _begin_turn(self) -> None:

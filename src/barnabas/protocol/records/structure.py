@@ -74,6 +74,7 @@ class StructureCheck:
         index = self._index
         length = end = 0
         is_cut_off = False
+        bad: BadRecordError | None = None
         while not is_cut_off and index < count:
             start, first = position, index
             last = min(count, first + STEP_RECORDS_MAX)
@@ -91,6 +92,9 @@ class StructureCheck:
                 except IndexError:
                     length, is_cut_off = 0, True
                     break
+                except BadRecordError as error:
+                    bad, is_cut_off = error, True  # unless one before is bad
+                    break
                 end += length
                 if end > size or length < 0:
                     is_cut_off = True
@@ -105,12 +109,18 @@ class StructureCheck:
                 self._index = index
             yield
         self._rest = data[position:]
-        if not is_cut_off:
-            if position < size:
-                raise BadRecordError(count, "is too many: bytes follow the last record")
-        elif length < 0 or length > self._size_max:
+        if bad is not None:
+            raise bad
+        if is_cut_off:
+            yield from self._begin(index, length)
+        elif position < size:
+            raise BadRecordError(count, "is too many: bytes follow the last record")
+
+    def _begin(self, index: int, length: int) -> Iterator[None]:
+        """A record begins in `_rest` and does not end there; `length` is 0 if it is not known."""
+        if length < 0 or length > self._size_max:
             raise BadRecordError(index, f"has length {length}")
-        elif length > LARGE_SIZE_BYTES:
+        if length > LARGE_SIZE_BYTES:
             self._large = large = _LargeRecord(index, self._keys_required, self._see)
             beginning, self._rest = self._rest, b""
             yield from large.feed(beginning)  # without the record's end
