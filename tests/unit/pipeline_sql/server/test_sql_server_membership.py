@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -13,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from barnabas.pipeline.sql.engine.cluster import ClusterError
 from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
 from barnabas.pipeline.sql.server import membership
+from barnabas.pipeline.sql.server.kafka_follower import asked
 from barnabas.pipeline.sql.server.membership import Membership
 from support.node_process import wait_until
 
@@ -117,3 +119,13 @@ def test_a_question_without_answer_is_waited_for_and_not_asked_again(
     with pytest.raises(ClusterError):
         member.servers()
     assert len(member._admin.asked) == 2
+
+
+def test_an_error_without_a_message_is_named() -> None:
+    for told, words in (
+        ("ConsumerGroupDescribe: ", "ConsumerGroupDescribe: COORDINATOR_LOAD_IN_PROGRESS"),
+        ("ConsumerGroupDescribe: not now", "ConsumerGroupDescribe: not now"),
+    ):
+        error = KafkaException(KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, told))
+        with pytest.raises(ClusterError, match=f"^{words}$"):
+            asked(Mock(side_effect=error))

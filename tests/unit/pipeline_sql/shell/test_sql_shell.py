@@ -223,7 +223,7 @@ def test_a_script_that_runs_itself_ends(server: FakeSqlServer, tmp_path: Path) -
         (("-e", "RUN SCRIPT 'nowhere.sql';"), 4, "nowhere.sql"),
         (("-f", "nowhere.sql"), 4, "nowhere.sql"),
         (("--define", "x", "-e", ";"), 2, "NAME=VALUE"),
-        (("--server", "localhost:1", "-e", "SHOW STREAMS;"), 3, "no SQL server answers"),
+        (("--server", "127.0.0.1:1", "-e", "SHOW STREAMS;"), 3, "127.0.0.1:1 (connection refused)"),
         (("--server", "ftp://x", "-e", "SHOW STREAMS;"), 1, "not the address of a server"),
         (("-e", "UNSET 'never';"), 1, "never set"),
         (("-e", "SET nonsense;"), 1, "line 1:5"),

@@ -296,4 +296,10 @@ def asked(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except KafkaException as error:
-        raise ClusterError(str(error.args[0].str())) from error
+        raise ClusterError(_why(error.args[0])) from error
+
+
+def _why(error: Any) -> str:
+    """An error in words; the name of its code where the broker gives no message."""
+    text = str(error.str()).rstrip()
+    return f"{text} {error.name()}" if text.endswith(":") else text

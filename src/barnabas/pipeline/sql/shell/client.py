@@ -6,6 +6,7 @@ It speaks HTTP/1.1; to a server that does not, it speaks HTTP/2 without TLS from
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -211,7 +212,8 @@ class KsqlClient:
         if isinstance(error, httpx.TimeoutException):
             return f"{self.server} does not answer in time"
         if isinstance(error, httpx.ConnectError):
-            return f"no SQL server answers at {self.server} ({str(error).lower()})"
+            why = re.sub(r"^\[errno -?\d+\] ", "", str(error).lower())
+            return f"no SQL server answers at {self.server} ({why})"
         return f"{self.server} broke off: {error or type(error).__name__}"
 
 
