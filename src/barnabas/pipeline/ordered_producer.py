@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer
 
+from barnabas.app.partitioning import JAVA_PARTITIONER
+
 if TYPE_CHECKING:
     from barnabas.pipeline.datasource.wire_producer import OnDelivery, WireProducer
 
@@ -24,11 +26,13 @@ LINGER_SECONDS: Final = 0.005
 class OrderedProducer:
     """Confluent-kafka's Producer for writers without transactions; threads may share it.
 
+    Keys go to the partitions that a Java producer sends them to, unless `settings` say otherwise.
+
     `timestamp` is None for a record that gets the time of writing.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = dict(settings)
+        self._settings = {**JAVA_PARTITIONER, **settings}
         self._producer = Producer(self._settings)
         self._lock = threading.Lock()
         self._wire: WireProducer | None = None
