@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -42,13 +43,16 @@ async def sizes(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def serving(kind: str, crowd: Crowd, app: ASGIApp = sizes) -> AsyncIterator[int]:
+async def serving(
+    kind: str, crowd: Crowd, app: ASGIApp = sizes, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
     """Serve on loopback; gives the port."""
     if kind == "uvicorn":
         config = uvicorn.Config(
             app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False
         )
         config.load()
+        config.ssl = tls
         listening = socket.create_server(("127.0.0.1", 0))
         port = int(listening.getsockname()[1])
         server = BoundedServer(config, crowd)
@@ -65,7 +69,7 @@ async def serving(kind: str, crowd: Crowd, app: ASGIApp = sizes) -> AsyncIterato
     own = bound(Listener("127.0.0.1", 0))
     stopping = asyncio.Event()
     running = asyncio.create_task(
-        serve(app, [(Listener("127.0.0.1", 0), own)], None, stopping, crowd)
+        serve(app, [(Listener("127.0.0.1", 0, tls is not None), own)], tls, stopping, crowd)
     )
     try:
         yield int(own.getsockname()[1])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from pathlib import Path
 
 import pytest
 
 from barnabas.base.http_crowd import HEAD_BYTES_MAX, Crowd
 from barnabas.pipeline.sql.server import listening
 from barnabas.registry import connection
+from support.certificates import Authority
 from support.eventually import eventually
-from support.http_server import SERVERS, clients, is_served, serving
+from support.http_server import SERVERS, Client, clients, is_served, serving
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 HOST = b"Host: localhost\r\n"
@@ -98,6 +101,21 @@ async def test_silent_clients_shut_nobody_out(kind: str, sent: bytes) -> None:
         for _ in range(2 * LIMIT):
             assert await is_served(port)
         assert crowd.count <= LIMIT
+
+
+async def test_handshakes_that_do_not_begin_shut_nobody_out(kind: str, tmp_path: Path) -> None:
+    authority, crowd = Authority(tmp_path), Crowd(LIMIT)
+    own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own.load_cert_chain(authority.issue("server"))
+    trusting = ssl.create_default_context(cafile=authority.file)
+    trusting.check_hostname = False
+    async with serving(kind, crowd, tls=own) as port, clients(port, LIMIT):
+        await settled(crowd, LIMIT)
+        for _ in range(LIMIT):
+            client = Client(*await asyncio.open_connection("127.0.0.1", port, ssl=trusting))
+            await client.send(GET + b"\r\n")
+            assert (await client.head()).startswith(b"HTTP/1.1 200")
+            client.close()
 
 
 async def test_who_is_served_stays_and_more_are_refused(kind: str) -> None:
