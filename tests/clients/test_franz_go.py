@@ -15,6 +15,7 @@ import pytest
 from client_cluster import NODES
 from test_transactions import read
 
+import barnabas
 from barnabas.app.testing import Kafka
 from support.foreign_programs import go_program, go_suite, output_of
 from support.patience import PATIENCE_S
@@ -29,6 +30,8 @@ BUILD_TIMEOUT_S = 900
 ENDS_EARLY = "Test848RegexBrokerResolves"
 """It stops reading at the second topic, which may be `__consumer_offsets`, and demands two others:
 it fails now and then on every broker."""
+SETS_NO_TLS = "TestIssue769"
+"""It brings a dialer of its own, with which the client takes no TLS settings."""
 ON_THREE = "takes minutes: make test-cluster runs it"
 
 
@@ -88,3 +91,14 @@ def run_suite(bootstrap_servers: str, copies: int, *without: str, **settings: st
 @pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
 def test_its_own_suite(kafka: Kafka, copies: int) -> None:
     run_suite(kafka.bootstrap_servers, copies, ENDS_EARLY)
+
+
+@pytest.mark.skipif(NODES == 1, reason=ON_THREE)
+@pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
+def test_its_own_suite_with_certificates_and_acls() -> None:
+    with barnabas.Cluster(NODES, security="mtls") as cluster:
+        config = cluster.client_config
+        files = {"ca": "ssl.ca", "cert": "ssl.certificate", "key": "ssl.key"}
+        tls = ",".join(f"{name}:{config[f'{key}.location']}" for name, key in files.items())
+        without = (ENDS_EARLY, SETS_NO_TLS)
+        run_suite(cluster.bootstrap_servers, min(NODES, 3), *without, KGO_TEST_TLS=tls)
