@@ -5,11 +5,12 @@ refused by name is answered as if it were not there where the asker may not know
 that no check is listed for is refused. Source: Kafka's ControllerApis and AclApis.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from copy import copy
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.turns import in_turns
 from barnabas.metadata.asker import Asker
 from barnabas.metadata.checks import DecideRequest
 from barnabas.metadata.controller.refusals import refuse
@@ -73,13 +74,13 @@ class _Rights:
             self._caller, operation, resource_type, name, logs_denial=logs_denial
         )
 
-    def topics(
+    async def topics(
         self, operation: Operation, names: Collection[str], *, logs_denial: bool = True
     ) -> set[str]:
         """Those of `names` with which the asker may do it."""
         return {
             name
-            for name in names
+            async for name in in_turns(names)
             if self.may(operation, ResourceType.TOPIC, name, logs_denial=logs_denial)
         }
 
@@ -93,13 +94,13 @@ class ControllerChecks:
     async def decide(
         self, asker: Asker, request: Message, image: MetadataImage, decide: DecideRequest
     ) -> Any:
-        checked = self.check(asker, request, image)
+        checked = await self.check(asker, request, image)
         if isinstance(checked, Refused):
             return checked.response
         response = await decide(checked.request)
         return response if checked.complete is None else checked.complete(response)
 
-    def check(self, asker: Asker, request: Message, image: MetadataImage) -> Left | Refused:
+    async def check(self, asker: Asker, request: Message, image: MetadataImage) -> Left | Refused:
         """What is left of a request, or the response if nothing is."""
         if isinstance(request, TOKEN_REQUESTS) and asker.is_token:
             return Refused(refuse(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))
@@ -118,17 +119,17 @@ class ControllerChecks:
         check = CHECKS.get(type(request))
         if check is None:
             return Refused(refuse(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
-        return check(rights, asker, request)
+        return await check(rights, asker, request)
 
 
-def _create_topics(
+async def _create_topics(
     rights: _Rights, _: Asker, request: create_topics.CreateTopicsRequest
 ) -> Left | Refused:
     """CREATE on the cluster or the topic; its configuration is for those who may describe it."""
     names = dict.fromkeys(topic.name for topic in request.topics)
     may_all = rights.may(Operation.CREATE, logs_denial=False)
-    creatable = set(names) if may_all else rights.topics(Operation.CREATE, names)
-    describable = rights.topics(Operation.DESCRIBE_CONFIGS, creatable, logs_denial=False)
+    creatable = set(names) if may_all else await rights.topics(Operation.CREATE, names)
+    describable = await rights.topics(Operation.DESCRIBE_CONFIGS, creatable, logs_denial=False)
     left = copy(request)
     left.topics = [topic for topic in request.topics if topic.name in creatable]
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -153,7 +154,7 @@ def _create_topics(
     return Left(left, complete)
 
 
-def _delete_topics(
+async def _delete_topics(
     rights: _Rights, _: Asker, request: delete_topics.DeleteTopicsRequest
 ) -> Left | Refused:
     """DELETE on the cluster or the topic. Names of topics are for those who may describe them."""
@@ -184,8 +185,10 @@ def _delete_topics(
         return is_left
 
     left = copy(request)
-    left.topic_names = [name for name in request.topic_names if keep(name)]
-    left.topics = [topic for topic in request.topics if keep(topic.name, topic.topic_id)]
+    left.topic_names = [name async for name in in_turns(request.topic_names) if keep(name)]
+    left.topics = [
+        topic async for topic in in_turns(request.topics) if keep(topic.name, topic.topic_id)
+    ]
 
     def complete(
         response: delete_topics.DeleteTopicsResponse,
@@ -199,12 +202,12 @@ def _delete_topics(
     return Left(left, complete)
 
 
-def _create_partitions(
+async def _create_partitions(
     rights: _Rights, _: Asker, request: create_partitions.CreatePartitionsRequest
 ) -> Left | Refused:
     """ALTER on the topic."""
     names = dict.fromkeys(topic.name for topic in request.topics)
-    alterable = rights.topics(Operation.ALTER, names)
+    alterable = await rights.topics(Operation.ALTER, names)
     left = copy(request)
     left.topics = [topic for topic in request.topics if topic.name in alterable]
 
@@ -224,10 +227,10 @@ def _create_partitions(
     return Left(left, complete)
 
 
-def _alter_configs(rights: _Rights, _: Asker, request: Any) -> Left | Refused:
+async def _alter_configs(rights: _Rights, _: Asker, request: Any) -> Left | Refused:
     """ALTER_CONFIGS on the topic or group, or on the cluster."""
     refused: dict[tuple[int, str], ErrorCode] = {}
-    for resource in request.resources:
+    async for resource in in_turns(request.resources):
         key = (resource.resource_type, resource.resource_name)
         code = _config_error(rights, *key)
         if code is not None:
@@ -296,7 +299,7 @@ def _config_error(rights: _Rights, resource_type: int, name: str) -> ErrorCode |
     return None if rights.may(operation, kind, CLUSTER_NAME if is_cluster else name) else code
 
 
-def _create_token(
+async def _create_token(
     rights: _Rights, asker: Asker, request: create_delegation_token.CreateDelegationTokenRequest
 ) -> Left | Refused:
     """A token for oneself is free; CREATE_TOKENS on whoever else is to own it."""
@@ -310,7 +313,7 @@ def _create_token(
     return Left(request)
 
 
-def _own_tokens(_: _Rights, __: Asker, request: Message) -> Left | Refused:
+async def _own_tokens(_: _Rights, __: Asker, request: Message) -> Left | Refused:
     """The decision looks at whose token it is."""
     return Left(request)
 
@@ -347,7 +350,7 @@ CLUSTER_OPERATIONS: Final[dict[type, Operation]] = {
 }
 """Requests that need one right, on the cluster."""
 
-CHECKS: Final[dict[type, Callable[[_Rights, Asker, Any], Left | Refused]]] = {
+CHECKS: Final[dict[type, Callable[[_Rights, Asker, Any], Awaitable[Left | Refused]]]] = {
     apis.ALTER_CONFIGS.request: _alter_configs,
     apis.CREATE_DELEGATION_TOKEN.request: _create_token,
     apis.CREATE_PARTITIONS.request: _create_partitions,

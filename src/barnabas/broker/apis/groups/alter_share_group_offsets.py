@@ -4,14 +4,11 @@ Has a share group without members begin elsewhere in partitions; it may be new. 
 group and of each topic.
 """
 
-from barnabas.broker.apis.groups.requests import (
-    allowed_topics,
-    may_read_group,
-    serves_share_groups,
-)
+from barnabas.broker.apis.groups.requests import may_read_group, serves_share_groups
+from barnabas.broker.authorization import allowed_in_turns
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.acls import Operation
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
@@ -34,7 +31,7 @@ async def handle_alter_share_group_offsets(
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message)
     names = [topic.topic_name for topic in request.topics]
-    readable = allowed_topics(services, context, Operation.READ, names)
+    readable = await allowed_in_turns(services, context, Operation.READ, ResourceType.TOPIC, names)
     refused = [_refused(topic) for topic in request.topics if topic.topic_name not in readable]
     request.topics = [topic for topic in request.topics if topic.topic_name in readable]
     if refused and not request.topics:

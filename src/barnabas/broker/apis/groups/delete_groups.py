@@ -1,9 +1,9 @@
 """DeleteGroups (key 42), versions 0-2: KIP-229."""
 
-from barnabas.broker.apis.groups.requests import split_groups
+from barnabas.broker.authorization import allowed_in_turns
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
-from barnabas.protocol.acls import Operation
+from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -17,11 +17,15 @@ async def handle_delete_groups(
 ) -> DeleteGroupsResponse:
     """Delete groups that have no members; of share groups also what share coordinators keep."""
     names = list(dict.fromkeys(request.groups_names))
-    asked, denied = split_groups(services, context, Operation.DELETE, names)
-    request.groups_names = list(asked)
+    deletable = await allowed_in_turns(
+        services, context, Operation.DELETE, ResourceType.GROUP, names
+    )
+    request.groups_names = [name for name in names if name in deletable]
     response = await services.share_groups.delete_groups(request)
     refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
     response.results += [
-        DeletableGroupResult(group_id=group_id, error_code=refused) for group_id in denied
+        DeletableGroupResult(group_id=group_id, error_code=refused)
+        for group_id in names
+        if group_id not in deletable
     ]
     return response

@@ -3,8 +3,8 @@
 Has a share group without members forget topics. Needs DELETE of the group and READ of each topic.
 """
 
-from barnabas.broker.apis.groups.requests import allowed_topics, serves_share_groups
-from barnabas.broker.authorization import may
+from barnabas.broker.apis.groups.requests import serves_share_groups
+from barnabas.broker.authorization import allowed_in_turns, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
@@ -28,7 +28,7 @@ async def handle_delete_share_group_offsets(
         error = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message)
     names = [topic.topic_name for topic in request.topics]
-    readable = allowed_topics(services, context, Operation.READ, names)
+    readable = await allowed_in_turns(services, context, Operation.READ, ResourceType.TOPIC, names)
     refused = [_refused(name) for name in names if name not in readable]
     request.topics = [topic for topic in request.topics if topic.topic_name in readable]
     if refused and not request.topics:

@@ -5,11 +5,7 @@ answered here. Offsets of deleted topics are gone
 already.
 """
 
-from collections.abc import Awaitable
-
-from barnabas.base.promise import then
-from barnabas.broker.apis.groups.requests import allowed_topics
-from barnabas.broker.authorization import may
+from barnabas.broker.authorization import allowed_in_turns, may
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
@@ -24,14 +20,14 @@ from barnabas.protocol.messages.offset_delete import (
 )
 
 
-def handle_offset_delete(
+async def handle_offset_delete(
     services: BrokerServices, context: RequestContext, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
+) -> OffsetDeleteResponse:
     """Forget offsets that a group has committed."""
     if not may(services, context, Operation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = [topic.name for topic in request.topics]
-    readable = allowed_topics(services, context, Operation.READ, names)
+    readable = await allowed_in_turns(services, context, Operation.READ, ResourceType.TOPIC, names)
     refused: list[OffsetDeleteResponseTopic] = []
     known: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
@@ -49,19 +45,18 @@ def handle_offset_delete(
         if present:
             known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=present))
 
-    def finish(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
-        if response.error_code:
-            return response
-        by_name = {topic.name: topic for topic in response.topics}
-        for topic in refused:
-            if topic.name in by_name:
-                by_name[topic.name].partitions += topic.partitions
-            else:
-                response.topics.append(topic)
-        return response
-
     asked = OffsetDeleteRequest(group_id=request.group_id, topics=known)
-    return then(services.groups.offset_delete(asked), finish)
+    deleted = services.groups.offset_delete(asked)
+    response = deleted if isinstance(deleted, OffsetDeleteResponse) else await deleted
+    if response.error_code:
+        return response
+    by_name = {topic.name: topic for topic in response.topics}
+    for denied in refused:
+        if denied.name in by_name:
+            by_name[denied.name].partitions += denied.partitions
+        else:
+            response.topics.append(denied)
+    return response
 
 
 def _refused(

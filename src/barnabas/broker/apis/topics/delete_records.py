@@ -4,10 +4,9 @@ The answer comes when every live replica has deleted them too.
 """
 
 import asyncio
-from collections.abc import Awaitable
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
-from barnabas.broker.authorization import allowed
+from barnabas.broker.authorization import allowed_in_turns
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
@@ -25,13 +24,15 @@ from barnabas.replication.partition import Partition
 TO_HIGH_WATERMARK = -1
 
 
-def handle_delete_records(
+async def handle_delete_records(
     services: BrokerServices, context: RequestContext, request: DeleteRecordsRequest
-) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
+) -> DeleteRecordsResponse:
     """Raise the log start offset of each partition, and wait until its replicas have too."""
     waits: list[_LowWatermarkWait] = []
     names = [topic.name for topic in request.topics]
-    deletable = allowed(services, context, Operation.DELETE, ResourceType.TOPIC, names)
+    deletable = await allowed_in_turns(
+        services, context, Operation.DELETE, ResourceType.TOPIC, names
+    )
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -48,7 +49,7 @@ def handle_delete_records(
     )
     if not waits:
         return response
-    return _settle(services, response, waits, request.timeout_ms)
+    return await _settle(services, response, waits, request.timeout_ms)
 
 
 def _delete(
