@@ -35,6 +35,7 @@ from barnabas.broker.apis.topics.auto_create import create_topics
 from barnabas.broker.dispatch import Dispatcher
 from barnabas.broker.fetch.sessions import FetchSessionCache
 from barnabas.broker.handlers import ROUTES
+from barnabas.broker.produce.unfolding import Unfolding
 from barnabas.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
 from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
@@ -160,6 +161,7 @@ class BrokerRole:
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
             in_background=self._background.start,
             authorizer=authorizer,
+            unfolding=Unfolding(logs.turns),
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)

@@ -14,6 +14,7 @@ from barnabas.log.errors import LogDirFailure
 from barnabas.log.file_cache import FileCache
 from barnabas.log.names import marked_directory_name
 from barnabas.log.tail_cache import TailBudget
+from barnabas.log.turns import Turns
 
 DELETIONS_PER_STEP_MAX = 16
 """Unlinking a segment of 1 GB takes tens of milliseconds, in which nothing else happens."""
@@ -35,6 +36,7 @@ class LogDirectory:
         "is_offline",
         "path",
         "tail_budget",
+        "turns",
     )
 
     def __init__(
@@ -45,6 +47,7 @@ class LogDirectory:
         *,
         files: FileCache | None = None,
         tail_budget: TailBudget | None = None,
+        turns: Turns | None = None,
         on_offline: Callable[[str], None] | None = None,
     ) -> None:
         self.path = path
@@ -52,6 +55,7 @@ class LogDirectory:
         self.clock = clock
         self.files = files if files is not None else FileCache(disk)
         self.tail_budget = tail_budget if tail_budget is not None else TailBudget()
+        self.turns = turns if turns is not None else Turns()
         self.is_offline = False
         self.checkpoint: Callable[[LogDirectory], None] | None = None
         """Writes and syncs the offset checkpoints of the directory. Raises OSError."""

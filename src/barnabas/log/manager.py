@@ -42,6 +42,7 @@ from barnabas.log.names import (
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.recovery import RecoveryReport
 from barnabas.log.tail_cache import TOTAL_BYTES_MAX_DEFAULT, TailBudget
+from barnabas.log.turns import Turns
 
 COMPLETED_AT_ONCE = 64
 PREFERRED_DIRS_MAX = 10_000
@@ -97,9 +98,17 @@ class LogManager:
         """Where logs are to lie that are not here yet, as AlterReplicaLogDirs said."""
         files = FileCache(disk, open_files_max)
         budget = TailBudget(tail_bytes_max)
+        self.turns = Turns()
+        """Of long work on batches, whatever directory they are in."""
         self._directories = {
             path: LogDirectory(
-                path, disk, clock, files=files, tail_budget=budget, on_offline=self._went_offline
+                path,
+                disk,
+                clock,
+                files=files,
+                tail_budget=budget,
+                turns=self.turns,
+                on_offline=self._went_offline,
             )
             for path in self.log_dirs
         }

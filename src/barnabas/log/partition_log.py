@@ -5,7 +5,7 @@ LogDirFailure when it fails. Source: Kafka's UnifiedLog and LocalLog.
 """
 
 from barnabas.base.ids import Uuid
-from barnabas.base.promise import Promise
+from barnabas.base.promise import Promise, then
 from barnabas.log import appending, plain_append, retention
 from barnabas.log.appending import AppendResult
 from barnabas.log.checkpoints import write_topic_id
@@ -16,12 +16,8 @@ from barnabas.log.names import PARTITION_METADATA_FILE
 from barnabas.log.producers.entry import ProducerEntry
 from barnabas.log.reader import ReadResult, read_segments
 from barnabas.log.remote_reads import DeferredRead, RemoteReads
-from barnabas.log.timestamp_lookup import (
-    FoundOffset,
-    LookedUp,
-    find_by_timestamp,
-    find_max_timestamp,
-)
+from barnabas.log.timed_lookup import IsWanted, always, look_up
+from barnabas.log.timestamp_lookup import LookedUp, find_by_timestamp, find_max_timestamp
 from barnabas.log.validator import AppendOrigin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -81,47 +77,48 @@ class PartitionLog(LogState):
         assert isinstance(found, ReadResult)
         return found
 
-    def offset_for_timestamp(self, timestamp: int, end_offset: int) -> LookedUp | Promise[LookedUp]:
+    def offset_for_timestamp(
+        self, timestamp: int, end_offset: int, is_wanted: IsWanted = always
+    ) -> LookedUp | Promise[LookedUp]:
         """The first record before `end_offset` that is not older than `timestamp` (ms).
 
-        Later, where part of the log is not local; an error then says why it cannot be told.
+        Later, where part of the log is not local or much has to be looked through; an error then
+        says why it cannot be told. It is given up once `is_wanted` says no.
         """
         self.check_online()
         if self.remote is not None and self.log_start_offset < self.local_start_offset:
-            return self._offset_for_timestamp_later(self.remote, timestamp, end_offset)
-        return self._local_offset_for_timestamp(timestamp, end_offset)
-
-    def _local_offset_for_timestamp(self, timestamp: int, end_offset: int) -> FoundOffset | None:
-        try:
-            return find_by_timestamp(self, timestamp, end_offset)
-        except OSError as error:
-            raise self.fail(error) from error
+            return self._offset_for_timestamp_later(self.remote, timestamp, end_offset, is_wanted)
+        return look_up(self, find_by_timestamp(self, timestamp, end_offset), is_wanted)
 
     def _offset_for_timestamp_later(
-        self, remote: RemoteReads, timestamp: int, end_offset: int
+        self, remote: RemoteReads, timestamp: int, end_offset: int, is_wanted: IsWanted
     ) -> Promise[LookedUp]:
         """What is older is remote: it has the answer, or leaves it to the local segments."""
         promise: Promise[LookedUp] = Promise()
 
         def arrived(found: LookedUp) -> None:
+            local: LookedUp | Promise[LookedUp] = found
             if found is None:
                 try:
                     self.check_online()
-                    found = self._local_offset_for_timestamp(timestamp, end_offset)
+                    steps = find_by_timestamp(self, timestamp, end_offset)
+                    local = look_up(self, steps, is_wanted)
                 except LogDirFailure:
-                    found = ErrorCode.KAFKA_STORAGE_ERROR
-            promise.settle(found)
+                    local = ErrorCode.KAFKA_STORAGE_ERROR
+            then(local, promise.settle)
 
         remote.offset_for_timestamp(timestamp, end_offset).then(arrived)
         return promise
 
-    def max_timestamp_offset(self, end_offset: int) -> FoundOffset | None:
-        """The first local record with the greatest timestamp, if it is before `end_offset`."""
+    def max_timestamp_offset(
+        self, end_offset: int, is_wanted: IsWanted = always
+    ) -> LookedUp | Promise[LookedUp]:
+        """The first local record with the greatest timestamp, if it is before `end_offset`.
+
+        Perhaps later, as `offset_for_timestamp`.
+        """
         self.check_online()
-        try:
-            return find_max_timestamp(self, end_offset)
-        except OSError as error:
-            raise self.fail(error) from error
+        return look_up(self, find_max_timestamp(self, end_offset), is_wanted)
 
     def epoch_of(self, offset: int) -> int:
         """The leader epoch of `offset`; -1 if it is not known."""

@@ -103,7 +103,11 @@ class Broker:
         return handle_fetch(self.services, context, frame, 0)
 
     def _connection(self) -> Any:
-        return SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
+        return SimpleNamespace(
+            peer_host="client",
+            listener_name="PLAINTEXT",
+            is_closed=False,
+        )
 
 
 def told(answer: Any) -> dict[int, Told]:

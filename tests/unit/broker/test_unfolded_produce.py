@@ -11,15 +11,10 @@ import pytest
 
 from barnabas.broker.client_state import client_state
 from barnabas.broker.produce import unfolded
-from barnabas.broker.produce.unfolding import (
-    ACTIVE_MAX,
-    AT_ONCE_MAX_BYTES,
-    STEPS_MAX,
-    Unfolding,
-    request_limit,
-)
+from barnabas.broker.produce.unfolding import AT_ONCE_MAX_BYTES, Unfolding, request_limit
 from barnabas.log.config import LogConfig
 from barnabas.log.stepped_check import CheckedBatch, Steps
+from barnabas.log.turns import ACTIVE_MAX, STEPS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, read_header, set_crc
 from barnabas.protocol.records.records import Record, encode_batch

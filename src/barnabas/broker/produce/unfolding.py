@@ -1,16 +1,12 @@
 """What a node spends on unfolding compressed batches.
 
 Small batches are checked when they arrive, up to AT_ONCE_MAX_BYTES in each turn of the event
-loop. All others wait for one of ACTIVE_MAX places, in the order in which they came. Those that have
-one are checked in turn, some 32 KB in each turn of the loop, which serves everybody else between
-them. A request asks for a place with each of its batches, and a connection has one such request
-at a time. So connections take turns, and memory is bounded by the places.
+loop. All others wait for one of the node's places (`log/turns.py`). A request asks for a place with
+each of its batches, and a connection has one such request at a time. So connections take turns.
 """
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
 from typing import Final
 
 from barnabas.base.clock import Clock
@@ -23,31 +19,24 @@ from barnabas.log.stepped_check import (
     check_at_once,
     header_to_check,
 )
+from barnabas.log.turns import Turns
 from barnabas.log.validator import Rejection
-from barnabas.protocol.records.batch import BatchHeader, CorruptBatchError
+from barnabas.protocol.records.batch import BatchHeader
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX
-from barnabas.protocol.records.unfolding import Aside
 
 AT_ONCE_MAX_BYTES: Final = 4 * UNFOLDED_SMALL_MAX_BYTES
 """Unfolded in one turn of the loop, for all connections."""
-ACTIVE_MAX: Final = 2
-"""Batches that are being unfolded. Each may hold a window of zstd: 8 MB mostly, 128 MB at most."""
-STEPS_MAX: Final = 3
-"""In one turn of the loop, of one batch: some 32 KB."""
-TURN_MS: Final = 1
-"""A turn ends by then even if its steps take long."""
 BYTES_PER_SENT_BYTE: Final = 1024
 """What gzip can reach. zstd can reach more, and honest data does not."""
 
 
 class Unfolding:
-    """The node's limits and places."""
+    """The node's limits."""
 
-    __slots__ = ("_is_counting", "_left_bytes", "_places", "_turn")
+    __slots__ = ("_is_counting", "_left_bytes", "_turns")
 
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(ACTIVE_MAX)
-        self._turn = asyncio.Lock()
+    def __init__(self, turns: Turns | None = None) -> None:
+        self._turns = Turns() if turns is None else turns
         self._left_bytes = AT_ONCE_MAX_BYTES
         self._is_counting = False
 
@@ -79,38 +68,9 @@ class Unfolding:
         self, steps: Steps, clock: Clock, is_wanted: Callable[[], bool]
     ) -> CheckedBatch | Rejection | None:
         """Wait for a place, then take `steps` to their end; None: the result is not wanted now."""
-        async with self._places:
-            resume: Callable[[], Aside | None] = partial(next, steps)
-            aside: Aside | None = None
-            while is_wanted():
-                async with self._turn:
-                    end_ms = clock.monotonic_ms() + TURN_MS
-                    for _ in range(STEPS_MAX):
-                        try:
-                            aside = resume()
-                        except StopIteration as over:
-                            result: CheckedBatch | Rejection = over.value
-                            return result
-                        resume = partial(next, steps)
-                        if aside is not None or clock.monotonic_ms() >= end_ms:
-                            break
-                    await asyncio.sleep(0)  # the loop serves others
-                if aside is not None:
-                    loop = asyncio.get_running_loop()
-                    try:
-                        piece = await loop.run_in_executor(_threads(), aside)
-                        resume = partial(steps.send, piece)
-                    except CorruptBatchError as error:
-                        resume = partial(steps.throw, error)
-            steps.close()
-            return None
+        return await self._turns.run(steps, clock, is_wanted)
 
 
 def request_limit(size_bytes: int) -> int:
     """How many bytes the batches of one request may unfold to, whose frame has `size_bytes`."""
     return DECOMPRESSED_SIZE_BYTES_MAX + BYTES_PER_SENT_BYTE * size_bytes
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="unfold")

@@ -1,12 +1,15 @@
 """ListOffsets (key 2), versions 1-11: KIP-79, 98, 207, 320, 405, 734, 1005, 1023.
 
-A look-up by time is exact to the record; where a part of the log is remote, it is answered later.
+A look-up by time is exact to the record. It is answered later where part of the log is remote, or
+where much must be looked through. The request's other partitions wait for it, as the connection's
+later requests do: a connection has one look-up under way, and connections take turns.
 Nothing writes to tiered storage: nothing is known to be tiered, or waits to be.
 """
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from barnabas.base.promise import Promise, flat, gather, then
+from barnabas.base.promise import Promise, flat, then
 from barnabas.broker.authorization import allowed
 from barnabas.broker.context import RequestContext
 from barnabas.broker.services import BrokerServices
@@ -65,16 +68,55 @@ def handle_list_offsets(
             (repeated if key in seen else seen).add(key)
     names = {topic.name for topic in request.topics}
     visible = allowed(services, context, Operation.DESCRIBE, ResourceType.TOPIC, names)
-    answers = [
-        _failure(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        if topic.name not in visible
-        else _failure(entry, ErrorCode.INVALID_REQUEST)
-        if (topic.name, entry.partition_index) in repeated
-        else _look_up(services, context, request, topic.name, entry)
-        for topic in request.topics
-        for entry in topic.partitions
-    ]
-    return gather(answers, lambda answers: _response(request, answers))
+
+    def answer(
+        topic: str, entry: ListOffsetsPartition
+    ) -> ListOffsetsPartitionResponse | Promise[ListOffsetsPartitionResponse]:
+        if topic not in visible:
+            return _failure(entry, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if (topic, entry.partition_index) in repeated:
+            return _failure(entry, ErrorCode.INVALID_REQUEST)
+        return _look_up(services, context, request, topic, entry)
+
+    following = (
+        answer(topic.name, entry) for topic in request.topics for entry in topic.partitions
+    )
+    answers: list[ListOffsetsPartitionResponse] = []
+    for found in following:
+        if isinstance(found, Promise):
+            return _answer_later(context, request, answers, found, following)
+        answers.append(found)
+    return _response(request, answers)
+
+
+def _answer_later(
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    answers: list[ListOffsetsPartitionResponse],
+    found: Promise[ListOffsetsPartitionResponse],
+    following: Iterator[ListOffsetsPartitionResponse | Promise[ListOffsetsPartitionResponse]],
+) -> Promise[ListOffsetsResponse]:
+    """Wait for `found`, then look up what is `following`, one after another."""
+    connection = context.connection
+    promise: Promise[ListOffsetsResponse] = Promise()
+
+    def arrived(answer: ListOffsetsPartitionResponse) -> None:
+        if connection.is_closed:
+            return
+        try:
+            answers.append(answer)
+            for later in following:
+                if isinstance(later, Promise):
+                    later.then(arrived)
+                    return
+                answers.append(later)
+            promise.settle(_response(request, answers))
+        except BaseException:
+            connection.close()  # it would wait for ever
+            raise
+
+    found.then(arrived)
+    return promise
 
 
 def _response(
@@ -98,14 +140,9 @@ def _look_up(
     topic: str,
     entry: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse | Promise[ListOffsetsPartitionResponse]:
-    partition = services.replicas.find(topic, entry.partition_index)
+    partition = _serving(services, request, topic, entry)
     if not isinstance(partition, Partition):
         return _failure(entry, partition)
-    error = partition.check_epoch(entry.current_leader_epoch)
-    if not error and not partition.is_leader and request.replica_id != DEBUG_REPLICA_ID:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    if error:
-        return _failure(entry, error)
     timestamp = entry.timestamp
     if timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < NEEDS_VERSION.get(timestamp, 1):
         return _failure(entry, ErrorCode.UNSUPPORTED_VERSION)
@@ -116,20 +153,52 @@ def _look_up(
         end_offset = partition.last_stable_offset
     else:
         end_offset = partition.high_watermark
+    connection = context.connection
+
+    def find(end_offset: int) -> Found | Promise[Found]:
+        return _find(partition, timestamp, end_offset, lambda: not connection.is_closed)
 
     def check(found: Found) -> Found | Promise[Found]:
-        return _unless_back(partition, timestamp, found)
+        return _unless_back(find, partition.log.log_end_offset, timestamp, found)
 
     def answer(found: Found) -> ListOffsetsPartitionResponse:
         return _answer(context, entry, found)
 
-    found = _find(partition, timestamp, end_offset)
+    found = find(end_offset)
+    is_later = isinstance(found, Promise)
     if is_consumer and partition.is_catching_up:
         found = flat(found, check)
+    if is_later:
+        epoch = partition.leader_epoch
+
+        def recheck(found: Found) -> Found:
+            now = _serving(services, request, topic, entry)
+            if not isinstance(now, Partition):
+                return Found(error=now)
+            if now is not partition or now.leader_epoch != epoch:
+                return Found(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return found
+
+        found = then(found, recheck)
     return then(found, answer)
 
 
-def _unless_back(partition: Partition, timestamp: int, found: Found) -> Found | Promise[Found]:
+def _serving(
+    services: BrokerServices, request: ListOffsetsRequest, topic: str, entry: ListOffsetsPartition
+) -> Partition | ErrorCode:
+    """The partition, if it may answer."""
+    partition = services.replicas.find(topic, entry.partition_index)
+    if not isinstance(partition, Partition):
+        return partition
+    error = partition.check_epoch(entry.current_leader_epoch)
+    if not error and not partition.is_leader and request.replica_id != DEBUG_REPLICA_ID:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return error or partition
+
+
+def _unless_back(
+    find: Callable[[int], Found | Promise[Found]], log_end_offset: int, timestamp: int, found: Found
+) -> Found | Promise[Found]:
     """OFFSET_NOT_AVAILABLE for less than what the leader before may have said (KIP-207).
 
     A new leader's high watermark rises with its followers' first fetches; the records between
@@ -143,10 +212,12 @@ def _unless_back(partition: Partition, timestamp: int, found: Found) -> Found | 
     def compare(beyond: Found) -> Found:
         return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE) if beyond.offset >= 0 else beyond
 
-    return then(_find(partition, timestamp, partition.log.log_end_offset), compare)
+    return then(find(log_end_offset), compare)
 
 
-def _find(partition: Partition, timestamp: int, end_offset: int) -> Found | Promise[Found]:
+def _find(
+    partition: Partition, timestamp: int, end_offset: int, is_wanted: Callable[[], bool]
+) -> Found | Promise[Found]:
     log = partition.log
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
@@ -157,9 +228,9 @@ def _find(partition: Partition, timestamp: int, end_offset: int) -> Found | Prom
         return Found()
     try:
         found: LookedUp | Promise[LookedUp] = (
-            log.max_timestamp_offset(end_offset)
+            log.max_timestamp_offset(end_offset, is_wanted)
             if timestamp == MAX_TIMESTAMP
-            else log.offset_for_timestamp(timestamp, end_offset)
+            else log.offset_for_timestamp(timestamp, end_offset, is_wanted)
         )
     except LogDirFailure:
         return Found(error=ErrorCode.KAFKA_STORAGE_ERROR)
