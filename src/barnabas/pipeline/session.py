@@ -35,6 +35,9 @@ from barnabas.pipeline.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
 
+TESTED_PYSPARK = "4.0.0"
+"""What the extra `spark` installs: Maven Central has no Kafka connector for each release."""
+
 _PROGRESS_SECONDS = 1.0
 # Small heaps on few cores: the serial collector takes less of both.
 # The optimising compiler off leaves 48 MB for compiled code, which fill in a minute: then nothing
@@ -228,10 +231,20 @@ def launch_jvm(options: SessionOptions) -> Any:
         where = f"; see {path}" if path else ""
         raise SparkStartError(
             f"Spark did not start{where}. The first start needs Maven Central for "
-            f"{', '.join(options.all_packages) or 'no package'}"
+            f"{', '.join(options.all_packages) or 'no package'}{_untested_pyspark()}"
         ) from error
     finally:
         os.close(target)
+
+
+def _untested_pyspark() -> str:
+    """A hint where the installed PySpark is another than the tested one; else nothing."""
+    if pyspark.__version__ == TESTED_PYSPARK:
+        return ""
+    return (
+        f", which may lack those of PySpark {pyspark.__version__}; "
+        f"Barnabas is tested with {TESTED_PYSPARK}: pip install pyspark=={TESTED_PYSPARK}"
+    )
 
 
 @contextlib.contextmanager

@@ -10,6 +10,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from barnabas.pipeline.jars import jar_digests
+from barnabas.pipeline.session import TESTED_PYSPARK
+
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -66,3 +69,10 @@ def test_each_dependency_is_bounded_below_and_above() -> None:
             continue
         operators = {one.operator for one in requirement.specifier}
         assert operators in ({">=", "<"}, {"=="}), requirement
+
+
+def test_the_extras_install_the_pyspark_whose_jars_are_known() -> None:
+    (pinned,) = (str(one.specifier) for one in needed("spark") if one.name == "pyspark")
+    assert pinned == f"=={TESTED_PYSPARK}"
+    for jar in ("spark-sql-kafka-0-10", "spark-avro", "spark-token-provider-kafka-0-10"):
+        assert f"org.apache.spark_{jar}_2.13-{TESTED_PYSPARK}.jar" in jar_digests()

@@ -25,6 +25,7 @@ from barnabas.pipeline.session import (
     download_progress,
     kafka_clients_package,
     kafka_package,
+    launch_jvm,
     start_session,
 )
 
@@ -167,7 +168,12 @@ def test_a_download_is_announced_and_a_failure_names_the_telemetry(
     with pytest.raises(SparkStartError, match="Maven Central") as raised:
         start_session(options, said.append)
     assert str(telemetry) in str(raised.value)
-    assert telemetry.read_text() == "unresolved dependency\n"
+    assert "pip install" not in str(raised.value)
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    with pytest.raises(SparkStartError, match=r"4\.0\.5; .* pip install pyspark==4\.0\.0"):
+        launch_jvm(options)
+    monkeypatch.undo()
+    assert telemetry.read_text() == 2 * "unresolved dependency\n"
     names = f"{kafka_package()}, {avro_package()}, {kafka_clients_package()}"
     assert said == [f"downloading {names} (once, into {tmp_path})"]
 
