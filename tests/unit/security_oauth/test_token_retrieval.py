@@ -1,8 +1,11 @@
 """How a node gets the tokens of its own logins: what it sends, and what it makes of the answers."""
 
 import base64
+import contextlib
 import json
+import socket
 import ssl
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,11 @@ from barnabas.net.oauth.unsecured_login import unsecured_token
 from barnabas.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 from support.certificates import Authority
 from support.identity_provider import IdentityProvider
+from support.patience import PATIENCE_S
 from support.tokens import rsa_key
+
+DROPS = 1000
+"""So many bytes take longer than anybody waits."""
 
 
 def now_ms() -> int:
@@ -187,6 +194,42 @@ def test_an_answer_without_end(provider: IdentityProvider) -> None:
     provider.answer = lambda _: b"x" * ((1 << 20) + 1)
     with pytest.raises(FetchError, match="more than"):
         fetch(f"{provider.url}/jwks", FetchSettings())
+
+
+@pytest.mark.parametrize(
+    ("begin", "each"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"a"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"{"),
+        (b"HTTP/1.1 500 Error\r\nContent-Length: 1000000\r\n\r\n", b"{"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["head", "body", "error", "continued"],
+)
+def test_an_answer_that_drips(begin: bytes, each: bytes) -> None:
+    drops = 0
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        nonlocal drops
+        with contextlib.suppress(OSError), listener.accept()[0] as connection:
+            connection.sendall(begin)
+            while drops < DROPS and not ended.wait(0.005):
+                connection.sendall(each)
+                drops += 1
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(PATIENCE_S)
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/jwks"
+        try:
+            with pytest.raises(FetchError, match=r"takes more than 0\.2 s to answer"):
+                fetch(url, FetchSettings(timeout_ms=100))
+        finally:
+            ended.set()
+            thread.join()
+    assert drops < DROPS
 
 
 def test_nobody_answers() -> None:

@@ -30,7 +30,7 @@ class FetchSettings:
     """How to ask."""
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT
-    """How long to wait for a connection, and for each part of an answer."""
+    """How long to wait for a connection, and for each part of an answer; in all twice as long."""
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
 
 
