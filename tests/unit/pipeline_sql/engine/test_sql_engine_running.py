@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
 
+from barnabas.pipeline.sql.engine import asking
 from barnabas.pipeline.sql.engine.ownership import ALL_SLOTS
 from barnabas.pipeline.sql.engine.queries import QueryState
 from barnabas.pipeline.sql.engine.running import RunningQuery
@@ -170,4 +173,57 @@ async def test_lists_say_what_a_query_failed_of_and_what_its_start_waits_for(
     assert f"{running.query.query_id}: no Maven Central" in lines
     described = (await world.ksql("DESCRIBE s;"))[0]["sourceDescription"]
     assert described["readQueries"][0]["message"] == "no Maven Central"
+    await world.close()
+
+
+TABLE = "CREATE TABLE t AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;"
+PULL = "SELECT * FROM t;"
+
+
+async def test_a_pull_query_says_that_the_table_is_not_filled_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SqlWorld()
+    runner: Any = world.engine.runner
+    start = runner.start
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def slow(query: Any, **options: Any) -> Any:
+        waiting.set()
+        assert go_on.wait(20)
+        return start(query, **options)
+
+    stream, _, _ = STORY.partition("CREATE STREAM a")
+    await world.ksql(stream + TABLE)
+    world.write("s", "a", {"V": 1})
+    world.engine.own(())
+    monkeypatch.setattr(type(runner), "progress", "Spark is being started: downloading a:b:1")
+    monkeypatch.setattr(runner, "start", slow)
+    monkeypatch.setattr(asking, "LOCK_WAIT_S", 0.01)
+    owning = threading.Thread(target=world.engine.own, args=(ALL_SLOTS,))
+    owning.start()
+    assert await asyncio.to_thread(waiting.wait, 20)
+    (query_id,) = world.engine.queries
+    assert await world.error(PULL, "/query") == {
+        "@type": "generic_error",
+        "error_code": 50000,
+        "message": "Unable to execute pull query: Materialized data for table `T` is not available "
+        f"yet. Please try again later. {query_id}: Spark is being started: downloading a:b:1",
+    }
+    go_on.set()
+    await asyncio.to_thread(owning.join)
+    assert await world.rows(PULL) == [["a", 1]]
+    (running,) = world.engine.queries.values()
+    await world.ksql(f"PAUSE {query_id};")
+    assert await world.rows(PULL) == [["a", 1]]
+    hosted: Any = running.hosted
+    hosted._fail(ConnectionError("no broker answers\nat line 2"))
+    answer = await world.post("/query-stream", {"sql": PULL})
+    assert answer.status_code == 500
+    assert answer.json()["message"] == (
+        "Unable to execute pull query: The query was not in a running state. state: ERROR. "
+        f"{query_id}: no broker answers"
+    )
+    described = (await world.ksql(f"EXPLAIN {query_id};"))[0]["queryDescription"]
+    assert described["message"] == "no broker answers"
     await world.close()

@@ -272,3 +272,11 @@ def test_each_kind_of_answer_is_shown(entity: dict[str, object], expected: list[
     lines = entity_lines(entity)
     for words in expected:
         assert any(words in line for line in lines), "\n".join(lines)
+
+
+def test_a_query_s_status_and_errors_stand_above_its_text_and_plan() -> None:
+    described = {**QUERY, "message": "no"}
+    lines = entity_lines({"@type": "queryDescription", "queryDescription": described})
+    begins = ("Host Query Status", "Status ", "Errors", " USER | no", "SQL ", "Execution plan")
+    places = [next(n for n, line in enumerate(lines) if line.startswith(b)) for b in begins]
+    assert places == sorted(places)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from barnabas.pipeline.sql.analysis.commands import PullQueryCommand, QueryCommand
@@ -12,23 +14,39 @@ from barnabas.pipeline.sql.engine.context import Context, text_in_errors
 from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
 from barnabas.pipeline.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.pipeline.sql.engine.push import PushQuery, Send
+from barnabas.pipeline.sql.engine.queries import QueryState
+from barnabas.pipeline.sql.engine.running import RunningQuery
 from barnabas.pipeline.sql.engine.session import Session
 from barnabas.pipeline.sql.engine.views import Views
 from barnabas.pipeline.sql.errors import AnalysisError, SqlError
-from barnabas.pipeline.sql.syntax.tree import Emit, ParsedStatement, Query
+from barnabas.pipeline.sql.names import backquoted
+from barnabas.pipeline.sql.syntax.tree import Emit, ParsedStatement, Query, Statement
 
 STREAM_READ_S = 60.0
+LOCK_WAIT_S = 1.0
+"""How long a pull query waits for its turn before it looks whether its table is filled."""
 
 
 class TooManyQueriesError(SqlError):
     """There are as many push queries as may be."""
 
 
-class Asking:
-    """`push_queries`: those that run now, by id."""
+class NotMaterializedError(SqlError):
+    """The query that fills a table has not started, or has failed."""
 
-    def __init__(self, context: Context, views: Views, note: NoteEntry = log_entry) -> None:
+
+class Asking:
+    """`push_queries`: those that run now, by id. `queries`: the persistent ones, by id."""
+
+    def __init__(
+        self,
+        context: Context,
+        views: Views,
+        queries: Mapping[str, RunningQuery],
+        note: NoteEntry = log_entry,
+    ) -> None:
         self._note = note
+        self._queries = queries
         self.push_queries: dict[str, PushQuery] = {}
         self._context = context
         self._views = views
@@ -37,7 +55,7 @@ class Asking:
     def query(self, parsed: ParsedStatement, session: Session) -> PullQuery | PushQuery:
         """A SELECT, ready to be answered: of a table's rows, or a push query (also for a pull
         query of a stream, which ends by itself). Raises SqlError."""
-        with self._context.lock, text_in_errors(parsed.text):
+        with text_in_errors(parsed.text), self._locked(parsed.statement):
             return self._query(parsed, session)
 
     def _query(self, parsed: ParsedStatement, session: Session) -> PullQuery | PushQuery:
@@ -52,6 +70,7 @@ class Asking:
             if command.source.is_table:
                 pull = compile_pull(command, self._context.functions, session.settings)
                 self._views.view(command.source)
+                self._check_filled(command.source.name)
                 return pull
             check_limit(command.query, session.settings)
             assert isinstance(parsed.statement, Query)
@@ -59,6 +78,44 @@ class Asking:
             command = self._context.analyse(replace(parsed, statement=changes), session, topics={})
         assert isinstance(command, QueryCommand)
         return self._push_query(command, parsed.text, session)
+
+    def _check_filled(self, table: str) -> None:
+        """Raise NotMaterializedError if the query that fills a table has not started or has failed.
+
+        Only the server that runs a query knows. A paused query leaves the table as it was. Needs no
+        lock.
+        """
+        for running in list(self._queries.values()):
+            if running.query.plan.sink != table or not running.is_here:
+                continue
+            has_failed = running.state is QueryState.ERROR
+            if not has_failed and (running.hosted is not None or running.is_paused):
+                continue
+            what = (
+                "The query was not in a running state. state: ERROR."
+                if has_failed
+                else f"Materialized data for table {backquoted(table)} is not available yet. "
+                "Please try again later."
+            )
+            message = running.message
+            why = f" {running.query.query_id}: {message}" if message else ""
+            raise NotMaterializedError(f"Unable to execute pull query: {what}{why}")
+
+    @contextmanager
+    def _locked(self, statement: Statement) -> Iterator[None]:
+        """Hold the lock. A start of Spark has it for minutes: pull queries do not wait for that.
+
+        Raises NotMaterializedError.
+        """
+        while not self._context.lock.acquire(timeout=LOCK_WAIT_S):
+            if isinstance(statement, Query) and statement.emit is None:
+                source = self._context.metastore.sources.get(statement.source.name)
+                if source is not None and source.is_table:
+                    self._check_filled(source.name)
+        try:
+            yield
+        finally:
+            self._context.lock.release()
 
     def _push_query(self, command: QueryCommand, text: str, session: Session) -> PushQuery:
         if len(self.push_queries) >= int(self._context.settings[config.PUSH_LIMIT]):

@@ -124,7 +124,7 @@ class KsqlEngine:
         self._running = RunningQueries(runner, self.settings)
         self._supervisor = Supervisor(self._running, self._failed)
         self._views = Views(self._context)
-        self.asking = Asking(self._context, self._views, note)
+        self.asking = Asking(self._context, self._views, self._running.by_id, note)
         self.inserting = Inserting(self._context)
         self._is_started = False
         self.before_delete: Callable[[int], None] = lambda sequence: None

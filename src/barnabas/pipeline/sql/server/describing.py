@@ -320,6 +320,7 @@ class Describer:
             "tasksMetadata": [],
             "consumerGroupId": "" if running is None else running.query.group,
             "state": state,
+            **({"message": running.message} if running is not None and running.message else {}),
         }
 
 

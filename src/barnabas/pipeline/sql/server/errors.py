@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.pipeline.sql.engine.asking import TooManyQueriesError
+from barnabas.pipeline.sql.engine.asking import NotMaterializedError, TooManyQueriesError
 from barnabas.pipeline.sql.engine.config import PropertyError
 from barnabas.pipeline.sql.errors import SqlError
 from barnabas.pipeline.sql.syntax.masking import masked
@@ -81,4 +81,6 @@ def of_sql(error: SqlError, statement: str = "", entities: Sequence[Any] = ()) -
         return ApiError(BAD_REQUEST, str(error))
     if isinstance(error, TooManyQueriesError):
         return ApiError(TOO_MANY_REQUESTS, str(error))
+    if isinstance(error, NotMaterializedError):
+        return ApiError(SERVER_ERROR, str(error))
     return ApiError(BAD_STATEMENT, str(error), statement=text, entities=entities)

@@ -67,7 +67,7 @@ class Gatherer:
                 _add(one, {UNRESPONSIVE: 1}, {host: UNRESPONSIVE})
         elif theirs is not None:
             _add(one, theirs.get("statusCount") or {}, theirs.get("ksqlHostQueryStatus") or {})
-            if theirs.get("message") and "statusCount" in one:
+            if theirs.get("message"):
                 one["message"] = theirs["message"]
             if theirs.get("queryErrors"):
                 one["queryErrors"] = [*one["queryErrors"], *theirs["queryErrors"]]

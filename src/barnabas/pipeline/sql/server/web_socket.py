@@ -21,7 +21,7 @@ from barnabas.pipeline.sql.schema import Schema
 from barnabas.pipeline.sql.server.answers import error_body, print_answer, run_push
 from barnabas.pipeline.sql.server.bodies import parse_object, text_member
 from barnabas.pipeline.sql.server.entities import fields
-from barnabas.pipeline.sql.server.errors import ApiError, of_sql
+from barnabas.pipeline.sql.server.errors import SERVER_ERROR, ApiError, of_sql
 from barnabas.pipeline.sql.server.mailbox import Mailbox
 from barnabas.pipeline.sql.server.values import row_text
 from barnabas.pipeline.sql.syntax import tree
@@ -44,7 +44,9 @@ async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
     except ApiError as error:
         await _close(socket, _UNACCEPTABLE, error.message)
     except SqlError as error:
-        await _close(socket, _UNACCEPTABLE, of_sql(error).message)
+        shown = of_sql(error)
+        code = _FAILED if shown.code == SERVER_ERROR else _UNACCEPTABLE
+        await _close(socket, code, shown.message)
     except ClusterError as error:
         await _close(socket, _FAILED, str(error))
     except WebSocketDisconnect:

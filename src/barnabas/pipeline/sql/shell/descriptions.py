@@ -49,14 +49,20 @@ def described_query(query: Mapping[str, Any]) -> list[str]:
     lines = [
         _labelled("ID", query.get("id")),
         _labelled("Query Type", query.get("queryType")),
-        _labelled("SQL", query.get("statementText")),
     ]
-    if query.get("windowType"):
-        lines.append(_labelled("Window Type", query["windowType"]))
     hosts = query.get("ksqlHostQueryStatus") or {}
     if hosts:
         shown = ", ".join(f"{host}={state}" for host, state in hosts.items())
         lines.append(_labelled("Host Query Status", f"{{{shown}}}"))
+    if query.get("message"):
+        lines.append(_labelled("Status", query["message"]))
+    errors = query.get("queryErrors") or ()
+    if errors:
+        rows = [[str(e.get("type", "")), str(e.get("errorMessage", ""))] for e in errors]
+        lines += ["", "Errors", *table(["Type", "Message"], rows), ""]
+    lines.append(_labelled("SQL", query.get("statementText")))
+    if query.get("windowType"):
+        lines.append(_labelled("Window Type", query["windowType"]))
     if query.get("consumerGroupId"):
         lines.append(_labelled("Consumer Group", query["consumerGroupId"]))
     lines += ["", *_fields(query)]
@@ -72,10 +78,6 @@ def described_query(query: Mapping[str, Any]) -> list[str]:
     if overridden:
         rows = [[name, str(value)] for name, value in sorted(overridden.items())]
         lines += ["", "Overridden Properties", *table(["Property", "Value"], rows)]
-    errors = query.get("queryErrors") or ()
-    if errors:
-        rows = [[str(e.get("type", "")), str(e.get("errorMessage", ""))] for e in errors]
-        lines += ["", "Errors", *table(["Type", "Message"], rows)]
     return lines
 
 
