@@ -44,6 +44,7 @@ _PROGRESS_SECONDS = 1.0
 # is compiled any more.
 _ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
+_OLDER_SOURCES = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _FILE_OPTION = "--properties-file"
 _launching = threading.Lock()
@@ -147,6 +148,10 @@ class SessionOptions:
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
             "spark.sql.streaming.minBatchesToRetain": "20",
         }
+        if pyspark.__version__.startswith("4.1."):
+            # Its newer Kafka source fails after the batch that a restarted query repeats:
+            # https://issues.apache.org/jira/browse/SPARK-55271. Checkpoints are the same.
+            settings[_OLDER_SOURCES] = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
         if self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
@@ -276,13 +281,17 @@ def _submitted(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> Iterator[None]:
-    """Tell of packages that have to be downloaded, and each second how much has come."""
+    """Tell of packages that have to be downloaded, and each second how much of which file has come.
+
+    Ivy does not say how large a file is.
+    """
     jars = os.path.join(ivy_directory, "jars")
     missing = [p for p in packages if not os.path.exists(_jar_path(jars, p))]
     if not missing:
         yield
         return
-    say(f"downloading {', '.join(missing)} (once, into {ivy_directory})")
+    downloading = f"downloading {', '.join(missing)}"
+    say(f"{downloading} (once, into {ivy_directory})")
     done = threading.Event()
     cache = os.path.join(ivy_directory, "cache")
     before = _size_bytes(cache)  # of other programs and versions
@@ -293,7 +302,7 @@ def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> 
             size_mb = (_size_bytes(cache) - before) // 1_000_000
             if size_mb > said:
                 said = size_mb
-                say(f"downloaded {size_mb} MB")
+                say(f"{downloading}: {size_mb} MB so far{_partial_file(cache)}")
 
     watcher = threading.Thread(target=watch, name="ivy-progress", daemon=True)
     watcher.start()
@@ -308,6 +317,18 @@ def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> 
 def _jar_path(jars: str, package: str) -> str:
     group, artifact, version = package.split(":")
     return os.path.join(jars, f"{group}_{artifact}-{version}.jar")
+
+
+def _partial_file(directory: str) -> str:
+    """Return what has come of the file that Ivy is fetching, in words; empty between two files."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith(".part"):
+                with contextlib.suppress(FileNotFoundError):  # Ivy renames it once it is whole
+                    size_mb = os.stat(path).st_size / 1_000_000
+                    return f", {size_mb:.1f} MB of {name.removesuffix('.part')}"
+    return ""
 
 
 def _size_bytes(directory: str) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyspark.sql.datasource
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -130,11 +131,20 @@ class TaskDone(WriterCommitMessage):
     was_retried: bool
 
 
-class QueryWriter(DataSourceArrowWriter):
+if TYPE_CHECKING:
+    _StreamArrowWriter = DataSourceArrowWriter
+else:
+    # Spark 4.1 has a class for streams, and takes no other; 4.0 has none.
+    _StreamArrowWriter = getattr(
+        pyspark.sql.datasource, "DataSourceStreamArrowWriter", DataSourceArrowWriter
+    )
+
+
+class QueryWriter(_StreamArrowWriter):
     """Writes the micro-batches of a streaming query.
 
-    It has the methods of a DataSourceStreamWriter, and is none: Spark hands Arrow's batches, in
-    place of rows one by one, to a DataSourceArrowWriter only.
+    It has the methods of a DataSourceStreamWriter. On Spark 4.0 it is none: that hands Arrow's
+    batches, in place of rows one by one, to a DataSourceArrowWriter only.
     """
 
     def __init__(self, options: SinkOptions) -> None:

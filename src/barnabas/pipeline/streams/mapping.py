@@ -55,7 +55,10 @@ class Mapped(Step):
         call = RowFunction(
             self._function, given, made, None if failed is None else failed.collector()
         )
-        made_rows = f.udf(call, ArrayType(made)).asNondeterministic()(row, f.struct(*kept))
+        # Spark 4.1 reads the type hints of a UDF unless told about Arrow, and a callable object's
+        # it cannot read.
+        made_by = f.udf(call, ArrayType(made), useArrow=False).asNondeterministic()
+        made_rows = made_by(row, f.struct(*kept))
         exploded = frame.select(f.explode(made_rows).alias("_made"), *kept)
         return exploded.select("_made.*", *kept)
 
