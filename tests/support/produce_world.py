@@ -129,10 +129,17 @@ class ProduceWorld:
             ],
         )
         frame = encode_request(ApiKey.PRODUCE, version, number, "client", request)
-        data = pack(">i", len(frame)) + frame
-        self.connection.get_buffer()[: len(data)] = data
-        self.connection.received(len(data))
+        self.receive(pack(">i", len(frame)) + frame)
         return number
+
+    def receive(self, data: bytes) -> None:
+        """Have the client's bytes arrive."""
+        while data:
+            room = self.connection.get_buffer()
+            size = min(len(room), len(data))
+            room[:size] = data[:size]
+            self.connection.received(size)
+            data = data[size:]
 
     def answers(self) -> list[tuple[int, list[PartitionProduceResponse]]]:
         """(number of the request, its topics' only partitions), in the order of the answers."""

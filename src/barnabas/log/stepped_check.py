@@ -1,7 +1,8 @@
-"""The check of a client's compressed batch before its append, apart from the log.
+"""The check of a client's compressed or long batch before its append, apart from the log.
 
 A small batch is checked at once. One that unfolds to more, or to nobody knows what, is checked in
-steps of less than a millisecond, so that its caller can do other work between them. Both depend
+steps of less than a millisecond, so that its caller can do other work between them. So is an
+uncompressed one whose check would take longer than that. Both depend
 on the batch and the topic's configuration only. The append that follows takes the `CheckedBatch`
 and checks the rest: producer, sequence, epoch. The outcome is that of `validator.py`.
 """
@@ -37,9 +38,9 @@ from barnabas.protocol.records.batch import (
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX, decompress
 from barnabas.protocol.records.packing import PACK_SIZE_BYTES, Packer
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX
-from barnabas.protocol.records.structure import StructureCheck
+from barnabas.protocol.records.structure import StructureCheck, Watch
 from barnabas.protocol.records.unfolding import Aside, Budget, likely_size, unfold_in_pieces
-from barnabas.protocol.records.uniform import is_uniform
+from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN, is_uniform
 from barnabas.protocol.records.walk import BadRecordError, walk_records
 
 PACKED_SMALL_MAX_BYTES: Final = 64 * 1024
@@ -49,6 +50,8 @@ UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192
 DECODED_SMALL_MAX: Final = 512
 """Records, of a batch whose timestamps must be looked at or that must be compressed anew."""
+LONG_SIZE_BYTES_MIN: Final = DECODED_SMALL_MAX * RECORD_SIZE_BYTES_MIN
+"""The check of an uncompressed batch that has no more takes little."""
 LENGTH_POSITION: Final = 8
 
 Steps = Generator[Aside | None, bytes | None, "Rejection | CheckedBatch"]
@@ -56,7 +59,7 @@ Steps = Generator[Aside | None, bytes | None, "Rejection | CheckedBatch"]
 
 
 class CheckedBatch(NamedTuple):
-    """A compressed batch whose CRC and records are good."""
+    """A batch whose CRC and records are good."""
 
     config: LogConfig
     """With which it was checked. An append with another one refuses it."""
@@ -64,10 +67,26 @@ class CheckedBatch(NamedTuple):
     """The batch in the topic's form; None: as it was sent, and that form is not looked at yet."""
 
 
-def header_to_check(data: memoryview, config: LogConfig) -> BatchHeader | None:
-    """The header of a compressed batch whose records the log would look at.
+def is_long(data: memoryview, config: LogConfig, now_ms: int) -> bool:
+    """Whether the check of an uncompressed batch takes long."""
+    if len(data) <= LONG_SIZE_BYTES_MIN:
+        return False
+    try:
+        header = read_header(data, header_only=True)
+    except CorruptBatchError:
+        return False
+    count, is_large = header.record_count, len(data) > UNFOLDED_SMALL_MAX_BYTES
+    return (
+        count > RECORDS_SMALL_MAX
+        or (is_large and config.schema_validation is not None)
+        or ((is_large or count > DECODED_SMALL_MAX) and _is_to_be_decoded(header, config, now_ms))
+    )
 
-    None for all others: what is not compressed, or is refused for its size, header or CRC.
+
+def header_to_check(data: memoryview, config: LogConfig, now_ms: int) -> BatchHeader | None:
+    """The header of a compressed or long batch whose records the log would look at.
+
+    None for all others: what is neither, or is refused for its size, header or CRC.
     """
     try:
         header = read_header(data)
@@ -75,10 +94,10 @@ def header_to_check(data: memoryview, config: LogConfig) -> BatchHeader | None:
         return None
     size = len(data)
     if (
-        not header.attributes & CODEC_MASK
-        or header.batch_length + LOG_OVERHEAD_BYTES != size
+        header.batch_length + LOG_OVERHEAD_BYTES != size
         or size > min(config.max_message_bytes, config.segment_bytes)
         or header.record_count > RECORDS_PER_BATCH_MAX
+        or not (header.attributes & CODEC_MASK or is_long(data, config, now_ms))
         or check_header(header, config) is not None
         or not check_crc(data, 0, header)
     ):
@@ -96,7 +115,8 @@ def check_at_once(
     """
     count = header.record_count
     if (
-        len(data) > PACKED_SMALL_MAX_BYTES
+        not header.attributes & CODEC_MASK
+        or len(data) > PACKED_SMALL_MAX_BYTES
         or count > RECORDS_SMALL_MAX
         or (count > DECODED_SMALL_MAX and _is_to_be_decoded(header, config, now_ms))
     ):
@@ -116,15 +136,20 @@ def check_at_once(
 
 
 def check_in_steps(
-    data: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, budget: Budget
+    data: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    budget: Budget,
+    watch: Watch | None = None,
 ) -> Steps:
     """Check a batch's records and bring it into the topic's form; `budget` is what may unfold.
 
-    `data` may be changed, as by `prepare_client_batch`.
+    `watch` sees the records. `data` may be changed, as by `prepare_client_batch`.
     """
     timestamps = _Timestamps(header, config, now_ms) if _has_times(header, config, now_ms) else None
     try:
-        packed = yield from _read(data, header, config, budget, timestamps)
+        packed = yield from _read(data, header, config, budget, timestamps, watch)
     except BadRecordError as error:
         found: RecordErrors = [(error.index, str(error))]
         return Rejection(ErrorCode.INVALID_RECORD, f"the batch is refused for {error}", found)
@@ -156,6 +181,7 @@ def _read(
     config: LogConfig,
     budget: Budget,
     timestamps: "_Timestamps | None",
+    watch: Watch | None,
 ) -> Generator[Aside | None, bytes | None, bytearray | None]:
     """Read all records; returns them compressed if the topic demands another codec."""
     check = StructureCheck(
@@ -163,6 +189,7 @@ def _read(
         keys_required=config.is_compacted,
         size_max=DECOMPRESSED_SIZE_BYTES_MAX,
         see=None if timestamps is None else timestamps.see,
+        watch=watch,
     )
     packer = None
     if config.codec is not None and _is_to_be_packed(header, config):

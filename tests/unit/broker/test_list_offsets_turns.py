@@ -63,9 +63,7 @@ class LookUpWorld(ProduceWorld):
             ],
         )
         frame = encode_request(ApiKey.LIST_OFFSETS, VERSION, number, "client", request)
-        data = pack(">i", len(frame)) + frame
-        self.connection.get_buffer()[: len(data)] = data
-        self.connection.received(len(data))
+        self.receive(pack(">i", len(frame)) + frame)
         return number
 
     def found(self) -> list[list[tuple[ErrorCode, int]]]:

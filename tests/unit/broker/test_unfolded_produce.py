@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from barnabas.broker.client_state import client_state
 from barnabas.broker.produce import unfolded
 from barnabas.broker.produce.unfolding import AT_ONCE_MAX_BYTES, Unfolding, request_limit
+from barnabas.broker.schemas import checks
 from barnabas.log.config import LogConfig
 from barnabas.log.stepped_check import CheckedBatch, Steps
 from barnabas.log.turns import ACTIVE_MAX, STEPS_MAX
@@ -20,7 +22,8 @@ from barnabas.protocol.records.batch import Codec, read_header, set_crc
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.protocol.records.unfolding import PIECE_SIZE_BYTES
 from support.logs import NOW_MS
-from support.produce_world import PLAIN, ProduceWorld
+from support.produce_world import CHECKED, PLAIN, VALIDATES, ProduceWorld
+from support.schema_world import id_of
 
 MEBIBYTE = 2**20
 NONE = ErrorCode.NONE
@@ -208,6 +211,81 @@ async def test_a_large_batch_is_compressed_anew_as_its_topic_demands(codec: Code
     assert world.values(PLAIN) == values
     (part,) = log.read(0, 10 * MEBIBYTE, max_offset=log.log_end_offset).parts  # type: ignore[union-attr]  # all is local
     assert read_header(bytes(part)).codec is Codec.LZ4  # type: ignore[arg-type]  # it is in memory
+
+
+NAMED = id_of(1)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+async def test_schemas_are_noted_in_the_same_steps(
+    codec: Codec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is unfolded or decoded once more, of broken batches neither."""
+    monkeypatch.setattr(checks, "check_batch", None)
+    monkeypatch.setattr(checks, "decompress", None)
+    monkeypatch.setattr(checks, "decode_records", None)
+    world = ProduceWorld()
+    world.logs[CHECKED].log.config = replace(VALIDATES, max_message_bytes=64 * MEBIBYTE)
+    world.schemas.register(1, f"{CHECKED}-value")
+    good = [NAMED + LARGE, NAMED, NAMED + LARGE]
+    world.send((CHECKED, batch(*good, codec=codec)))
+    world.send((CHECKED, batch(NAMED, LARGE, b"", codec=codec)))
+    broken = batch(*good, codec=codec)
+    broken[-1] ^= 1
+    world.send((CHECKED, broken))
+    turns = await answered(world, 3)
+    assert turns >= MEBIBYTE // (PIECE_SIZE_BYTES * STEPS_MAX)  # some codecs' blocks are large
+    assert world.errors() == [
+        (0, [NONE]),
+        (1, [ErrorCode.INVALID_RECORD]),
+        (2, [ErrorCode.CORRUPT_MESSAGE]),
+    ]
+    refused = [error.batch_index for error in world.answers()[1][1][0].record_errors]
+    assert refused == [1, 2]
+    assert world.values(CHECKED) == good
+
+
+async def test_a_request_whose_schemas_are_asked_for_waits_with_what_was_noted() -> None:
+    world = ProduceWorld()
+    world.schemas.register(1, f"{CHECKED}-value")
+    world.schemas.is_slow = True
+    world.send((CHECKED, batch(NAMED + LARGE)))
+    await until(lambda: world.schemas.asked != [])
+    assert world.answers() == []
+    world.schemas.answer_now()
+    await answered(world, 1)
+    assert world.errors() == [(0, [NONE])]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(),
+        LogConfig(compression_type="zstd"),
+        LogConfig(message_timestamp_before_max_ms=1000),
+        LogConfig(message_timestamp_type="LogAppendTime", compression_type="gzip"),
+    ],
+)
+async def test_long_batches_without_a_codec_are_checked_in_many_turns(config: LogConfig) -> None:
+    """Whether their topic wants another form, or they have very many records."""
+    world = ProduceWorld()
+    world.logs[PLAIN].log.config = config
+    values = [b"%d" % number for number in range(20_000)]
+    world.send((PLAIN, batch(b"first", codec=Codec.NONE)))
+    for _ in range(2):
+        world.send((PLAIN, batch(*values, codec=Codec.NONE)))
+    assert len(world.answers()) == 1
+    turns = await answered(world, 3)
+    assert turns >= 2 * len(values) // (512 * STEPS_MAX)
+    assert world.errors() == [(number, [NONE]) for number in range(3)]
+    assert world.values(PLAIN) == [b"first", *values, *values]
+
+
+async def test_large_batches_that_stay_as_they_are_are_appended_at_once() -> None:
+    world = ProduceWorld()
+    for _ in range(2):
+        world.send((PLAIN, batch(*[bytes(100_000)] * 9, codec=Codec.NONE)))
+    assert world.errors() == [(0, [NONE]), (1, [NONE])]
 
 
 async def test_acks_0_is_appended_unanswered() -> None:

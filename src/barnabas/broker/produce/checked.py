@@ -17,10 +17,16 @@ from barnabas.base.network import Part
 from barnabas.broker.client_state import client_state
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
-from barnabas.broker.produce.outcome import UNCHECKED, SchemaVerdicts, find_partition
-from barnabas.broker.schemas.checks import UNKNOWN_MAX, check_batch
+from barnabas.broker.produce.outcome import (
+    UNCHECKED,
+    SchemaVerdicts,
+    find_partition,
+    is_compressed,
+)
+from barnabas.broker.schemas.checks import UNKNOWN_MAX, check_batch, judge_named
 from barnabas.broker.schemas.registry import Claim
 from barnabas.broker.services import BrokerServices
+from barnabas.log.stepped_check import CheckedBatch, is_long
 from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.replication.partition import Partition
@@ -108,6 +114,7 @@ class CheckedProduce:
         services, context, request = self._services, self._context, self._request
         by_id = context.api_version >= TOPIC_ID_FROM
         view = memoryview(self._frame)
+        now_ms = services.clock.now_ms()
         verdicts: dict[Place, Rejection | None] = {}
         unknown: dict[Place, list[Claim]] = {}
         for topic, partitions in request.topics:
@@ -119,12 +126,23 @@ class CheckedProduce:
                 if validation is None:
                     continue
                 name = found.topic_partition.topic
+                place = topic, entry.partition
                 batch = view[entry.start : entry.end]
-                result = check_batch(services.schemas, name, validation, batch)
+                check, named = request.checks.get(place), request.named.get(place)
+                result: Rejection | list[Claim] | None = None
+                if named is not None and isinstance(check, CheckedBatch):
+                    result = judge_named(services.schemas, name, validation, named)
+                elif isinstance(check, CheckedBatch) or (
+                    check is None
+                    and not is_compressed(batch)
+                    and not is_long(batch, found.log.config, now_ms)
+                ):
+                    result = check_batch(services.schemas, name, validation, batch)
+                # Otherwise it is refused at the append, for what the check found, too.
                 if isinstance(result, list):
-                    unknown[topic, entry.partition] = result
+                    unknown[place] = result
                 else:
-                    verdicts[topic, entry.partition] = result
+                    verdicts[place] = result
         return verdicts, unknown
 
     def _go_on(self, verdicts: SchemaVerdicts) -> Sequence[Part] | Reply:

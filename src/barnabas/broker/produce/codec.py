@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from barnabas.base.ids import Uuid
+from barnabas.broker.schemas.named_schemas import NamedSchemas
 from barnabas.log.stepped_check import CheckedBatch
 from barnabas.log.validator import Rejection
 from barnabas.protocol.codec.runtime import (
@@ -58,8 +59,11 @@ NONE_REFUSED: Final[Refused] = MappingProxyType({})
 
 
 Checks = Mapping[tuple[str | Uuid, int], CheckedBatch | Rejection]
-"""Of the partitions with compressed batches whose records the log would look at."""
+"""Of the partitions with compressed or long batches whose records the log would look at."""
 NO_CHECKS: Final[Checks] = MappingProxyType({})
+Named = Mapping[tuple[str | Uuid, int], NamedSchemas]
+"""Of those that were checked in steps, if their topic validates schemas."""
+NONE_NAMED: Final[Named] = MappingProxyType({})
 
 
 class ParsedProduce(NamedTuple):
@@ -71,6 +75,7 @@ class ParsedProduce(NamedTuple):
     topics: list[ProduceTopic]
     refused: Refused = NONE_REFUSED
     checks: Checks = NO_CHECKS
+    named: Named = NONE_NAMED
 
 
 class PartitionAnswer(NamedTuple):

@@ -4,9 +4,8 @@ Each batch is validated, gets its offsets in place and goes to the log as the sl
 that it is. What the sender may not write is refused before (`authorized.py`). `acks=0` is never
 answered (a failure closes the connection, as in Kafka), `acks=1` when this replica has stored the
 records (Kafka's leader waits for an fsync too where `flush.messages` asks for it), `acks=all` when
-the high watermark has passed them. Compressed batches are checked first
-(`unfolded.py`), and where a topic validates schemas, as Confluent Server can, `checked.py` comes
-next.
+the high watermark has passed them. Compressed and long batches are checked first (`unfolded.py`),
+and where a topic validates schemas, as Confluent Server can, `checked.py` comes next.
 """
 
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ from barnabas.broker.produce.outcome import (
 )
 from barnabas.broker.produce.repeated import learn
 from barnabas.broker.produce.transactional import TransactionalProduce
-from barnabas.broker.produce.unfolded import UnfoldedProduce, has_compressed
+from barnabas.broker.produce.unfolded import UnfoldedProduce, may_take_long
 from barnabas.broker.services import BrokerServices
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
@@ -43,7 +42,7 @@ def handle_produce(
     request = without_repetitions(parse_produce(frame, position, context.api_version))
     if services.authorizer.is_enabled:
         request = refuse_unauthorized(services, context, request, frame)
-    if has_compressed(request, frame):
+    if may_take_long(request, frame):
         return UnfoldedProduce(services, context, request, frame, _go_on).start()
     return _go_on(services, context, request, frame)
 

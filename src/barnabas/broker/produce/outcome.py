@@ -23,7 +23,7 @@ from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import AppendResult
 from barnabas.log.producers.verification import AppendTerms
-from barnabas.log.stepped_check import header_to_check
+from barnabas.log.stepped_check import LONG_SIZE_BYTES_MIN, header_to_check, is_long
 from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.protocol.errors import ErrorCode
@@ -130,7 +130,7 @@ class Outcome:
             self.refuse(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             return
         checked = None
-        if is_compressed(records):
+        if self._checks or is_compressed(records) or len(records) > LONG_SIZE_BYTES_MIN:
             found = self._checks.get((self._topic, index))
             if isinstance(found, Rejection):
                 result = AppendResult(
@@ -138,7 +138,11 @@ class Outcome:
                 )
                 self.take(partition, index, result)
                 return
-            if found is None and header_to_check(records, partition.log.config) is not None:
+            if (
+                found is None
+                and (is_compressed(records) or is_long(records, partition.log.config, now_ms))
+                and header_to_check(records, partition.log.config, now_ms) is not None
+            ):
                 # It became the leader after the records were to be checked.
                 self.refuse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 return

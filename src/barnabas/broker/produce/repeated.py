@@ -25,7 +25,7 @@ from barnabas.broker.produce.waits import RepeatedWait, repeated_context
 from barnabas.broker.services import BrokerServices
 from barnabas.log.errors import LogDirFailure
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.stepped_check import CheckedBatch
+from barnabas.log.stepped_check import CheckedBatch, is_long
 from barnabas.net.connection import Connection, Reply
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_MASK
@@ -112,6 +112,8 @@ class RepeatedProduce:
             if not self._services.unfolding.is_good(records, log.config, now_ms):
                 return None
             checked = CheckedBatch(log.config)
+        elif is_long(records, log.config, now_ms):
+            return None
         is_unfolded = checked is not None
         try:
             if connection.frames and not alone:
@@ -174,7 +176,11 @@ class RepeatedProduce:
             if (
                 is_transactional(records) is not shape.is_transactional
                 or is_compressed(records) is not are_compressed
-                or (are_compressed and not unfolding.is_good(records, config, now_ms))
+                or (
+                    not unfolding.is_good(records, config, now_ms)
+                    if are_compressed
+                    else is_long(records, config, now_ms)
+                )
             ):
                 return
             frames.append(frame)

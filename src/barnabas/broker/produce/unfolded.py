@@ -1,6 +1,6 @@
-"""Produce requests with compressed batches.
+"""Produce requests with compressed or long batches.
 
-Before anything of the request is appended, the records of its compressed batches are unfolded and
+Before anything of the request is appended, the records of these batches are unfolded and
 checked, mostly at once. Where a batch unfolds to much, its check goes on in steps, and the request
 waits; so do the connection's later requests, so that records are appended in the order in which
 they came. Then the request goes on as any other: whether this node still leads a partition, and
@@ -14,11 +14,18 @@ from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.broker.context import RequestContext
 from barnabas.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
-from barnabas.broker.produce.outcome import ATTRIBUTES_AT, find_partition
+from barnabas.broker.produce.outcome import ATTRIBUTES_AT, find_partition, is_compressed
 from barnabas.broker.produce.unfolding import request_limit
+from barnabas.broker.schemas.named_schemas import NamedSchemas
 from barnabas.broker.services import BrokerServices
 from barnabas.log.config import LogConfig
-from barnabas.log.stepped_check import CheckedBatch, check_in_steps, header_to_check
+from barnabas.log.stepped_check import (
+    LONG_SIZE_BYTES_MIN,
+    CheckedBatch,
+    check_in_steps,
+    header_to_check,
+    is_long,
+)
 from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
 from barnabas.protocol.records.batch import CODEC_MASK, BatchHeader
@@ -36,11 +43,13 @@ Place = tuple[str | Uuid, int]
 telemetry = logging.getLogger(__name__)
 
 
-def has_compressed(request: ParsedProduce, frame: bytearray) -> bool:
-    """Whether a batch of the request has a codec."""
+def may_take_long(request: ParsedProduce, frame: bytearray) -> bool:
+    """Whether a batch of the request has a codec, or is large enough to be a long one."""
     for _, partitions in request.topics:
         for _, start, end in partitions:
-            if end - start > ATTRIBUTES_AT and frame[start + ATTRIBUTES_AT] & CODEC_MASK:
+            if end - start > ATTRIBUTES_AT and (
+                end - start > LONG_SIZE_BYTES_MIN or frame[start + ATTRIBUTES_AT] & CODEC_MASK
+            ):
                 return True
     return False
 
@@ -48,7 +57,16 @@ def has_compressed(request: ParsedProduce, frame: bytearray) -> bool:
 class UnfoldedProduce:
     """One such request, from its arrival until its records are checked."""
 
-    __slots__ = ("_checks", "_context", "_frame", "_go_on", "_request", "_services", "_waiting")
+    __slots__ = (
+        "_checks",
+        "_context",
+        "_frame",
+        "_go_on",
+        "_named",
+        "_request",
+        "_services",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -65,6 +83,7 @@ class UnfoldedProduce:
         self._frame = frame
         self._go_on = go_on
         self._checks: dict[Place, CheckedBatch | Rejection] = {}
+        self._named: dict[Place, NamedSchemas] = {}
         self._waiting: list[tuple[Place, memoryview, BatchHeader, LogConfig]] = []
 
     def start(self) -> Sequence[Part] | Reply:
@@ -88,7 +107,9 @@ class UnfoldedProduce:
                 if not isinstance(found, Partition):
                     continue
                 batch, config = view[entry.start : entry.end], found.log.config
-                header = header_to_check(batch, config)
+                if not is_compressed(batch) and not is_long(batch, config, now_ms):
+                    continue
+                header = header_to_check(batch, config, now_ms)
                 if header is None:
                     continue
                 place = topic, entry.partition
@@ -118,7 +139,9 @@ class UnfoldedProduce:
         for place, batch, header, config in self._waiting:
             budget = Budget(min(left_bytes, DECOMPRESSED_SIZE_BYTES_MAX))
             before = budget.left_bytes
-            steps = check_in_steps(batch, header, config, services.clock.now_ms(), budget)
+            validation = config.schema_validation
+            named = None if validation is None else NamedSchemas(validation)
+            steps = check_in_steps(batch, header, config, services.clock.now_ms(), budget, named)
             found = await services.unfolding.check(
                 steps, services.clock, lambda: not connection.is_closed
             )
@@ -126,7 +149,9 @@ class UnfoldedProduce:
                 return
             left_bytes -= before - max(budget.left_bytes, 0)
             self._checks[place] = found
+            if named is not None:
+                self._named[place] = named
 
     def _with_checks(self, reply: Reply | None) -> Sequence[Part] | Reply:
-        request = self._request._replace(checks=self._checks)
+        request = self._request._replace(checks=self._checks, named=self._named)
         return self._go_on(self._services, self._context, request, self._frame, reply)

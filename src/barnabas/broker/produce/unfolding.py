@@ -44,7 +44,7 @@ class Unfolding:
         """Whether a compressed batch is small and well-formed; False says nothing of it."""
         if len(batch) > PACKED_SMALL_MAX_BYTES:
             return False
-        header = header_to_check(batch, config)
+        header = header_to_check(batch, config, now_ms)
         return header is not None and self.check_at_once(batch, header, config, now_ms)
 
     def check_at_once(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from barnabas.broker.schemas.known_schemas import KnownSchemas
+from barnabas.broker.schemas.named_schemas import IDENTITIES_MAX, NamedSchemas
 from barnabas.broker.schemas.registry import RECORD_NAME_STRATEGY, Claim
 from barnabas.broker.schemas.wire_format import (
     NO_IDENTITY,
@@ -32,6 +33,7 @@ from barnabas.protocol.records.batch import (
 from barnabas.protocol.records.compression import decompress
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX, decode_records
 
+REFUSED: Final = "a record has no schema that is registered under its subject"
 UNKNOWN_MAX: Final = 64
 """Claims of a batch that are asked at once: a batch of nonsense must not be one of questions."""
 
@@ -65,6 +67,31 @@ def check_batch(
     if (rejection is not None or unknown) and not check_crc(batch, 0, header):
         return None
     return rejection or unknown or None
+
+
+def judge_named(
+    known: KnownSchemas, topic: str, validation: SchemaValidation, named: NamedSchemas
+) -> Rejection | list[Claim] | None:
+    """As `check_batch`, for a batch whose records were checked in steps."""
+    if named.has_too_many:
+        return Rejection(
+            ErrorCode.INVALID_RECORD, f"the batch names more than {IDENTITIES_MAX} schemas"
+        )
+    found = Identities(
+        {identity for identity, is_key in named.places if is_key},
+        {identity for identity, is_key in named.places if not is_key},
+    )
+    refused, unknown = _judge(known, topic, validation, found)
+    if not refused:
+        return unknown or None
+    reasons: dict[int, str | None] = {}
+    for is_key, strategy in (True, validation.key_strategy), (False, validation.value_strategy):
+        for identity in (one for one, is_one in refused if is_one is is_key):
+            assert strategy is not None
+            reason = _reason(topic, identity, strategy, is_key=is_key)
+            for index in named.places[identity, is_key]:
+                reasons.setdefault(index, reason)
+    return Rejection(ErrorCode.INVALID_RECORD, REFUSED, sorted(reasons.items())[:RECORD_ERRORS_MAX])
 
 
 def _identities(batch: memoryview, header: BatchHeader, validation: SchemaValidation) -> Identities:
@@ -138,8 +165,7 @@ def _rejection(
                 break
         if len(errors) == RECORD_ERRORS_MAX:
             break
-    message = "a record has no schema that is registered under its subject"
-    return Rejection(ErrorCode.INVALID_RECORD, message, errors)
+    return Rejection(ErrorCode.INVALID_RECORD, REFUSED, errors)
 
 
 def _reason(topic: str, identity: bytes, strategy: str, *, is_key: bool) -> str:

@@ -1,11 +1,11 @@
 """The records inside a batch: read, written and validated.
 
 Brokers validate every batch that a client produces (`validate_records`) and decode only where
-meaning is needed: compaction, look-up by timestamp, the internal topics. Source: Kafka's
+meaning is needed: compaction, the internal topics. Source: Kafka's
 DefaultRecord, MemoryRecordsBuilder and LogValidator.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.base.checksum import crc32c
@@ -161,6 +161,18 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
     if at != len(data):
         raise CorruptBatchError(f"{len(data) - at} bytes follow the last record")
     return records
+
+
+def decode_deltas(data: bytes, index: int) -> Iterator[Record]:
+    """The records in `data`, the first of which is record `index`, with deltas for offset and time.
+
+    They are known to be well-formed.
+    """
+    position = 0
+    while position < len(data):
+        record, position = _decode_record(data, position, index)
+        yield record
+        index += 1
 
 
 def decode_records_between(buffer: Buffer, position: int, first: int, last: int) -> list[Record]:

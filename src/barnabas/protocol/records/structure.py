@@ -5,8 +5,8 @@ of one with more than LARGE_SIZE_BYTES only what is not understood yet: keys and
 over. So the check needs some kilobytes, whatever the batch has.
 """
 
-from collections.abc import Callable, Generator, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Generator, Iterator
+from typing import Final, Protocol
 
 from barnabas.protocol.records.walk import (
     VARINT_BYTES_MAX,
@@ -23,23 +23,62 @@ STEP_RECORDS_MAX: Final = 512
 STEP_HEADERS_MAX: Final = 256
 LARGE_SIZE_BYTES: Final = STEP_SIZE_BYTES
 
+BEGINNING_SIZE_BYTES: Final = 17
+"""Shown of keys, values and headers of large records."""
+WATCHED_NAME_SIZE_BYTES_MAX: Final = 32
+
 See = Callable[[int, int], None]
 """Called with a record's index and its timestamp's delta from the batch's base timestamp."""
+
+
+class Watch(Protocol):
+    """Sees all records while they are checked."""
+
+    names: Collection[bytes]
+    """Of the headers that it wants."""
+
+    def see_records(self, data: bytes, index: int) -> None:
+        """Well-formed records, whole, of which the first is record `index`."""
+
+    def see_large(
+        self,
+        index: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: dict[bytes, bytes | None],
+    ) -> None:
+        """The beginnings of a large record's key, value and last headers that are wanted."""
 
 
 class StructureCheck:
     """The check of one batch's records: `feed` it all pieces, then `finish`."""
 
-    __slots__ = ("_count", "_index", "_keys_required", "_large", "_rest", "_see", "_size_max")
+    __slots__ = (
+        "_count",
+        "_index",
+        "_keys_required",
+        "_large",
+        "_rest",
+        "_see",
+        "_size_max",
+        "_watch",
+    )
 
     def __init__(
-        self, count: int, *, keys_required: bool, size_max: int, see: See | None = None
+        self,
+        count: int,
+        *,
+        keys_required: bool,
+        size_max: int,
+        see: See | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """`size_max`: a record that says it has more bytes is wrong. `see` gets all timestamps."""
         self._count = count
         self._keys_required = keys_required
         self._size_max = size_max
         self._see = see
+        self._watch = watch
         self._index = 0
         self._rest = b""
         """The beginning of the record at `_index`."""
@@ -106,6 +145,8 @@ class StructureCheck:
                 walk_records(whole, index, keys_required=self._keys_required, first=first)
                 if self._see is not None:
                     _see_all(self._see, whole, first)
+                if self._watch is not None:
+                    self._watch.see_records(whole, first)
                 self._index = index
             yield
         self._rest = data[position:]
@@ -121,7 +162,7 @@ class StructureCheck:
         if length < 0 or length > self._size_max:
             raise BadRecordError(index, f"has length {length}")
         if length > LARGE_SIZE_BYTES:
-            self._large = large = _LargeRecord(index, self._keys_required, self._see)
+            self._large = large = _LargeRecord(index, self._keys_required, self._see, self._watch)
             beginning, self._rest = self._rest, b""
             yield from large.feed(beginning)  # without the record's end
 
@@ -148,13 +189,17 @@ class _LargeRecord:
         "_length",
         "_parser",
         "_see",
+        "_watch",
         "is_over",
     )
 
-    def __init__(self, index: int, keys_required: bool, see: See | None) -> None:
+    def __init__(
+        self, index: int, keys_required: bool, see: See | None, watch: Watch | None
+    ) -> None:
         self._index = index
         self._keys_required = keys_required
         self._see = see
+        self._watch = watch
         self._data = b""
         self._data_position = 0
         """Where `_data` begins, in the record."""
@@ -198,8 +243,9 @@ class _LargeRecord:
         key_size = yield from self._varint(VARINT_BYTES_MAX)
         if key_size < 0 and self._keys_required:
             raise MissingKeyError(index)
-        self._skip(key_size, end)
-        self._skip((yield from self._varint(VARINT_BYTES_MAX)), end)
+        key = yield from self._pass(key_size, end)
+        value = yield from self._pass((yield from self._varint(VARINT_BYTES_MAX)), end)
+        headers: dict[bytes, bytes | None] = {}
         count = yield from self._varint(VARINT_BYTES_MAX)
         if not 0 <= count <= end - self._position:
             raise BadRecordError(index, f"has {count} headers")
@@ -207,8 +253,10 @@ class _LargeRecord:
             name_size = yield from self._varint(VARINT_BYTES_MAX)
             if name_size < 0:
                 raise BadRecordError(index, "has a header without a name")
-            self._skip(name_size, end)
-            self._skip((yield from self._varint(VARINT_BYTES_MAX)), end)
+            name = (yield from self._pass(name_size, end, WATCHED_NAME_SIZE_BYTES_MAX)) or b""
+            beginning = yield from self._pass((yield from self._varint(VARINT_BYTES_MAX)), end)
+            if self._watch is not None and name in self._watch.names and name_size == len(name):
+                headers[name] = beginning
             if number % STEP_HEADERS_MAX == STEP_HEADERS_MAX - 1:
                 yield False
         if self._position != end:
@@ -217,6 +265,8 @@ class _LargeRecord:
             yield True
         if self._see is not None:
             self._see(index, timestamp)
+        if self._watch is not None:
+            self._watch.see_large(index, key, value, headers)
         self.is_over = True
 
     @property
@@ -233,9 +283,19 @@ class _LargeRecord:
             else:
                 return value
 
-    def _skip(self, size: int, end: int) -> None:
-        """Pass over a field; a negative size is that of null."""
-        if size > 0:
-            self._at += size
-        if self._position > end:
+    def _pass(
+        self, size: int, end: int, shown_max: int = BEGINNING_SIZE_BYTES
+    ) -> Generator[bool, None, bytes | None]:
+        """Pass over a field, and return its beginning if it is wanted; a negative size is null."""
+        if self._position + max(size, 0) > end:
             raise BadRecordError(self._index, "ends before its last part")
+        if size < 0:
+            return None
+        beginning = b""
+        if self._watch is not None:
+            shown = min(size, shown_max)
+            while self._at + shown > len(self._data):
+                yield True
+            beginning = self._data[self._at : self._at + shown]
+        self._at += size
+        return beginning
