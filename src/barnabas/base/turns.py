@@ -9,9 +9,9 @@ PART_MAX: Final = 32
 T = TypeVar("T")
 
 
-async def in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items, of which each is work for its reader; the loop goes on after each part."""
+async def in_turns(items: Iterable[T], part: int = PART_MAX) -> AsyncIterator[T]:
+    """The items, of which each is work for its reader; the loop goes on after each `part`."""
     for number, item in enumerate(items, 1):
         yield item
-        if number % PART_MAX == 0:
+        if number % part == 0:
             await asyncio.sleep(0)

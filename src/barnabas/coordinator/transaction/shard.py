@@ -64,7 +64,6 @@ class Listing:
     states: frozenset[TransactionState]
     has_states: bool
     duration_ms: int
-    matches: Callable[[str], bool]
 
 
 class TransactionShard:
@@ -245,7 +244,6 @@ class TransactionShard:
                     listing.duration_ms < 0
                     or now.wall_ms - transaction.start_ms > listing.duration_ms
                 )
-                and listing.matches(transactional_id)
             ]
         )
 

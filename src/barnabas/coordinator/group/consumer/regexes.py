@@ -26,13 +26,13 @@ _WORDS: Final = {
 """How RE2/J calls what RE2 calls otherwise."""
 
 
-def compile_regex(regex: str) -> Any:
+def compile_regex(regex: str, program_bytes_max: int = PROGRAM_BYTES_MAX) -> Any:
     """The compiled pattern, or a Refusal with INVALID_REGULAR_EXPRESSION."""
     import re2  # type: ignore[import-untyped]  # the package has no stubs
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = PROGRAM_BYTES_MAX
+    options.max_mem = program_bytes_max
     try:
         return re2.compile(regex, options)
     except (re2.error, UnicodeError) as error:
