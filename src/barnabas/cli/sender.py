@@ -1,5 +1,7 @@
 """The producer of `barnabas produce`: records to one topic, and what became of them."""
 
+import threading
+import time
 from typing import Any, Final
 
 from barnabas.app.partitioning import JAVA_PARTITIONER
@@ -8,6 +10,8 @@ from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.records import Headers, NewRecord
 
 FULL_QUEUE_WAIT_S = 0.1
+LINGER_SECONDS: Final = 0.02
+"""How long a record with the timestamp 0 waits for more, while none comes."""
 SHORT: Final = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
 """For input that has ended before it is sent: it leaves at once, and in order."""
 LONG: Final = {"linger.ms": 5}
@@ -42,6 +46,15 @@ class Sender:
             config.setdefault("enable.idempotence", final_acks in ALL_REPLICAS)
         settings = connection.client_config(**config)
         self._producer = OrderedProducer({k: v for k, v in settings.items() if v is not None})
+        self._turn = threading.Lock()
+        """Held by the thread that uses the producer: reports come one at a time."""
+        self._waiting = threading.Event()
+        """Whether records with the timestamp 0 may be queued, which `poll` sends."""
+        self._finishing = threading.Event()
+        self._lingering: threading.Thread | None = None
+        self._is_short = is_short
+        self._last = 0.0
+        """When a record with the timestamp 0 was queued."""
 
     @property
     def summary(self) -> str:
@@ -55,19 +68,47 @@ class Sender:
         headers: Headers | None = record.headers or None
         while True:
             self._stop_at_failure()
-            try:
-                self._producer.produce(
-                    self._topic, record.value, record.key, record.partition,
-                    timestamp=record.timestamp_ms, headers=headers, on_delivery=self._delivered,
-                )  # fmt: skip
-            except BufferError:
-                self._producer.poll(FULL_QUEUE_WAIT_S)
-                continue
-            except KafkaException as error:
-                raise from_kafka(error, self._topic) from error
-            # What goes over our own connections goes at once: the next record may take its time.
-            self._producer.poll(FULL_QUEUE_WAIT_S if record.timestamp_ms == 0 else 0)
+            with self._turn:
+                try:
+                    self._producer.produce(
+                        self._topic, record.value, record.key, record.partition,
+                        timestamp=record.timestamp_ms, headers=headers, on_delivery=self._delivered,
+                    )  # fmt: skip
+                except BufferError:
+                    self._producer.poll(FULL_QUEUE_WAIT_S)
+                    continue
+                except KafkaException as error:
+                    raise from_kafka(error, self._topic) from error
+                if record.timestamp_ms != 0:
+                    self._producer.poll(0)
+            if record.timestamp_ms == 0 and not self._is_short:
+                self._send_soon()
             return
+
+    def _send_soon(self) -> None:
+        """Have what goes over our own connections sent: the next record may take its time."""
+        if self._lingering is None:
+            self._lingering = threading.Thread(target=self._linger, name="linger", daemon=True)
+            self._lingering.start()
+        self._last = time.monotonic()
+        self._waiting.set()
+
+    def _linger(self) -> None:
+        """Send what is queued once no more comes for a moment.
+
+        As long as more comes, `send` itself sends whenever the queue is full.
+        """
+        while True:
+            self._waiting.wait()
+            if self._finishing.wait(LINGER_SECONDS):
+                return
+            if time.monotonic() - self._last < LINGER_SECONDS:
+                continue
+            self._waiting.clear()
+            with self._turn:
+                self._producer.poll(FULL_QUEUE_WAIT_S)
+                if len(self._producer):
+                    self._waiting.set()  # no broker has taken them yet
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -82,7 +123,10 @@ class Sender:
 
     def finish(self) -> None:
         """Wait for all acknowledgements. Raises CliError for the first record refused."""
-        left = self._producer.flush(self._timeout_s + 5)
+        self._finishing.set()
+        self._waiting.set()
+        with self._turn:
+            left = self._producer.flush(self._timeout_s + 5)
         self._stop_at_failure()
         if left:
             raise CliError(f"{self._topic}: {left} records not acknowledged", ExitCode.UNREACHABLE)
