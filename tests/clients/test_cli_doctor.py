@@ -100,6 +100,7 @@ def test_a_node_that_was_killed_is_missing_from_the_quorum_too(tmp_path: Path) -
 
         wait_until(is_down, "the node being fenced")
         assert any(text.startswith(f"node {killed} at ") for text in said["nodes"])
+        assert len(said["advertised"]) == 2, "the address of a node that is down is not at fault"
         assert said["quorum"] == [f"voters that do not follow: {killed}; no other may be lost"]
         cluster.start(killed)
         assert "3 voters, all follow" in cli.run("doctor").text

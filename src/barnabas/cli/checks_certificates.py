@@ -8,6 +8,7 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.tls_contexts import listening_tls
 from barnabas.base.x509 import Certificate
 from barnabas.cli.findings import Finding, fault, note, ok
+from barnabas.cli.output import counted
 
 ENDS_SOON_DAYS = 30
 RENEW = "renew it: new connections use the new file without a restart"
@@ -43,5 +44,6 @@ def _check(name: str, certificate: Certificate, host: str, now: datetime) -> Fin
             f"issue one with {host} among its alternative names, or advertise a name that it has",
         )
     if days < ENDS_SOON_DAYS:
-        return note("certificate", f"{name}: it ends in {days} days, on {until}", RENEW)
+        span = f"in {counted(days, 'day')}" if days else "within a day"
+        return note("certificate", f"{name}: it ends {span}, on {until}", RENEW)
     return ok("certificate", f"{name}: {certificate.subject}, until {until}")

@@ -4,15 +4,16 @@ import socket
 import struct
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.base.config.values import parse_host_port
 from barnabas.base.loopback import is_loopback
-from barnabas.cli.checks_nodes import check_nodes
+from barnabas.cli.checks_nodes import check_nodes, down_brokers
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError
 from barnabas.cli.findings import Finding, fault, note, ok
+from barnabas.cli.output import counted
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
@@ -37,14 +38,15 @@ def check_cluster(connection: Connection, *, round_trip: bool) -> Iterator[Findi
     try:
         metadata = connection.metadata()
     except CliError as error:
-        yield fault("metadata", error.line(), "check --client-config if the cluster asks for it")
+        advice = "" if error.hint else "check --client-config if the cluster asks for it"
+        yield fault("metadata", error.line(), advice)
         return
     yield ok(
         "cluster",
-        f"id {metadata.cluster_id}, {len(metadata.brokers)} brokers, "
-        f"controller {metadata.controller_id}, {len(metadata.topics)} topics",
+        f"id {metadata.cluster_id}, {counted(len(metadata.brokers), 'broker')}, "
+        f"{counted(len(metadata.topics), 'topic')}",
     )
-    yield from check_advertised(connection, metadata)
+    yield from check_advertised(connection, metadata, down_brokers(connection))
     yield from check_partitions(metadata)
     yield from check_nodes(connection)
     if round_trip:
@@ -102,11 +104,18 @@ def api_count(host: str, port: int) -> int | None:
     return int(count)
 
 
-def check_advertised(connection: Connection, metadata: "ClusterMetadata") -> Iterator[Finding]:
-    """Whether the addresses that brokers tell clients lead anywhere from here."""
+def check_advertised(
+    connection: Connection, metadata: "ClusterMetadata", down: Collection[int]
+) -> Iterator[Finding]:
+    """Whether the addresses that brokers tell clients lead anywhere from here.
+
+    Brokers that are down are left to `check_nodes`: their addresses are not at fault.
+    """
     hosts = [parse_host_port(part.strip()) for part in connection.bootstrap_servers.split(",")]
     remote = any(pair is not None and not is_loopback(pair[0]) for pair in hosts)
     for broker in sorted(metadata.brokers.values(), key=lambda broker: broker.id):
+        if broker.id in down:
+            continue
         host, port = str(broker.host), int(broker.port)
         where = f"broker {broker.id} tells clients {host}:{port}"
         advice = "set advertised.listeners on the broker to an address that its clients can reach"

@@ -45,6 +45,15 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
         )
 
 
+def down_brokers(connection: Connection) -> list[int]:
+    """Ids of the brokers that the cluster takes for down; none where it does not tell."""
+    try:
+        with Admin(connection) as admin:
+            return admin.cluster().fenced
+    except CliError:
+        return []  # `check_nodes` meets the error too, and shows it
+
+
 def check_quorum(quorum: Quorum) -> Iterator[Finding]:
     """Voters: enough, alive, an odd number, not behind."""
     voters = len(quorum.voters)

@@ -10,7 +10,7 @@ from barnabas.cli.admin import Admin, ClusterInfo
 from barnabas.cli.admin_calls import read_features
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
-from barnabas.cli.output import Row, print_table
+from barnabas.cli.output import Row, counted, print_table
 from barnabas.cli.quorum_state import Quorum, read_quorum
 from barnabas.metadata.features import METADATA_VERSION, metadata_version_from_level
 
@@ -158,7 +158,7 @@ def print_status(status: ClusterStatus) -> None:
     """For people."""
     click.echo(
         f"cluster {status.cluster_id}  controller {status.controller_id}  "
-        f"metadata.version {status.metadata_version}  {status.partitions} partitions"
+        f"metadata.version {status.metadata_version}  {counted(status.partitions, 'partition')}"
         + (f", {status.moving} moving" if status.moving else "")
     )
     print_table(status.nodes, COLUMNS)

@@ -189,7 +189,9 @@ def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError |
         return CliError(str(error), ExitCode.REFUSED, hint)
     if isinstance(error, TlsError):
         return CliError(
-            f"{where}: {_without(str(error), where)}", ExitCode.REFUSED, _tls_hint(str(error))
+            f"{where}: {_without(str(error), where)}",
+            ExitCode.REFUSED,
+            _tls_hint(str(error), where),
         )
     if not isinstance(error, ConnectionRefusedError) and isinstance(error, ConnectionError):
         if protocol_of(config) == "PLAINTEXT":
@@ -206,13 +208,13 @@ def _without(text: str, where: str) -> str:
     return text
 
 
-def _tls_hint(text: str) -> str:
+def _tls_hint(text: str, where: str) -> str:
     if "hostname" in text.lower() or "ip address" in text.lower():
-        return "use a name that the certificate has: barnabas cert show HOST:PORT lists them"
+        return f"use a name that the certificate has: barnabas cert show {where} lists them"
     if "issuer" in text or "self" in text or "signed" in text:
         return f"name the authority's PEM file as ssl.truststore.location {CONFIG_HINT}"
     if "expired" in text:
-        return "renew it: barnabas cert show HOST:PORT tells more"
+        return f"renew it: barnabas cert show {where} tells more"
     if "certificate of ours" in text or "wants a certificate" in text or "no certificate" in text:
         return f"set ssl.keystore.type=PEM and ssl.keystore.location {CONFIG_HINT}"
     if "does not speak TLS" in text or "closed the connection" in text:

@@ -20,6 +20,11 @@ def json_option(function: Function) -> Function:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")(function)
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number and what it counts: "1 topic", "2 topics"."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 class Output:
     """Prints one command's result in the form that was asked for."""
 

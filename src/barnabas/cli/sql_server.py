@@ -9,7 +9,7 @@ from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.optional import extra_packages
-from barnabas.cli.output import print_json
+from barnabas.cli.output import counted, print_json
 from barnabas.cli.service_options import service_options, service_properties
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
             click.echo(
                 f"SQL server: {', '.join(urls)}, service {config.service_id} on cluster "
                 f"{facts['cluster_id'] or 'unknown'} at {config.bootstrap_servers}, "
-                f"{facts['queries']} queries"
+                f"{counted(len(server.engine.queries), 'query', 'queries')}"
             )
         sys.stdout.flush()
 

@@ -19,6 +19,8 @@ FAR = {"days": 100.5}
     [
         (FAR, "127.0.0.1", Level.OK, "SSL: CN=broker, until"),
         ({"days": 5.5}, "127.0.0.1", Level.NOTE, "it ends in 5 days"),
+        ({"days": 1.5}, "127.0.0.1", Level.NOTE, "it ends in 1 day, on"),
+        ({"days": 0.5}, "127.0.0.1", Level.NOTE, "it ends within a day, on"),
         ({"days": -2}, "127.0.0.1", Level.FAULT, "it expired on"),
         (FAR, "10.9.8.7", Level.FAULT, "connect to 10.9.8.7, but the certificate is for 127.0.0.1"),
         (FAR, "kafka.example", Level.FAULT, "connect to kafka.example"),

@@ -246,5 +246,5 @@ def test_only_broker_keys_are_taken_from_the_environment() -> None:
 
 def test_flags() -> None:
     assert from_flags(["a=b", "c = d=e "]) == {"a": "b", "c": "d=e"}
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="write a setting as key=value"):
         from_flags(["a"])

@@ -47,6 +47,6 @@ def from_flags(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(pair, "an override is written key=value")
+            raise ConfigError(pair, "write a setting as key=value")
         found[key.strip()] = value.strip()
     return found

@@ -8,7 +8,7 @@ import click
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import log_level_option
 from barnabas.cli.optional import extra_packages
-from barnabas.cli.output import json_option, print_json
+from barnabas.cli.output import counted, json_option, print_json
 from barnabas.cli.service_options import service_properties
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as
             click.echo(
                 f"Connect worker: {', '.join(facts['listeners'])}, {server.mode}, cluster "
                 f"{facts['cluster_id'] or 'unknown'} at {facts['bootstrap_servers']}, "
-                f"{len(facts['connectors'])} connectors"
+                f"{counted(len(facts['connectors']), 'connector')}"
             )
         sys.stdout.flush()
 

@@ -250,6 +250,17 @@ def headers_sent(settings: dict[str, Any], headers: Headers) -> httpx.Headers:
     return sent[0]
 
 
+def test_a_worker_that_is_away_is_told_in_words() -> None:
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[Errno 111] Connection refused")
+
+    with (
+        ConnectClients({}, httpx.MockTransport(refuse)).client([]) as client,
+        pytest.raises(ConnectUnavailableError, match=r"localhost:8083: Connection refused$"),
+    ):
+        client.connectors()
+
+
 def test_the_login_is_the_client_s_or_of_a_file_or_of_a_plugin(tmp_path: Path) -> None:
     incoming = [("authorization", "Basic YTpi"), ("x-user", "ann")]
     assert headers_sent({}, incoming)["authorization"] == "Basic YTpi"

@@ -6,6 +6,7 @@ Source: ksqlDB's DefaultConnectClient and DefaultConnectClientFactory.
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -206,7 +207,7 @@ class ConnectClient:
                 if is_last or (method == "POST" and not isinstance(error, _UNSENT)):
                     raise ConnectUnavailableError(
                         f"cannot ask the Connect worker at {_shown(self._url)}: "
-                        f"{error or type(error).__name__}"
+                        f"{_without_number(error) or type(error).__name__}"
                     ) from error
             else:
                 is_other = method == "POST" or found.status_code < 500
@@ -228,6 +229,11 @@ def _answer(found: httpx.Response, expected: Sequence[int]) -> Answer:
 
 def _part(name: str) -> str:
     return quote(name, safe="")
+
+
+def _without_number(error: Exception) -> str:
+    """The error's text; "[Errno 111]" before it helps nobody."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", str(error))
 
 
 def _shown(url: str) -> str:
