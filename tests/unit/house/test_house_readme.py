@@ -30,6 +30,8 @@ COMMANDS = [
 ]
 PYTHON = [text for kind, text in BLOCKS if kind == "python" and "localhost:8081" not in text]
 """What needs a registry is run by tests/clients/test_cli_registry.py."""
+SECURITY = (ROOT / "docs" / "security.md").read_text()
+PYTHON += [text for kind, text in BLOCK.findall(SECURITY) if kind == "python"]
 
 
 @pytest.mark.parametrize("line", COMMANDS)

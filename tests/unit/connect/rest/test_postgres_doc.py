@@ -33,9 +33,9 @@ def test_the_connector_is_read_and_its_password_has_a_provider() -> None:
         "offset.storage.file.filename": "/tmp/offsets",
         **parse_properties(block("properties")),
     }
-    providers = check_settings(worker)["config.providers"]
+    check_settings(worker)
     assert shown["database.password"].startswith("${file:")
-    assert "file" in providers
+    assert worker["config.providers"] == "file"
 
 
 def test_the_commands_exist() -> None:
