@@ -49,6 +49,12 @@ class FlushedMark:
         if offset < self.offset:
             self._write(offset).fsync()
 
+    def close(self) -> None:
+        """Close the file; a later write opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _write(self, offset: int) -> DiskFile:
         file = self._file
         if file is None:

@@ -245,7 +245,7 @@ class RaftNode:
         Who still waits is told that the replica stopped. Raises LogDirFailure.
         """
         if not self.is_recovered:
-            self._log.log.close(clean=False)  # what it found on its disk is left as it is
+            self._log.close(clean=False)  # what it found on its disk is left as it is
             return
         if self.failure is None:
             self._handle(StopRequested())
@@ -256,7 +256,7 @@ class RaftNode:
         self._set_timer(NEVER)
         self._applier.fail_waiters(self.failure)
         await self._exchange.close(self.failure)
-        self._log.log.close(clean=True)
+        self._log.close(clean=True)
 
     async def _wait_until_told(self) -> None:
         """A leader that resigned gives the others a moment to learn of it."""

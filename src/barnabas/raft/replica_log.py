@@ -49,6 +49,13 @@ class ReplicaLog:
         )
         return end_offset
 
+    def close(self, *, clean: bool) -> None:
+        """Close the log and the file of its mark; `clean` as for `PartitionLog.close`."""
+        try:
+            self.log.close(clean=clean)
+        finally:
+            self.mark.close()
+
     def written(self, snapshot_id: SnapshotId) -> None:
         """A new snapshot is on the medium."""
         self.snapshots.append(snapshot_id)

@@ -34,6 +34,15 @@ def test_it_is_kept_while_no_file_can_be_opened(disk: FakeDisk) -> None:
     assert read(disk) == 7
 
 
+def test_it_goes_on_after_it_was_closed(disk: FakeDisk) -> None:
+    mark = FlushedMark(disk, DIRECTORY)
+    for offset in (10, 11):
+        mark.raise_to(offset)
+        mark.close()
+        mark.close()
+    assert read(disk) == 11
+
+
 def test_it_never_says_more_than_was_written(disk: FakeDisk) -> None:
     """Whatever a power cut leaves of the line: the new bytes up to a place, the old ones behind."""
     mark = FlushedMark(disk, DIRECTORY)
