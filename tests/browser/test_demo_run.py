@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from barnabas.base.bootstrap import UnreachableError, first_reachable
 from barnabas.demo.database.programs import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
@@ -71,12 +72,21 @@ def page_url(finished_demo: Any) -> Iterator[str]:
             *("--sql-server", settings.sql_url, "--port", str(port)),
         ],
     ]
-    with (directory / "logs" / "again.log").open("ab") as log:
-        processes = [subprocess.Popen(c, stdout=log, stderr=log) for c in commands]
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def all_run() -> bool:
+        assert all(process.poll() is None for process in processes)
+        return True
+
     try:
+        with (directory / "logs" / "again.log").open("ab") as log:
+            for command in commands:
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+                # A registry ends at once where no broker answers.
+                wait_until(lambda: all_run() and _is_there(bootstrap), "the broker's listener")
 
         def is_complete() -> bool:
-            assert all(process.poll() is None for process in processes)
+            all_run()
             return _shows_everything(fetch_json(f"{url}/api/state"), finished_demo.truth)
 
         wait_until(is_complete, "a page that shows everything again")
@@ -86,6 +96,14 @@ def page_url(finished_demo: Any) -> Iterator[str]:
             process.terminate()
             process.wait(30)
             assert start_time(process.pid) is None
+
+
+def _is_there(bootstrap: str) -> bool:
+    try:
+        first_reachable(bootstrap)
+    except UnreachableError:
+        return False
+    return True
 
 
 def _shows_everything(state: dict[str, Any] | None, truth: dict[str, Any]) -> bool:
