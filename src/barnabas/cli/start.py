@@ -7,8 +7,8 @@ from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b
 Examples:
-  barnabas storage format --cluster-id $(barnabas storage random-uuid) \\
-    --config server.properties
+  barnabas storage format --standalone \\
+    --cluster-id $(barnabas storage random-uuid) --config server.properties
   barnabas start server.properties
   barnabas start server.properties --override log.retention.ms=3600000
   BARNABAS_LOG_RETENTION_MS=3600000 barnabas start server.properties

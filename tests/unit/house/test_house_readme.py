@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from barnabas.cli import main
+from barnabas.cli import main, start
 from barnabas.cli.errors import ExitCode
 from support.cli import run_cli
 
@@ -81,8 +81,16 @@ log.dirs={directory}
 """What config/server.properties of Apache Kafka 4.3 says of roles, addresses and directories."""
 
 
-def test_the_file_that_kafka_ships_is_formatted_as_shown(tmp_path: Path) -> None:
-    (line,) = [line for line in SHELL_LINES if line.startswith("barnabas storage format")]
+def first_format(text: str) -> str:
+    """The command to format a node that a text shows, on one line."""
+    found = re.search(r"barnabas storage format .*", text.replace("\\\n", " "))
+    assert found is not None
+    return found[0]
+
+
+@pytest.mark.parametrize("text", [README, start.EPILOG], ids=["README", "help of start"])
+def test_the_file_that_kafka_ships_is_formatted_as_shown(text: str, tmp_path: Path) -> None:
+    line = first_format(text)
     path = tmp_path / "server.properties"
     path.write_text(KAFKA_S_FILE.format(directory=tmp_path / "data"))
     identifier = run_cli("storage", "random-uuid").text.strip()
