@@ -53,6 +53,7 @@ DECODED_SMALL_MAX: Final = 512
 LONG_SIZE_BYTES_MIN: Final = DECODED_SMALL_MAX * RECORD_SIZE_BYTES_MIN
 """The check of an uncompressed batch that has no more takes little."""
 LENGTH_POSITION: Final = 8
+COUNT_POSITION: Final = 57
 
 Steps = Generator[Aside | None, bytes | None, "Rejection | CheckedBatch"]
 """A check under way. None ends a step; what an `Aside` returns or raises is to be sent back."""
@@ -67,9 +68,19 @@ class CheckedBatch(NamedTuple):
     """The batch in the topic's form; None: as it was sent, and that form is not looked at yet."""
 
 
+def may_be_long(buffer: bytearray | memoryview, start: int, end: int) -> bool:
+    """Whether the batch from `start` to `end` has the size and records of a long one."""
+    size = end - start
+    return size > LONG_SIZE_BYTES_MIN and (
+        size > UNFOLDED_SMALL_MAX_BYTES
+        or int.from_bytes(buffer[start + COUNT_POSITION : start + HEADER_SIZE_BYTES], "big")
+        > DECODED_SMALL_MAX
+    )
+
+
 def is_long(data: memoryview, config: LogConfig, now_ms: int) -> bool:
     """Whether the check of an uncompressed batch takes long."""
-    if len(data) <= LONG_SIZE_BYTES_MIN:
+    if not may_be_long(data, 0, len(data)):
         return False
     try:
         header = read_header(data, header_only=True)

@@ -20,11 +20,11 @@ from barnabas.broker.schemas.named_schemas import NamedSchemas
 from barnabas.broker.services import BrokerServices
 from barnabas.log.config import LogConfig
 from barnabas.log.stepped_check import (
-    LONG_SIZE_BYTES_MIN,
     CheckedBatch,
     check_in_steps,
     header_to_check,
     is_long,
+    may_be_long,
 )
 from barnabas.log.validator import Rejection
 from barnabas.net.connection import Reply
@@ -48,7 +48,7 @@ def may_take_long(request: ParsedProduce, frame: bytearray) -> bool:
     for _, partitions in request.topics:
         for _, start, end in partitions:
             if end - start > ATTRIBUTES_AT and (
-                end - start > LONG_SIZE_BYTES_MIN or frame[start + ATTRIBUTES_AT] & CODEC_MASK
+                frame[start + ATTRIBUTES_AT] & CODEC_MASK or may_be_long(frame, start, end)
             ):
                 return True
     return False
