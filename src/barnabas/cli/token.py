@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from barnabas.cli.admin import Admin
     from barnabas.protocol.schema import Message
 
+    SpanParam = click.ParamType[int]  # generic to the type checker alone
+else:
+    SpanParam = click.ParamType
+
 BROKERS_CHOICE_MS = -1
 _SPAN = re.compile(r"(\d+)(ms|s|m|h|d)")
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -28,7 +32,7 @@ _JAVA_NAMES = {
 }
 
 
-class _Span(click.ParamType[int]):
+class _Span(SpanParam):
     """A span of time, in milliseconds."""
 
     name = "span"
