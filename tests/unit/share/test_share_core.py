@@ -87,19 +87,32 @@ def test_a_change_that_cannot_be_written_is_undone() -> None:
     assert bench.acknowledge("a", (0, 9, ACCEPT)) == [(0, 9, ACKNOWLEDGED, 1)]
 
 
-@pytest.mark.parametrize(("deliveries", "state"), [(1, "AVAILABLE"), (2, "ARCHIVED")])
-def test_a_lock_that_ran_out_while_a_failed_write_was_under_way(
-    deliveries: int, state: str
-) -> None:
-    bench = ShareBench([(0, 9)], limits=ShareLimits(LOCK_MS, delivery_count_max=2))
-    for _ in range(deliveries - 1):
-        bench.acquire("a")
-        bench.acknowledge("a", (0, 9, RELEASE))
+def test_a_lock_that_ran_out_while_a_failed_write_was_under_way() -> None:
+    bench = ShareBench([(0, 9)])
     bench.acquire("a")
     change = bench.begin("a", (0, 9, ACCEPT))
     assert bench.expire(LOCK_MS) == []
     bench.end(change, succeeded=False)
-    assert bench.spans() == [(0, 9, state, deliveries, "")]
+    assert bench.spans() == [(0, 9, "AVAILABLE", 1, "")]
+
+
+@pytest.mark.parametrize("fails_by", ["write", "refusal"])
+def test_records_that_are_given_up_with_an_undone_change_keep_no_others_back(fails_by: str) -> None:
+    limits = ShareLimits(LOCK_MS, delivery_count_max=2, records_in_flight_max=10)
+    bench = ShareBench(TENS, limits=limits)
+    bench.acquire("a", 10)
+    bench.acknowledge("a", (0, 0, RELEASE), (1, 9, ACCEPT))
+    assert bench.acquire("a") == [(0, 0, 2)]
+    if fails_by == "write":
+        change = bench.begin("a", (0, 0, ACCEPT))
+        assert bench.expire(LOCK_MS) == []
+        bench.end(change, succeeded=False)
+    else:
+        bench.now_ms += LOCK_MS
+        refused = bench.begin("a", (0, 0, ACCEPT), (1, 9, ACCEPT))
+        assert isinstance(refused, Refused)
+    assert bench.machine.start_offset == 10
+    assert bench.acquire("b", 10) == [(10, 19, 1)]
 
 
 @pytest.mark.parametrize(

@@ -334,15 +334,18 @@ class SharePartition:
     def written(self, change: Change, succeeded: bool, limits: ShareLimits, now_ms: int) -> bool:
         """A change was written down, or could not be; whether the start offset has moved."""
         if not succeeded and change.spans:
-            self._undo(change, limits, now_ms)
-            return False
+            return self._undo(change, limits, now_ms)
         for span in change.spans:
             span.commit()
             if span.state is RecordState.AVAILABLE:
                 self._may_have_available = True
         return self.advance()
 
-    def _undo(self, change: Change, limits: ShareLimits, now_ms: int) -> None:
+    def _undo(self, change: Change, limits: ShareLimits, now_ms: int) -> bool:
+        """Take a change back; whether the start offset has moved.
+
+        It moves where the locks ran out meanwhile and records are given up for that.
+        """
         for span in change.spans:
             was_terminal = span.is_terminal
             span.undo(limits.delivery_count_max, now_ms)
@@ -354,6 +357,7 @@ class SharePartition:
             # What the log has lost meanwhile does not come back.
             first = self.batches[0].first
             self.archive(first, self.start_offset - 1, RecordState.AVAILABLE, is_counted=False)
+        return self.advance()
 
     def advance(self) -> bool:
         """Drop what is done from the front; whether the start offset has moved."""
