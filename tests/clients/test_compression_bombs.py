@@ -1,7 +1,8 @@
-"""Forty batches that unfold to 120 MB each, and another client that goes on meanwhile."""
+"""Batches that unfold to 120 MB each, and another client that goes on meanwhile."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import zlib
@@ -23,9 +24,16 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.protocol.records.batch import HEADER, HEADER_SIZE_BYTES, Codec, set_crc
+from barnabas.protocol.records.batch import (
+    HEADER,
+    HEADER_SIZE_BYTES,
+    Codec,
+    iterate_headers,
+    set_crc,
+)
 from barnabas.protocol.records.compression import SNAPPY_JAVA_HEAD, compress
 from barnabas.protocol.records.records import Record, encode_batch
+from support.cluster_processes import ClusterProcesses
 from support.node_process import NodeProcess, wait_until
 from support.raw_client import RawClient
 
@@ -120,3 +128,75 @@ def test_another_client_is_served(codec: Codec, tmp_path: Path) -> None:
     assert ErrorCode.NONE in errors
     assert p99(busy) <= 2 * p99(quiet) + SCHEDULING_S
     assert peak_bytes - before_bytes <= 1.5 * sent_bytes + WINDOWS_BYTES
+
+
+PARTITIONS = 6
+LINES = 20_000
+ANSWERS_MIN = 20
+"""To the other client, of each node, while the batches are checked there."""
+
+
+def honest(codec: Codec) -> bytes:
+    """A batch that unfolds to 2 MB of text, with a record for each line."""
+    now_ms = time.time_ns() // 10**6
+    lines = [b'{"order": %d, "customer": "number %d"}' % (at, at * at % 997) for at in range(LINES)]
+    return bytes(
+        encode_batch([Record(timestamp=now_ms, value=line * 2) for line in lines], codec=codec)
+    )
+
+
+def logs_of(cluster: ClusterProcesses, topic: str, index: int) -> set[bytes]:
+    """The distinct contents that the partition's log has on the nodes."""
+    logs = set()
+    for node in cluster.nodes.values():
+        paths = sorted((node.data / f"{topic}-{index}").glob("*.log"))
+        logs.add(b"".join(path.read_bytes() for path in paths))
+    return logs
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+def test_followers_have_what_the_leaders_have(codec: Codec, three_nodes: ClusterProcesses) -> None:
+    topic = f"bombs-{codec.name.lower()}"
+    three_nodes.create_topic(topic, PARTITIONS)
+    leaders = {index: three_nodes.leader_of(topic, index) for index in range(PARTITIONS)}
+    bad, good = bomb(codec), honest(codec)
+    errors: dict[int, list[int]] = {index: [] for index in leaders}
+    answers = dict.fromkeys(three_nodes.nodes, 0)
+
+    def attack(node_id: int) -> None:
+        """Each partition gets a bomb, an honest batch, and a bomb again."""
+        with RawClient(three_nodes.nodes[node_id].bootstrap_servers, 200) as client:
+            for index in (index for index, leader in leaders.items() if leader == node_id):
+                for batch in bad, good, bad:
+                    data = TopicProduceData(
+                        name=topic,
+                        partition_data=[PartitionProduceData(index=index, records=batch)],
+                    )
+                    request = ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=[data])
+                    answer = client.call(request, ProduceResponse, 9)
+                    errors[index].append(answer.responses[0].partition_responses[0].error_code)
+
+    threads = [
+        threading.Thread(target=attack, args=(node_id,)) for node_id in set(leaders.values())
+    ]
+    with contextlib.ExitStack() as stack:
+        others = {
+            node_id: stack.enter_context(RawClient(node.bootstrap_servers))
+            for node_id, node in three_nodes.nodes.items()
+        }
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            for node_id, other in others.items():
+                asked_s(other)
+                answers[node_id] += 1
+        for thread in threads:
+            thread.join()
+    assert errors == {index: [ErrorCode.NONE] * 3 for index in leaders}
+    assert min(answers.values()) >= ANSWERS_MIN
+    for index in leaders:
+        assert three_nodes.in_sync(topic, index) == set(three_nodes.nodes)
+        (log,) = logs_of(three_nodes, topic, index)
+        headers = [header for _, header in iterate_headers(log)]
+        assert [header.record_count for header in headers] == [1, LINES, 1]
+        assert {header.codec for header in headers} == {codec}
