@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from barnabas.app.testing import Kafka
+from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from support.connect.kafka_connect import KafkaWorker, needs_kafka_connect
 from support.connect.workers import World
@@ -27,6 +28,7 @@ FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 @pytest.fixture
 def world(kafka: Kafka) -> Iterator[World]:
+    allow([FILE_SOURCE])
     made = World(kafka)
     yield made
     made.close()
