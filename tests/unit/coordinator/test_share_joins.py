@@ -118,6 +118,20 @@ async def test_the_first_member_is_answered_with_partitions(setting: Setting) ->
     assert follow_up.assignment is None, "there is nothing that it was not told"
 
 
+async def test_a_member_that_missed_an_answer_is_told_again_what_it_has(setting: Setting) -> None:
+    call = setting.beat("m")
+    await settled()
+    setting.world.clock.advance(HOLD_MS_MAX)
+    assert partitions(call.response) == []
+    await setting.initialized()
+    former = call.response.member_epoch
+    missed = setting.beat("m", former).response
+    assert partitions(missed) == [0, 1]
+    again = setting.beat("m", former).response
+    assert again.member_epoch == missed.member_epoch > former
+    assert partitions(again) == [0, 1]
+
+
 async def test_members_that_join_meanwhile_wait_too(setting: Setting) -> None:
     calls = [setting.beat(f"m{number}") for number in range(2)]
     await setting.initialized()

@@ -153,7 +153,9 @@ def heartbeat(
         ),
     )
     is_full = is_joining or request.subscribed_topic_names is not None
-    if is_full or member.assigned != former.assigned:
+    # Not as in Kafka: who still has an earlier epoch may have missed the answer with this one.
+    is_behind = request.member_epoch != member.member_epoch
+    if is_full or is_behind or member.assigned != former.assigned:
         response.assignment = Assignment(
             topic_partitions=[
                 TopicPartitions(topic_id=topic_id, partitions=list(numbers))
