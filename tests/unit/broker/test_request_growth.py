@@ -27,6 +27,8 @@ GROWTH_MAX = 1.6
 """Times as much work for each element of many as of few: a logarithm is allowed, a square is 4."""
 NOISE = 5000
 """Lines that a node runs for itself at the same time."""
+ATTEMPTS = 3
+"""The node may do more for itself at one of them, such as create an internal topic."""
 SIZES = (1000, 4000, 16_000)
 TIME_GROWTH_MAX = 4
 """As GROWTH_MAX from the smallest to the largest of SIZES, where a square is 16."""
@@ -105,8 +107,13 @@ def test_work_grows_no_faster_than_the_request(traced: World, case: Case) -> Non
         return traced.lines
 
     traced.measure(case, FEW, meter)  # what is made at the first use
-    few, many = (traced.measure(case, count, meter) for count in (FEW, MANY))
-    assert many <= few * MANY / FEW * GROWTH_MAX + NOISE, f"{few} and {many} lines"
+    seen = []
+    for _ in range(ATTEMPTS):
+        few, many = (traced.measure(case, count, meter) for count in (FEW, MANY))
+        if many <= few * MANY / FEW * GROWTH_MAX + NOISE:
+            return
+        seen.append((few, many))
+    pytest.fail(f"lines for {FEW} and {MANY} elements: {seen}")
 
 
 @pytest.mark.slow
