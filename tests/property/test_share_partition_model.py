@@ -180,12 +180,15 @@ class World:
             if truth is not None:
                 span = self._span_at(offset)
                 truth.is_changing = False
-                truth.holder = span.member
-                truth.is_done = span.state is RecordState.ARCHIVED
+                truth.holder = "" if span is None else span.member
+                truth.is_done = span is None or span.state is RecordState.ARCHIVED
                 if truth.holder:
                     assert truth.until_ms > self.bench.now_ms
 
-    def _span_at(self, offset: int) -> Span:
+    def _span_at(self, offset: int) -> Span | None:
+        """The span of an offset; None where the start offset has passed it."""
+        if offset < self.bench.machine.start_offset:
+            return None
         return next(
             span
             for batch in self.bench.machine.batches
