@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def test_the_extra_has_all_that_the_demo_needs() -> None:
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
     extras = content["project"]["optional-dependencies"]
     lines = [line for name in ("demo", *INCLUDED) for line in extras[name]]
-    whole = {line.split(">=")[0] for line in lines}
+    whole = {re.split("[>=]=", line)[0] for line in lines}
     names = whole | {line.split("[")[0] for line in whole}
     assert {module.replace("_", "-") for module in MODULES} <= names
     assert {
