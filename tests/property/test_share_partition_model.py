@@ -301,8 +301,11 @@ class World:
             for truth in self.truth.values():
                 truth.holder = "" if truth.holder == member else truth.holder
             self._write(self.bench.machine.release(member, self.limits), True)
+        empty = 0
         for _ in range(2_000):
-            if not self._fetch("z", 500, 500, False, 8):
+            # One fetch may find only a hole in the log, which it passes.
+            empty = 0 if self._fetch("z", 500, 500, False, 8) else empty + 1
+            if empty == 2:
                 break
             for first, last, state, _, holder in self.bench.spans():
                 if state == "ACQUIRED" and holder == "z":
@@ -312,7 +315,7 @@ class World:
                         if offset in self.truth:
                             self.truth[offset].holder = ""
                     self._write(accepted, True)
-        assert all(truth.is_done or o < self.log_start for o, truth in self.truth.items())
+        assert all(truth.is_done for truth in self.truth.values())
         assert self.bench.machine.is_empty
         assert self.bench.machine.start_offset > self.bench.log[-1][1]
 
