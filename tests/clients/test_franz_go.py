@@ -28,8 +28,8 @@ COPIED = 300
 PARTITIONS = 3
 BUILD_TIMEOUT_S = 900
 ENDS_EARLY = "Test848RegexBrokerResolves"
-"""It stops reading at the second topic, which may be `__consumer_offsets`, and demands two others:
-it fails now and then on every broker."""
+"""It stops reading at the second topic, which may be `__consumer_offsets` (an expression matches
+internal topics too), and demands two others: it fails now and then."""
 SETS_NO_TLS = "TestIssue769"
 """It brings a dialer of its own, with which the client takes no TLS settings."""
 ON_THREE = "takes minutes: make test-cluster runs it"
