@@ -16,9 +16,13 @@ from typing import cast
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import Uuid
-from barnabas.metadata.features import METADATA_VERSION
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.replay import ImageDelta
+from barnabas.node.metadata.features import METADATA_VERSION
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.security.audit import AuditLog
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.principal import Principal
+from barnabas.node.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.messages.create_acls import (
@@ -41,10 +45,6 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.security.audit import AuditLog
-from barnabas.security.authorizer import Caller
-from barnabas.security.principal import Principal
-from barnabas.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from bench.barnabas_server import BarnabasServer
 from bench.measure import cpu_seconds
 from bench.settings import Settings

@@ -27,8 +27,8 @@ from barnabas.demo.contract import TOPIC_PARTITIONS
 from barnabas.demo.dashboard.groups import Place, committed_offsets
 from barnabas.demo.dashboard.statements import described
 from barnabas.demo.topics import INPUT_TOPICS, RECOMMENDATIONS_GROUP, USER_ACTIVITY
-from barnabas.pipeline.sql.shell.client import Context, KsqlClient
-from barnabas.pipeline.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import Context, KsqlClient
+from barnabas.sql.shell.errors import ShellError
 from bench.measure import cpu_seconds
 
 _LOOK_SECONDS = 0.1

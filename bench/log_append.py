@@ -11,9 +11,9 @@ from collections.abc import Callable
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.base.local_disk import LocalDisk
-from barnabas.log.config import LogConfig
-from barnabas.log.manager import LogManager
-from barnabas.log.partition_log import PartitionLog
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.manager import LogManager
+from barnabas.node.log.partition_log import PartitionLog
 from barnabas.protocol.records.records import Record, encode_batch
 
 SHAPES = {

@@ -6,7 +6,7 @@
 import asyncio
 import time
 
-from barnabas.base.promise import Promise
+from barnabas.node.loop.promise import Promise
 
 ANSWERS = 50_000
 ROUNDS = 5

@@ -22,10 +22,10 @@ from barnabas.registry.core.lookup import get_by_id, get_version
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.schema_json import EncodedSchemas
-from barnabas.registry.schema import ParsedSchema, ResolvedReference
 from barnabas.registry.service import Done, Forward
 from barnabas.registry.store.records import SchemaKey, SchemaValue
 from barnabas.registry.store.state import RegistryState
+from barnabas.schemas.schema import ParsedSchema, ResolvedReference
 
 SUBJECTS = 1_000
 REQUESTS = 10_000

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.apis import CREATE_ACLS
 from barnabas.protocol.frames import encode_request
@@ -29,7 +30,6 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.security.principal import ANONYMOUS
 from bench.barnabas_server import BarnabasServer
 from bench.kafka_server import KafkaServer
 from bench.measure import cpu_seconds

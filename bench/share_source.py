@@ -21,8 +21,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource.share import register_share_source
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.spark.datasource.share import register_share_source
+from barnabas.spark.session import SessionOptions, start_session
 
 NODE = """
 import sys, barnabas

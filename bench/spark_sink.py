@@ -19,8 +19,8 @@ from pyspark.sql import functions as f
 
 from barnabas import Cluster
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource import register
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.spark.datasource import register
+from barnabas.spark.session import SessionOptions, start_session
 
 SINKS = ("kafka", "barnabas")
 ROUNDS = 3

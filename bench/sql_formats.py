@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from time import process_time
 
-from barnabas.pipeline.sql.formats.catalog import FORMATS
-from barnabas.pipeline.sql.formats.format import FormatError, RecordPart, StoredSchema
-from barnabas.pipeline.sql.schema import Column
-from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP
+from barnabas.sql.formats.catalog import FORMATS
+from barnabas.sql.formats.format import FormatError, RecordPart, StoredSchema
+from barnabas.sql.schema import Column
+from barnabas.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP
 
 COLUMNS = (
     Column("ID", BIGINT),

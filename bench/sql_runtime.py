@@ -15,23 +15,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.plan import steps
-from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind
-from barnabas.pipeline.sql.runtime.build import build
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
-from barnabas.pipeline.sql.runtime.records import Record
-from barnabas.pipeline.sql.runtime.rows_encoding import (
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan import steps
+from barnabas.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind
+from barnabas.sql.runtime.build import build
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.runtime.records import Record
+from barnabas.sql.runtime.rows_encoding import (
     decode_key,
     encode_key,
     pack,
     partition_of,
     unpack,
 )
-from barnabas.pipeline.sql.runtime.stage import Stage
-from barnabas.pipeline.sql.schema import Column, Part, Schema
-from barnabas.pipeline.sql.syntax.expressions import (
+from barnabas.sql.runtime.stage import Stage
+from barnabas.sql.schema import Column, Part, Schema
+from barnabas.sql.syntax.expressions import (
     Arithmetic,
     ArithmeticOperator,
     ColumnReference,
@@ -40,8 +40,8 @@ from barnabas.pipeline.sql.syntax.expressions import (
     FunctionCall,
     IntegerLiteral,
 )
-from barnabas.pipeline.sql.syntax.tree import JoinKind, Window, WindowKind
-from barnabas.pipeline.sql.types import BIGINT, DOUBLE, STRING
+from barnabas.sql.syntax.tree import JoinKind, Window, WindowKind
+from barnabas.sql.types import BIGINT, DOUBLE, STRING
 
 ROW = [1700000000000, ["alice", "page_1", 123, 4.5, True, None, "some longer text of thirty chars"]]
 KEY = ("alice", 12345)

@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.progress import recent_progress
-from barnabas.pipeline.session import SessionOptions, start_session
-from barnabas.pipeline.sql.analysis.analyse import analyse
-from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
-from barnabas.pipeline.sql.analysis.metastore import MetaStore
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.plan.steps import QueryPlan
-from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.query import SparkQuery
-from barnabas.pipeline.sql.syntax.parser import parse
+from barnabas.spark.progress import recent_progress
+from barnabas.spark.session import SessionOptions, start_session
+from barnabas.sql.analysis.analyse import analyse
+from barnabas.sql.analysis.commands import QueryCommand, apply
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.syntax.parser import parse
 from bench.barnabas_server import BarnabasServer
 from bench.measure import cpu_seconds
 

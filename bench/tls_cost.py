@@ -19,7 +19,7 @@ from pathlib import Path
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import ListenerOptions, StreamHandler, Transport
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.net.tcp import TcpNetwork
 from bench.certificate import make_certificate
 
 TOTAL_BYTES = 1 << 30

@@ -1,6 +1,6 @@
 """Look for known vulnerabilities in what is installed: `make audit`, a part of `make check`.
 
-The jars that Spark sessions fetch (`pipeline/jars.txt`) are compared with
+The jars that Spark sessions fetch (`spark/jars.txt`) are compared with
 `tools/jar_advisories.txt`, which needs no network: advisories are added there by hand.
 
 pip-audit checks Python's packages, with advisories that it asks PyPI for. Where it is not
@@ -17,7 +17,7 @@ from pathlib import Path
 
 SECONDS_MAX = 120
 ROOT = Path(__file__).parents[1]
-JARS = ROOT / "src" / "barnabas" / "pipeline" / "jars.txt"
+JARS = ROOT / "src" / "barnabas" / "spark" / "jars.txt"
 ADVISORIES = ROOT / "tools" / "jar_advisories.txt"
 
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.functions.signature_text import parse_signature
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.functions.signature_text import parse_signature
 
 PAGE = Path(__file__).parents[1] / "docs" / "sql" / "functions.md"
 
@@ -14,7 +14,7 @@ HEAD = """\
 # Functions of SQL
 
 `tools/sql_function_docs.py` writes this page from the functions in
-`src/barnabas/pipeline/sql/functions/`; a test checks that they agree. Names, parameters and results
+`src/barnabas/sql/functions/`; a test checks that they agree. Names, parameters and results
 are those of ksqlDB; `DESCRIBE FUNCTION name;` shows the same.
 
 In signatures a capital letter such as `T` stands for any type, the same one wherever it occurs;

@@ -29,9 +29,9 @@ from barnabas.app.ports import PortReservation
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, TaskContext
 from barnabas.connect.connectors.s3.connectors import S3Sink
 from barnabas.connect.connectors.storage.formats.avro_schema import avro_of
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.schema import Struct
 from bench.settings import Settings
 
 HOST = "127.0.0.1"

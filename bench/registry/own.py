@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.formats import all_formats
 from barnabas.registry.server import run_registry
+from barnabas.schemas.formats import all_formats
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from barnabas.base.bootstrap import UnreachableError, first_reachable
 from barnabas.demo.database.programs import find_programs
 from barnabas.demo.identity import start_time
 from barnabas.demo.outside import fetch_json
 from barnabas.demo.registry import registry_spec
 from barnabas.demo.topics import SQL_TOPICS
 from barnabas.demo.workspace import Workspace
+from barnabas.kafka.bootstrap import UnreachableError, first_reachable
 from support.node_process import wait_until
 from support.ports import free_port
 

@@ -17,8 +17,8 @@ from struct import pack
 from types import TracebackType
 
 from barnabas.base.scram import ScramClient
-from barnabas.metadata.asker import Asker
-from barnabas.metadata.envelope import seal
+from barnabas.node.metadata.asker import Asker
+from barnabas.node.metadata.envelope import seal
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import encode_request

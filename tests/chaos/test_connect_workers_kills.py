@@ -21,7 +21,7 @@ from suffering import let_it_last
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.worker.distributed.group_messages import decode_member
-from barnabas.pipeline.datasource.wire import Access, Brokers
+from barnabas.kafka.wire import Access, Brokers
 from barnabas.protocol.apis import DESCRIBE_GROUPS, FIND_COORDINATOR
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
 
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.spark.session import SessionOptions, start_session
 from support.faulty_sink import FaultySink
 
 

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-from barnabas.pipeline.session import SessionOptions, start_session
-from barnabas.pipeline.sql.plan.encoding import decode_plan
-from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.query import SparkQuery
+from barnabas.spark.session import SessionOptions, start_session
+from barnabas.sql.plan.encoding import decode_plan
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.query import SparkQuery
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import barnabas
-from barnabas.pipeline.session import SparkStartError
+from barnabas.spark.session import SparkStartError
 from support.cli import run_cli
 
 PIPELINE = """
-from barnabas.pipeline import Pipeline, stream
+from barnabas.streams import Pipeline, stream
 
 pipeline = Pipeline("energy", stream("charging", schema="kwh DOUBLE").to("out"))
 """
@@ -39,8 +39,8 @@ def command(
         assert not config.listeners[0].is_tls
         raise SparkStartError(STARTED)
 
-    monkeypatch.setattr("barnabas.pipeline.session.start_session", start)
-    monkeypatch.setattr("barnabas.pipeline.sql.server.run.run_server", run_server)
+    monkeypatch.setattr("barnabas.spark.session.start_session", start)
+    monkeypatch.setattr("barnabas.sql.server.run.run_server", run_server)
     (tmp_path / "energy.py").write_text(PIPELINE)
     return [str(tmp_path / word) if word.endswith(".py") else word for word in request.param]
 

@@ -12,7 +12,6 @@ from confluent_kafka import KafkaError, KafkaException
 from barnabas.app.testing import Kafka
 from barnabas.connect.config.providers import ConfigProvider, Provided
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
@@ -22,6 +21,7 @@ from barnabas.connect.errors.requests import (
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.metrics import metrics_text
 from barnabas.connect.worker.state import RestartRequest
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import SINK, Source
 from support.connect.workers import World
 

@@ -18,7 +18,8 @@ from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from barnabas.connect.connectors.postgres.tables import TypeName
 from barnabas.connect.connectors.postgres.types import Modes, column_type
-from barnabas.connect.data.builder import (
+from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -35,9 +36,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
-from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.capture import settings as capture_settings
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver

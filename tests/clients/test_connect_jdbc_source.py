@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.jdbc.connectors import JdbcSource
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConfigError
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets
 

@@ -19,7 +19,7 @@ from confluent_kafka import (
 from barnabas.app.testing import Kafka
 from barnabas.connect.engine import kafka_group
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.tasks import (
     STRING,
     TaskRun,

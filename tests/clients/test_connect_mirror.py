@@ -13,7 +13,7 @@ from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
 from barnabas.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.mirror import OFFSETS, QUICK, MirrorRun
 from support.connect.mirror_side import Side
 from support.connect.tasks import WAIT_SECONDS, read_messages

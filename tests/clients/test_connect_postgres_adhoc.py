@@ -18,8 +18,8 @@ from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.connectors.postgres.adhoc import stored
 from barnabas.connect.connectors.postgres.adhoc.java_objects import key_of
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.capture import PREFIX, settings
 from support.connect.postgres import Postgres
 from support.connect.reading import SourceDriver, StoredOffsets

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 from support.connect.capture import settings
 from support.connect.postgres import Postgres, insert_many, postgres
 from support.connect.reading import SourceDriver, StoredOffsets

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import barnabas
-from barnabas.connect.data.builder import struct_of
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.builder import struct_of
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Struct
 from support.certificates import Authority
 from support.connect.registry import registry_converter
 from support.connect.samples import TYPES, VALUES

@@ -16,10 +16,10 @@ from barnabas.connect.engine.spark_exactly_once import (
     sink_options,
 )
 from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.raw import RawRecord
-from barnabas.pipeline.datasource.protocol import Decision, Prepared
-from barnabas.pipeline.datasource.task import close_connections
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.spark.datasource.protocol import Decision, Prepared
+from barnabas.spark.datasource.task import close_connections
 from support.connect.tasks import read_topic
 
 

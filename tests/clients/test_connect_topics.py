@@ -9,7 +9,6 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker.distributed.clients import Clients, read_clients
 from barnabas.connect.worker.distributed.config_log import ConnectorChanged, Update
 from barnabas.connect.worker.distributed.config_records import SessionKey
@@ -19,6 +18,7 @@ from barnabas.connect.worker.distributed.status_topic import StatusTopic
 from barnabas.connect.worker.distributed.store import TopicStore
 from barnabas.connect.worker.distributed.topics import Kind, TopicPlan, topic_plan
 from barnabas.connect.worker.state import Status, TopicStatus
+from barnabas.schemas.data.errors import ConfigError
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from confluent_kafka.admin import (
 )
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource.committer import Committer, task_prefix
-from barnabas.pipeline.datasource.options import read_options
-from barnabas.pipeline.datasource.task import IdPool, TaskPlace, close_connections, write_rows
-from barnabas.pipeline.datasource.wire import AccessError, Brokers
+from barnabas.kafka.wire import AccessError, Brokers
+from barnabas.spark.datasource.committer import Committer, task_prefix
+from barnabas.spark.datasource.options import read_options
+from barnabas.spark.datasource.task import IdPool, TaskPlace, close_connections, write_rows
 from support import apache_kafka
 from support.certificates import Authority
 from support.cluster_processes import PROPERTIES, ClusterProcesses

@@ -13,12 +13,13 @@ from confluent_kafka.admin import ConfigResource, ResourceType
 from confluent_kafka.cimpl import Message
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource import journal
-from barnabas.pipeline.datasource.committer import Committer, task_prefix
-from barnabas.pipeline.datasource.control import TransactionControl
-from barnabas.pipeline.datasource.journal import Journal
-from barnabas.pipeline.datasource.options import SinkOptions, read_options
-from barnabas.pipeline.datasource.protocol import (
+from barnabas.java.hash import murmur2
+from barnabas.spark.datasource import journal
+from barnabas.spark.datasource.committer import Committer, task_prefix
+from barnabas.spark.datasource.control import TransactionControl
+from barnabas.spark.datasource.journal import Journal
+from barnabas.spark.datasource.options import SinkOptions, read_options
+from barnabas.spark.datasource.protocol import (
     Abort,
     Commit,
     Decision,
@@ -30,15 +31,14 @@ from barnabas.pipeline.datasource.protocol import (
     ReadDecision,
     WriteDecision,
 )
-from barnabas.pipeline.datasource.sink import JobWriter, close_committer
-from barnabas.pipeline.datasource.task import (
+from barnabas.spark.datasource.sink import JobWriter, close_committer
+from barnabas.spark.datasource.task import (
     IdPool,
     TaskPlace,
     WriteError,
     close_connections,
     write_rows,
 )
-from barnabas.pipeline.sql.runtime.rows_encoding import murmur2
 from support import apache_kafka
 from support.cluster_processes import ClusterProcesses
 from support.node_process import wait_until

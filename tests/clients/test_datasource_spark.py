@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource import register
+from barnabas.spark.datasource import register
 from support.spark import spark
 
 __all__ = ["spark"]

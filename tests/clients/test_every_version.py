@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.handlers import ROUTES
+from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (

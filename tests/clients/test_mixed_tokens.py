@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import SystemClock
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
-from barnabas.net.login import Login, LoginError, PlainLogin, ScramLogin
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import Dialing
+from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest

@@ -20,11 +20,11 @@ from random import Random
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.datasource.share import ShareReader
-from barnabas.pipeline.datasource.share_options import read_options
-from barnabas.pipeline.datasource.share_records import close_readers
-from barnabas.pipeline.datasource.share_session import ShareSourceError
-from barnabas.pipeline.datasource.share_verdicts import write_verdicts
+from barnabas.spark.datasource.share import ShareReader
+from barnabas.spark.datasource.share_options import read_options
+from barnabas.spark.datasource.share_records import close_readers
+from barnabas.spark.datasource.share_session import ShareSourceError
+from barnabas.spark.datasource.share_verdicts import write_verdicts
 from support.node_process import wait_until
 from support.share_query import Row, ShareQuery, begin_at_the_start
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.spark import shared_session
 
 pytestmark = pytest.mark.filterwarnings(

@@ -13,7 +13,7 @@ DRIVER = """
 import contextlib
 import sys
 import psutil
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.spark.session import SessionOptions, start_session
 
 secret = sys.stdin.readline().strip()
 key = "spark.hadoop.fs.s3a.secret.key"

@@ -18,19 +18,19 @@ from confluent_kafka.cimpl import Message
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.sql.engine.queries import PersistentQuery
-from barnabas.pipeline.sql.engine.queries import QueryState as EngineState
-from barnabas.pipeline.sql.engine.spark_runner import SparkRunner
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.plan.steps import QueryPlan, StreamSink, TableSink
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-from barnabas.pipeline.sql.runtime.driver import Driver
-from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from barnabas.pipeline.sql.spark.checkpoint import CheckpointError
-from barnabas.pipeline.sql.spark.labels import task_of
-from barnabas.pipeline.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.pipeline.sql.spark.parcels import Note
-from barnabas.pipeline.sql.spark.query import MissingTopicError, QueryState, SparkQuery
+from barnabas.sql.engine.queries import PersistentQuery
+from barnabas.sql.engine.queries import QueryState as EngineState
+from barnabas.sql.engine.spark_runner import SparkRunner
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.driver import Driver
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.spark.checkpoint import CheckpointError
+from barnabas.sql.spark.labels import task_of
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.parcels import Note
+from barnabas.sql.spark.query import MissingTopicError, QueryState, SparkQuery
 from support.spark import shared_session
 from support.sql_queries import plans_of
 

@@ -13,8 +13,8 @@ from confluent_kafka.cimpl import Message
 from test_sql_spark import JOIN_AND_GROUP, World, last
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline.sql.plan.encoding import encode_plan
-from barnabas.pipeline.sql.plan.steps import QueryPlan
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.plan.steps import QueryPlan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 PROCESS = Path(__file__).with_name("sql_spark_process.py")

@@ -20,8 +20,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
-from barnabas.pipeline import Pipeline, avro, col, f, stream, table
-from barnabas.pipeline.streams.outputs import Output
+from barnabas.streams import Pipeline, avro, col, f, stream, table
+from barnabas.streams.outputs import Output
 from support.registry_process import registry_url
 from support.spark import shared_session
 
@@ -224,7 +224,7 @@ def test_purchases_after_views(
 
 
 CLICKS = """
-from barnabas.pipeline import Pipeline, stream
+from barnabas.streams import Pipeline, stream
 
 def shout(row):
     return {"user": row["user"].upper()}

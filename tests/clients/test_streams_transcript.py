@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.coordinator.group.streams.topology import Status
+from barnabas.node.coordinator.group.streams.topology import Status
 from barnabas.protocol.messages import streams_group_describe as describing
 from barnabas.protocol.messages import streams_group_heartbeat as heartbeats
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

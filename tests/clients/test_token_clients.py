@@ -19,10 +19,10 @@ from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokenProvid
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.clock import SystemClock
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
-from barnabas.net.login import PlainLogin
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import Dialing
+from barnabas.node.net.login import PlainLogin
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.create_delegation_token import (
     CreatableRenewers,
     CreateDelegationTokenRequest,

@@ -17,23 +17,23 @@ from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.connect.engine.topics import TopicCreation
 from barnabas.connect.engine.transport import BatchAbortedError
 from barnabas.connect.raw import RawRecord
-from barnabas.pipeline.datasource import wire
-from barnabas.pipeline.datasource.committer import Committer, task_prefix
-from barnabas.pipeline.datasource.options import read_options
-from barnabas.pipeline.datasource.task import (
+from barnabas.kafka import wire
+from barnabas.kafka.ordered_producer import OrderedProducer
+from barnabas.kafka.wire import Connection, WireError
+from barnabas.kafka.wire_producer import WireProducer
+from barnabas.protocol.apis import PRODUCE
+from barnabas.spark.datasource.committer import Committer, task_prefix
+from barnabas.spark.datasource.options import read_options
+from barnabas.spark.datasource.task import (
     IdPool,
     TaskPlace,
     WriteError,
     close_connections,
     write_rows,
 )
-from barnabas.pipeline.datasource.wire import Connection, WireError
-from barnabas.pipeline.datasource.wire_producer import WireProducer
-from barnabas.pipeline.ordered_producer import OrderedProducer
-from barnabas.pipeline.record_writer import KafkaRecord, RecordWriter
-from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from barnabas.pipeline.sql.server.kafka_cluster import KafkaCluster
-from barnabas.protocol.apis import PRODUCE
+from barnabas.spark.record_writer import KafkaRecord, RecordWriter
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.server.kafka_cluster import KafkaCluster
 
 STAMPS = [5, 0, 6, 7, 0, 0, 8]
 

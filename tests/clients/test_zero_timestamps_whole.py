@@ -15,8 +15,8 @@ from barnabas.cli.connection import Connection
 from barnabas.cli.records import NewRecord
 from barnabas.cli.sender import Sender
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.pipeline.datasource import wire
-from barnabas.pipeline.ordered_producer import OrderedProducer
+from barnabas.kafka import wire
+from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.protocol.apis import PRODUCE
 from support.cluster_processes import EAGER, ClusterProcesses
 from support.connect.mirror import OFFSETS, MirrorRun

@@ -20,17 +20,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import httpx
 
-from barnabas.pipeline.sql.engine.cluster import NewTopic
-from barnabas.pipeline.sql.engine.command_log import MemoryCommandLog
-from barnabas.pipeline.sql.engine.engine import KsqlEngine
-from barnabas.pipeline.sql.engine.local_runner import LocalRunner
-from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
-from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.server.app import KsqlApi
-from barnabas.pipeline.sql.testing.compare import equal
-from barnabas.pipeline.sql.testing.outcome import MismatchError, difference, shown
-from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
-from barnabas.pipeline.sql.testing.world import World
+from barnabas.sql.engine.cluster import NewTopic
+from barnabas.sql.engine.command_log import MemoryCommandLog
+from barnabas.sql.engine.engine import KsqlEngine
+from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.memory_cluster import MemoryCluster
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.server.app import KsqlApi
+from barnabas.sql.testing.compare import equal
+from barnabas.sql.testing.outcome import MismatchError, difference, shown
+from barnabas.sql.testing.schema_store import MemorySchemaStore
+from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case, load
 from support.eventually import eventually
 from support.sql_test_functions import all_functions

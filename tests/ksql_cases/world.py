@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from barnabas.pipeline.sql.errors import SqlError
-from barnabas.pipeline.sql.formats.format import FormatError, topic_of
-from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-from barnabas.pipeline.sql.runtime.driver import Driver
-from barnabas.pipeline.sql.syntax.parser import parse
-from barnabas.pipeline.sql.syntax.tree import CreateSource, CreateType
-from barnabas.pipeline.sql.testing.outcome import MismatchError, check_outputs
-from barnabas.pipeline.sql.testing.world import World
+from barnabas.sql.errors import SqlError
+from barnabas.sql.formats.format import FormatError, topic_of
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.driver import Driver
+from barnabas.sql.syntax.parser import parse
+from barnabas.sql.syntax.tree import CreateSource, CreateType
+from barnabas.sql.testing.outcome import MismatchError, check_outputs
+from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case
 
 

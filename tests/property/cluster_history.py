@@ -13,19 +13,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
-from barnabas.metadata.bootstrap import feature_records
-from barnabas.metadata.controller.activation import activation_records
-from barnabas.metadata.controller.decision import ControllerState
-from barnabas.metadata.controller.elections import balance_leaders, elect_unclean_leaders
-from barnabas.metadata.controller.handlers import DECIDE
-from barnabas.metadata.effective_config import EffectiveConfig
-from barnabas.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
-from barnabas.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
-from barnabas.metadata.loader import ImageLoader, RecordBatch
-from barnabas.metadata.records import MetadataRecord, decode_record, encode_record
-from barnabas.metadata.registration import broker_registration, recovery_report
-from barnabas.metadata.snapshot import image_records
-from barnabas.metadata.topics_index import TopicsIndex
+from barnabas.node.metadata.bootstrap import feature_records
+from barnabas.node.metadata.controller.activation import activation_records
+from barnabas.node.metadata.controller.decision import ControllerState
+from barnabas.node.metadata.controller.elections import balance_leaders, elect_unclean_leaders
+from barnabas.node.metadata.controller.handlers import DECIDE
+from barnabas.node.metadata.effective_config import EffectiveConfig
+from barnabas.node.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
+from barnabas.node.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from barnabas.node.metadata.loader import ImageLoader, RecordBatch
+from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
+from barnabas.node.metadata.registration import broker_registration, recovery_report
+from barnabas.node.metadata.snapshot import image_records
+from barnabas.node.metadata.topics_index import TopicsIndex
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from barnabas.registry.protobuf.nodes import (
+from barnabas.schemas.protobuf.nodes import (
     FIELD_NUMBER_MAX,
     SCALARS,
     Aggregate,

@@ -5,10 +5,10 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
-from barnabas.security.authorizer import Caller
-from barnabas.security.principal import Principal
 from support.acl_world import AclWorld, acl
 
 NAMES: Final = ["a", "ab", "abc", "abd", "b", "ba", "*", "*a"]

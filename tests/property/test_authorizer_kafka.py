@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
-from barnabas.security.authorizer import Caller
-from barnabas.security.principal import Principal
 from support.acl_world import AclWorld, acl
 from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 from support.effort import examples

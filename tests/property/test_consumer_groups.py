@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.classic.group import ClassicGroup
-from barnabas.coordinator.group.classic.states import GroupState
-from barnabas.coordinator.group.consumer import reconcile as reconciling
-from barnabas.coordinator.group.consumer import target as targeting
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.modern.group import ModernGroupState
+from barnabas.node.coordinator.group.classic.group import ClassicGroup
+from barnabas.node.coordinator.group.classic.states import GroupState
+from barnabas.node.coordinator.group.consumer import reconcile as reconciling
+from barnabas.node.coordinator.group.consumer import target as targeting
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import ClassicMember, ConsumerWorld, ModernMember
 
@@ -233,8 +233,8 @@ def loses_released_partitions(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_sessions(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.consumer import heartbeat
-    from barnabas.coordinator.group.modern import timing
+    from barnabas.node.coordinator.group.consumer import heartbeat
+    from barnabas.node.coordinator.group.modern import timing
 
     patch.setattr(heartbeat, "reset_session", lambda step, group, member: None)
     patch.setattr(timing, "reset_session", lambda step, group, member: None)

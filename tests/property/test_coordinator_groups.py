@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.coordinator.group.classic.group import ClassicGroup
-from barnabas.coordinator.group.classic.states import GroupState
-from barnabas.coordinator.group.config import GroupConfig
-from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.loader import replay_batches
+from barnabas.node.coordinator.group.classic.group import ClassicGroup
+from barnabas.node.coordinator.group.classic.states import GroupState
+from barnabas.node.coordinator.group.config import GroupConfig
+from barnabas.node.coordinator.group.records import RECORD_TYPES
+from barnabas.node.coordinator.group.shard import GroupShard
+from barnabas.node.coordinator.loader import replay_batches
 from barnabas.protocol.errors import ErrorCode
 from support.group_members import PARTITIONS, Cohort
 from support.group_world import GroupWorld

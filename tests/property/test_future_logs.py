@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.config import LogConfig
-from barnabas.log.copying import copy_some, is_caught_up
-from barnabas.log.manager import LogManager
-from barnabas.log.partition_log import PartitionLog
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.copying import copy_some, is_caught_up
+from barnabas.node.log.manager import LogManager
+from barnabas.node.log.partition_log import PartitionLog
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.logs import NOW_MS, TOPIC_ID, make_batch, read_values

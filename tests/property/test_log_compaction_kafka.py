@@ -19,17 +19,17 @@ import pytest
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.local_disk import LocalDisk
-from barnabas.log.compaction.compactor import Compactor
-from barnabas.log.compaction.inline_worker import InlineWorker
-from barnabas.log.compaction.offset_map import map_bytes
-from barnabas.log.compaction.selection import measure
-from barnabas.log.compaction.settings import CompactionSettings
-from barnabas.log.config import LogConfig
-from barnabas.log.index.txn_index import read_aborted
-from barnabas.log.loader import create_log, open_log
-from barnabas.log.log_directory import LogDirectory
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.validator import AppendOrigin
+from barnabas.node.log.compaction.compactor import Compactor
+from barnabas.node.log.compaction.inline_worker import InlineWorker
+from barnabas.node.log.compaction.offset_map import map_bytes
+from barnabas.node.log.compaction.selection import measure
+from barnabas.node.log.compaction.settings import CompactionSettings
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.index.txn_index import read_aborted
+from barnabas.node.log.loader import create_log, open_log
+from barnabas.node.log.log_directory import LogDirectory
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import Codec, check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, decode_records, encode_batch

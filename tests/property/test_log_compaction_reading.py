@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.disk import Disk
-from barnabas.log.compaction.cleaner import Cleaner, read_chunks
-from barnabas.log.compaction.job import CleanJob, Source
-from barnabas.log.compaction.offset_map import OffsetMap, map_bytes
-from barnabas.log.compaction.retention import BatchFilter
-from barnabas.log.compaction.rewrite import keep_records
-from barnabas.log.compaction.scan import scan_records, unfold
-from barnabas.log.compaction.transactions import TransactionTracker
+from barnabas.node.log.compaction.cleaner import Cleaner, read_chunks
+from barnabas.node.log.compaction.job import CleanJob, Source
+from barnabas.node.log.compaction.offset_map import OffsetMap, map_bytes
+from barnabas.node.log.compaction.retention import BatchFilter
+from barnabas.node.log.compaction.rewrite import keep_records
+from barnabas.node.log.compaction.scan import scan_records, unfold
+from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.protocol.records.batch import (
     BatchHeader,
     Codec,

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.disk import FileRange
-from barnabas.log.appending import AppendOrigin
-from barnabas.log.config import LogConfig
-from barnabas.log.dump import dump_path, render
-from barnabas.log.reader import ReadResult
-from barnabas.log.remote_reads import DeferredRead
+from barnabas.node.log.appending import AppendOrigin
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.dump import dump_path, render
+from barnabas.node.log.reader import ReadResult
+from barnabas.node.log.remote_reads import DeferredRead
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.batch import check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.config import LogConfig
-from barnabas.log.manager import LogManager
-from barnabas.log.names import (
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.manager import LogManager
+from barnabas.node.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from barnabas.log.config import LogConfig
+from barnabas.node.log.config import LogConfig
 from barnabas.protocol.records.batch import Codec
 from support.effort import examples
 from support.logs import LogBench, make_batch, read_records

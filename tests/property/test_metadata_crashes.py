@@ -12,11 +12,11 @@ import pytest
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
-from barnabas.log.errors import LogDirFailure
-from barnabas.metadata.image import Endpoint
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.storage_format import FormatOptions, format_directories
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.metadata.image import Endpoint
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest

@@ -12,8 +12,8 @@ from cluster_history import ClusterHistory
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from barnabas.metadata import merging, replay, topics_index
-from barnabas.metadata.controller import (
+from barnabas.node.metadata import merging, replay, topics_index
+from barnabas.node.metadata.controller import (
     alter_partition,
     brokers,
     config_changes,
@@ -22,8 +22,8 @@ from barnabas.metadata.controller import (
     partition_change,
     reassignment,
 )
-from barnabas.metadata.controller.partition_change import _Builder
-from barnabas.metadata.image import PartitionImage
+from barnabas.node.metadata.controller.partition_change import _Builder
+from barnabas.node.metadata.image import PartitionImage
 from barnabas.protocol.errors import ErrorCode
 
 EXAMPLES_MAX = 400

@@ -8,21 +8,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition
-from barnabas.log.config import LogConfig
-from barnabas.log.loader import create_log, open_log
-from barnabas.log.log_directory import LogDirectory
-from barnabas.log.partition_log import AppendOrigin
-from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.raft.flushed_mark import FlushedMark
-from barnabas.raft.quorum_state import (
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.loader import create_log, open_log
+from barnabas.node.log.log_directory import LogDirectory
+from barnabas.node.log.partition_log import AppendOrigin
+from barnabas.node.raft.flushed_mark import FlushedMark
+from barnabas.node.raft.quorum_state import (
     ElectionState,
     QuorumStateError,
     read_quorum_state,
     write_quorum_state,
 )
-from barnabas.raft.recovery import MetadataLogError, recover
-from barnabas.raft.snapshot_files import SnapshotId, encode_snapshot, list_snapshots
-from barnabas.raft.voters import parse_dynamic_voters
+from barnabas.node.raft.recovery import MetadataLogError, recover
+from barnabas.node.raft.snapshot_files import SnapshotId, encode_snapshot, list_snapshots
+from barnabas.node.raft.voters import parse_dynamic_voters
+from barnabas.protocol.records.records import Record, encode_batch
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.effort import examples

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.metadata.controller.decision import Failure
-from barnabas.metadata.controller.placement import place_replicas
-from barnabas.metadata.image import BrokerImage
+from barnabas.node.metadata.controller.decision import Failure
+from barnabas.node.metadata.controller.placement import place_replicas
+from barnabas.node.metadata.image import BrokerImage
 
 
 def broker(broker_id: int, rack: str | None, fenced: bool) -> BrokerImage:

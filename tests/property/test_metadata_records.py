@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.metadata.records import (
+from barnabas.node.metadata.records import (
     RECORD_TYPES,
     MetadataRecord,
     decode_record,

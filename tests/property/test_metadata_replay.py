@@ -3,7 +3,7 @@
 from cluster_history import ClusterHistory
 from hypothesis import settings
 
-from barnabas.metadata.features import MetadataVersion
+from barnabas.node.metadata.features import MetadataVersion
 from support.effort import examples
 
 TestClusterHistory = ClusterHistory.TestCase

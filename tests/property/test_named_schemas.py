@@ -5,13 +5,13 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.broker.schemas.checks import check_batch, judge_named
-from barnabas.broker.schemas.named_schemas import IDENTITIES_MAX, NamedSchemas
-from barnabas.broker.schemas.wire_format import KEY_HEADER, VALUE_HEADER
-from barnabas.log.config import LogConfig, SchemaValidation
-from barnabas.log.stepped_check import CheckedBatch, check_in_steps
-from barnabas.log.turns import run_at_once
-from barnabas.log.validator import Rejection
+from barnabas.node.broker.schemas.checks import check_batch, judge_named
+from barnabas.node.broker.schemas.named_schemas import IDENTITIES_MAX, NamedSchemas
+from barnabas.node.broker.schemas.wire_format import KEY_HEADER, VALUE_HEADER
+from barnabas.node.log.config import LogConfig, SchemaValidation
+from barnabas.node.log.stepped_check import CheckedBatch, check_in_steps
+from barnabas.node.log.turns import run_at_once
+from barnabas.node.log.validator import Rejection
 from barnabas.protocol.records.batch import Codec, read_header
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.protocol.records.unfolding import Budget

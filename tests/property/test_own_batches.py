@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.coordinator.decision import CoordinatorRecord
-from barnabas.coordinator.group.offset_record import OffsetRecord, offset_record
-from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.repeated_commit import RepeatedCommit
-from barnabas.coordinator.record_codec import decode_record, encode_record
-from barnabas.coordinator.transaction.states import TransactionState
-from barnabas.coordinator.transaction.transaction import Transaction, from_value, to_record
-from barnabas.log.producers.replay import read_marker
+from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.node.coordinator.group.offset_record import OffsetRecord, offset_record
+from barnabas.node.coordinator.group.records import RECORD_TYPES
+from barnabas.node.coordinator.group.repeated_commit import RepeatedCommit
+from barnabas.node.coordinator.record_codec import decode_record, encode_record
+from barnabas.node.coordinator.transaction.states import TransactionState
+from barnabas.node.coordinator.transaction.transaction import Transaction, from_value, to_record
+from barnabas.node.log.producers.replay import read_marker
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

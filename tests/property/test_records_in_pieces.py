@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.log.config import LogConfig
-from barnabas.log.stepped_check import CheckedBatch, Steps, check_in_steps
-from barnabas.log.validator import Rejection, prepare_client_batch
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.stepped_check import CheckedBatch, Steps, check_in_steps
+from barnabas.node.log.validator import Rejection, prepare_client_batch
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     Codec,

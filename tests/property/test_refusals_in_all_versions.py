@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from protocol_values import sample
 
-from barnabas.broker.controller.handlers import FORWARDED
-from barnabas.broker.controller.versions import fit
-from barnabas.metadata.controller.refusals import refuse
+from barnabas.node.broker.controller.handlers import FORWARDED
+from barnabas.node.broker.controller.versions import fit
+from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode

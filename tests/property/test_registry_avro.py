@@ -17,8 +17,8 @@ import fastavro
 from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.registry.avro import AvroFormat, AvroSchema
-from barnabas.registry.schema import SchemaFault
+from barnabas.schemas.avro import AvroFormat, AvroSchema
+from barnabas.schemas.schema import SchemaFault
 from support.effort import examples
 
 Json = Any

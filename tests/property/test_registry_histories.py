@@ -21,11 +21,11 @@ from barnabas.registry.core.registration import register
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.core.settings import ConfigUpdate, delete_config, update_config
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.encoding import decode_key, decode_value, encode_key, encode_value
 from barnabas.registry.store.records import Record, SchemaKey, SchemaValue
 from barnabas.registry.store.state import RegistryState
 from barnabas.registry.subjects import context_of, qualified_from
+from barnabas.schemas.schema import Reference
 from support.registry_format import Registry, text
 
 SUBJECTS = st.sampled_from(["a", "b", "c", ":.ctx:a", ":.ctx:b", ""])

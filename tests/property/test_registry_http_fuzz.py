@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.registry.formats import all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.table import TABLE
+from barnabas.schemas.formats import all_formats
 from support.registry_format import text
 from support.registry_http import ask, run
 from support.registry_service import MemoryService

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from barnabas.registry.json_schema import JsonSchema, JsonSchemaFormat
-from barnabas.registry.schema import SchemaFault
+from barnabas.schemas.json_schema import JsonSchema, JsonSchemaFormat
+from barnabas.schemas.schema import SchemaFault
 from support.effort import examples
 
 FORMAT = JsonSchemaFormat()

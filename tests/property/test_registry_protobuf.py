@@ -11,12 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from protobuf_files import files
 
-from barnabas.registry.protobuf import ProtobufFormat, ProtobufSchema
-from barnabas.registry.protobuf.descriptors import compile_file
-from barnabas.registry.protobuf.nodes import File
-from barnabas.registry.protobuf.parser import parse_file
-from barnabas.registry.protobuf.printer import print_file
-from barnabas.registry.schema import SchemaFault
+from barnabas.schemas.protobuf import ProtobufFormat, ProtobufSchema
+from barnabas.schemas.protobuf.descriptors import compile_file
+from barnabas.schemas.protobuf.nodes import File
+from barnabas.schemas.protobuf.parser import parse_file
+from barnabas.schemas.protobuf.printer import print_file
+from barnabas.schemas.schema import SchemaFault
 
 FORMAT = ProtobufFormat()
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.fetch.reading import Reader
-from barnabas.log.partition_log import PartitionLog
-from barnabas.replication.fetcher import Fetcher
-from barnabas.replication.followers import Follower
-from barnabas.replication.leadership import Leadership
-from barnabas.replication.partition import Partition
+from barnabas.node.broker.fetch.reading import Reader
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.replication.fetcher import Fetcher
+from barnabas.node.replication.followers import Follower
+from barnabas.node.replication.leadership import Leadership
+from barnabas.node.replication.partition import Partition
 from support.effort import examples
 from support.replica_history import ReplicaHistory
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.scram import ScramClient, ScramError, keys_of, salted_password
+from barnabas.node.security.sasl.mechanism import AuthenticationError
+from barnabas.node.security.sasl.scram import ScramExchange, ScramMechanism
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
-from barnabas.security.sasl.mechanism import AuthenticationError
-from barnabas.security.sasl.scram import ScramExchange, ScramMechanism
 
 SALT = b"0123456789abcdef"
 PRINTABLE = "".join(chr(code) for code in range(0x20, 0x7F))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.share.assignor import assign
-from barnabas.coordinator.group.share.group import ShareGroup
+from barnabas.node.coordinator.group.share.assignor import assign
+from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.protocol.errors import ErrorCode
 from support.consumer_world import topic_id
 from support.share_group_world import ShareGroupWorld

@@ -13,10 +13,10 @@ from random import Random
 
 import pytest
 
-from barnabas.coordinator.share.state import ShareState, StateBatch
-from barnabas.share.core.partition import SharePartition
-from barnabas.share.core.spans import Change, Span
-from barnabas.share.core.states import (
+from barnabas.node.coordinator.share.state import ShareState, StateBatch
+from barnabas.node.share.core.partition import SharePartition
+from barnabas.node.share.core.spans import Change, Span
+from barnabas.node.share.core.states import (
     AcquireMode,
     RecordState,
     Refused,

@@ -12,8 +12,8 @@ from hypothesis.stateful import (
     rule,
 )
 
-from barnabas.coordinator.share.batches import combine
-from barnabas.coordinator.share.state import DONE, Failure, ShareState, StateBatch
+from barnabas.node.coordinator.share.batches import combine
+from barnabas.node.coordinator.share.state import DONE, Failure, ShareState, StateBatch
 from barnabas.protocol.errors import ErrorCode
 from support.group_world import Call
 from support.share_world import ShareWorld, key

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.pipeline.testing import OutputRecord, SqlTest
+from barnabas.sql.testing import OutputRecord, SqlTest
 from support.effort import examples
 
 STREAMS = """

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions import json_text, utf8, utf16
-from barnabas.pipeline.sql.functions.java_regex import compile_java, find_all
-from barnabas.pipeline.sql.functions.java_uri import parse_uri
-from barnabas.pipeline.sql.functions.regex import split_as_java
+from barnabas.java.regex import compile_java, find_all
+from barnabas.sql.errors import EvaluationError
+from barnabas.sql.functions import json_text, utf8, utf16
+from barnabas.sql.functions.java_uri import parse_uri
+from barnabas.sql.functions.regex import split_as_java
 from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
 from support.sql_calls import call
 

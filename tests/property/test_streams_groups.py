@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.coordinator.group.modern.group import ModernGroupState
-from barnabas.coordinator.group.streams import reconcile as reconciling
-from barnabas.coordinator.group.streams import target as targeting
-from barnabas.coordinator.group.streams.group import StreamsGroup
-from barnabas.coordinator.group.streams.tasks import TaskId
+from barnabas.node.coordinator.group.modern.group import ModernGroupState
+from barnabas.node.coordinator.group.streams import reconcile as reconciling
+from barnabas.node.coordinator.group.streams import target as targeting
+from barnabas.node.coordinator.group.streams.group import StreamsGroup
+from barnabas.node.coordinator.group.streams.tasks import TaskId
 from barnabas.protocol.errors import ErrorCode
 from support.streams_world import StreamsWorld, StreamThread
 
@@ -239,21 +239,21 @@ def loses_released_tasks(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_sessions(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.modern import timing
-    from barnabas.coordinator.group.streams import heartbeat
+    from barnabas.node.coordinator.group.modern import timing
+    from barnabas.node.coordinator.group.streams import heartbeat
 
     patch.setattr(heartbeat, "reset_session", lambda step, group, member: None)
     patch.setattr(timing, "reset_session", lambda step, group, member: None)
 
 
 def overlooks_new_settings(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.streams import heartbeat
+    from barnabas.node.coordinator.group.streams import heartbeat
 
     patch.setattr(heartbeat, "assignment_configs", lambda step, group_id: {})
 
 
 def leaves_standbys_out(patch: pytest.MonkeyPatch) -> None:
-    from barnabas.coordinator.group.streams import assignor
+    from barnabas.node.coordinator.group.streams import assignor
 
     patch.setattr(assignor, "_place_standby", lambda board, heap, task: False)
 

@@ -7,17 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from barnabas.log import timestamp_lookup
-from barnabas.log.config import LogConfig
-from barnabas.log.errors import LogDirFailure
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.timestamp_lookup import (
+from barnabas.node.log import timestamp_lookup
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.timestamp_lookup import (
     FoundOffset,
     LookedUp,
     find_by_timestamp,
     find_max_timestamp,
 )
-from barnabas.log.turns import run_at_once
+from barnabas.node.log.turns import run_at_once
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
     Codec,

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from barnabas.net.login import ScramLogin
+from barnabas.node.net.login import ScramLogin
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest

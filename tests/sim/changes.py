@@ -12,8 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from barnabas.base.ids import Uuid
-from barnabas.metadata.meta_properties import read_meta_properties
-from barnabas.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.metadata.meta_properties import read_meta_properties
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from barnabas.protocol.messages.alter_partition_reassignments import (

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
-from barnabas.net.login import Login
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import Dialing
+from barnabas.node.net.login import Login
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,

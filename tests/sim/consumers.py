@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.base.ids import TopicPartition
-from barnabas.net.client import Peer
+from barnabas.node.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers

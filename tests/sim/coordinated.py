@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.net.client import Peer
+from barnabas.node.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from sim.clients import Client
 from sim.transactional_client import find_coordinator

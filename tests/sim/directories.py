@@ -10,7 +10,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from barnabas.replication.throttle import UNLIMITED
+from barnabas.node.replication.throttle import UNLIMITED
 from sim.moves import MOVE_REPLICA, limit_moves
 from sim.plan import Fault, Plan
 from sim.simulation import Simulation

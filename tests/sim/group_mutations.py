@@ -3,17 +3,17 @@
 from functools import partial
 from typing import Any
 
-from barnabas.coordinator.group import offset_requests
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.offsets import OffsetStore
-from barnabas.coordinator.runtime import CoordinatorRuntime
-from barnabas.coordinator.transaction import ending, initializing
-from barnabas.coordinator.transaction.markers import MarkerSender
-from barnabas.coordinator.transaction.shard import TransactionShard
-from barnabas.coordinator.transaction.verifier import TransactionVerifier
-from barnabas.log.partition_log import PartitionLog
+from barnabas.node.coordinator.group import offset_requests
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.node.coordinator.group.offsets import OffsetStore
+from barnabas.node.coordinator.runtime import CoordinatorRuntime
+from barnabas.node.coordinator.transaction import ending, initializing
+from barnabas.node.coordinator.transaction.markers import MarkerSender
+from barnabas.node.coordinator.transaction.shard import TransactionShard
+from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.partition import Partition
 from sim.planting import Mutation, Patch
 
 NO_PRODUCER = -1

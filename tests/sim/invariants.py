@@ -13,8 +13,8 @@ from typing import Any
 from barnabas.app.node import Node
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import TopicPartition
-from barnabas.log.errors import LogDirFailure
-from barnabas.log.partition_log import PartitionLog
+from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.log.partition_log import PartitionLog
 from barnabas.protocol.records.batch import CorruptBatchError, iterate_headers
 from sim.machine import Machine
 from sim.sim_history import History

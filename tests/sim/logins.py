@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from barnabas.net.login import ScramLogin
-from barnabas.net.oauth.token_login import RefreshSettings, TokenLogin
-from barnabas.net.oauth.unsecured_login import unsecured_token
+from barnabas.node.net.login import ScramLogin
+from barnabas.node.net.oauth.token_login import RefreshSettings, TokenLogin
+from barnabas.node.net.oauth.unsecured_login import unsecured_token
 from sim.clients import Client
 from sim.plan import Plan
 from sim.simulation import Simulation

@@ -7,8 +7,8 @@ from random import Random
 from barnabas.app.node import Node
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
 from sim.clock import SimClock
 from sim.disk import SimDisk
 from sim.loop import Process, SimLoop

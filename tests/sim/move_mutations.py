@@ -3,8 +3,8 @@
 from typing import Any
 
 from barnabas.app.log_directories import LogDirectories
+from barnabas.node.replication.directory_moves import ReplicaMoves
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.directory_moves import ReplicaMoves
 from sim.planting import Mutation, Patch
 
 

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
+from barnabas.node.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
+from barnabas.node.replication.throttle import UNLIMITED
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from barnabas.replication.throttle import UNLIMITED
 from sim.machine import Machine
 
 if TYPE_CHECKING:

@@ -11,21 +11,21 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import NO_NODE
-from barnabas.broker.fetch.reading import Reader
-from barnabas.log import appending, loader, recovery
-from barnabas.log.log_state import LogState
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.producers.state import ProducerState
-from barnabas.metadata.controller.partition_change import _Builder
-from barnabas.metadata.publisher import ImagePublisher
+from barnabas.node.broker.fetch.reading import Reader
+from barnabas.node.log import appending, loader, recovery
+from barnabas.node.log.log_state import LogState
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.producers.state import ProducerState
+from barnabas.node.metadata.controller.partition_change import _Builder
+from barnabas.node.metadata.publisher import ImagePublisher
+from barnabas.node.raft import effects
+from barnabas.node.raft.core import election
+from barnabas.node.raft.core.state import RaftState, Trigger, Unattached, election_timeout_ms
+from barnabas.node.raft.quorum_state import ElectionState
+from barnabas.node.raft.replica_log import ReplicaLog
+from barnabas.node.replication.leadership import Leadership
+from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.raft import effects
-from barnabas.raft.core import election
-from barnabas.raft.core.state import RaftState, Trigger, Unattached, election_timeout_ms
-from barnabas.raft.quorum_state import ElectionState
-from barnabas.raft.replica_log import ReplicaLog
-from barnabas.replication.leadership import Leadership
-from barnabas.replication.partition import Partition
 from sim.group_mutations import GROUP_MUTATIONS
 from sim.move_mutations import MOVE_MUTATIONS
 from sim.plan import NEEDS_FLUSHES, Plan, draw_faults, draw_plan

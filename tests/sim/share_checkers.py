@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.share.core.states import AcknowledgeType
+from barnabas.node.share.core.states import AcknowledgeType
 from sim.share_history import Hold, ShareDelivery, ShareHistory
 from sim.sim_history import Anomaly, Outcome
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.share.share_partition_host import HostedSharePartition
+from barnabas.node.share.share_partition_host import HostedSharePartition
 from sim.loop import PROCESS, SimLoop
 from sim.planting import Patch
 from sim.sim_history import Outcome

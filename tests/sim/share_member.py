@@ -12,8 +12,9 @@ from typing import Any
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
-from barnabas.coordinator.share.shard import NOT_INITIALIZED
-from barnabas.net.client import Peer
+from barnabas.node.coordinator.share.shard import NOT_INITIALIZED
+from barnabas.node.net.client import Peer
+from barnabas.node.share.core.states import AcknowledgeType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_acknowledge as acknowledging
 from barnabas.protocol.messages import share_fetch as fetching
@@ -24,7 +25,6 @@ from barnabas.protocol.messages.share_group_heartbeat import (
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
 from barnabas.protocol.session_epochs import FINAL_EPOCH
-from barnabas.share.core.states import AcknowledgeType
 from sim.clients import Client
 from sim.coordinated import Coordinated
 from sim.members import HEARTBEAT_S, GroupPlan

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from barnabas.base.promise import Promise
-from barnabas.coordinator.share.persister_client import CoordinatorPersister
+from barnabas.node.coordinator.share.persister_client import CoordinatorPersister
+from barnabas.node.loop.promise import Promise
+from barnabas.node.share.core.partition import SharePartition
+from barnabas.node.share.core.spans import Span
+from barnabas.node.share.core.states import RecordState
+from barnabas.node.share.share_partition_host import HostedSharePartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.share.core.partition import SharePartition
-from barnabas.share.core.spans import Span
-from barnabas.share.core.states import RecordState
-from barnabas.share.share_partition_host import HostedSharePartition
 from sim.planting import Mutation, Patch
 
 FREE = {RecordState.AVAILABLE, RecordState.ACQUIRED}

@@ -12,9 +12,13 @@ from random import Random
 from typing import Any, TypeVar
 
 from barnabas.base.ids import TopicPartition, Uuid, uuid_to_text
-from barnabas.log.errors import LogDirFailure
-from barnabas.log.manager import LogManager
-from barnabas.metadata.storage_format import FormatOptions, format_directories, random_cluster_id
+from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.storage_format import (
+    FormatOptions,
+    format_directories,
+    random_cluster_id,
+)
 from sim.checkers import check
 from sim.clients import Client, ClientError
 from sim.consumers import Consumer

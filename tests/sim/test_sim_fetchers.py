@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from barnabas.metadata.image import ConfigResourceType
+from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.share.core.states import AcknowledgeType
+from barnabas.node.share.core.states import AcknowledgeType
 from sim.share_checkers import check_shares
 from sim.share_history import Hold, SessionSeen, ShareDelivery, ShareHistory, StartSeen
 from sim.sim_history import Outcome

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.unfolding import Unfolding
 from sim.workloads import run
 
 CHECK = Unfolding.check

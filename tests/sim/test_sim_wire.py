@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.base.disk import FileRange
 from barnabas.base.network import ListenerOptions, Part, Transport
-from barnabas.net.connection import Connection
-from barnabas.net.server import Server, ServerLimits
+from barnabas.node.net.connection import Connection
+from barnabas.node.net.server import Server, ServerLimits
 from sim.clock import SimClock
 from sim.disk import io_error
 from sim.fake_disk import FakeDisk

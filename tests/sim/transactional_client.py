@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.net.client import Peer
+from barnabas.node.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (

@@ -1,9 +1,13 @@
 """A StandardAuthorizer over a metadata image, for tests: ACLs are added and removed as records."""
 
 from barnabas.base.ids import Uuid
-from barnabas.metadata.features import METADATA_VERSION
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.replay import ImageDelta
+from barnabas.node.metadata.features import METADATA_VERSION
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.security.audit import AuditLog
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.principal import Principal
+from barnabas.node.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.messages.metadata_records import (
@@ -12,10 +16,6 @@ from barnabas.protocol.messages.metadata_records import (
     RemoveAccessControlEntryRecord,
 )
 from barnabas.protocol.schema import Message
-from barnabas.security.audit import AuditLog
-from barnabas.security.authorizer import Caller
-from barnabas.security.principal import Principal
-from barnabas.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from sim.manual_clock import ManualClock
 
 HOST = "10.0.0.1"

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.disk import Buffer, FileRange
-from barnabas.log.appending import AppendResult
-from barnabas.log.compaction.compactor import Compactor
-from barnabas.log.compaction.inline_worker import InlineWorker
-from barnabas.log.compaction.offset_map import map_bytes
-from barnabas.log.compaction.settings import CompactionSettings
-from barnabas.log.config import LogConfig
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.recovery import RecoveryReport
-from barnabas.log.validator import AppendOrigin
+from barnabas.node.log.appending import AppendResult
+from barnabas.node.log.compaction.compactor import Compactor
+from barnabas.node.log.compaction.inline_worker import InlineWorker
+from barnabas.node.log.compaction.offset_map import map_bytes
+from barnabas.node.log.compaction.settings import CompactionSettings
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.recovery import RecoveryReport
+from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import BatchHeader, Codec, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, encode_batch

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.ids import Uuid
-from barnabas.coordinator.group.consumer.embedded import decode_assignment, encode_assignment
-from barnabas.coordinator.group.consumer.group import ConsumerGroup
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.group.view import GroupMetadata
-from barnabas.metadata.image import (
+from barnabas.node.coordinator.group.consumer.embedded import decode_assignment, encode_assignment
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.group.view import GroupMetadata
+from barnabas.node.metadata.image import (
     BrokerImage,
     ConfigResourceType,
     ConfigsImage,

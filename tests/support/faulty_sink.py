@@ -14,9 +14,9 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from barnabas.pipeline.datasource.committer import Committer
-from barnabas.pipeline.datasource.protocol import Effect, Event
-from barnabas.pipeline.datasource.sink import BarnabasSink, QueryWriter
+from barnabas.spark.datasource.committer import Committer
+from barnabas.spark.datasource.protocol import Effect, Event
+from barnabas.spark.datasource.sink import BarnabasSink, QueryWriter
 
 DIRECTORY = "BARNABAS_TEST_FAULTS"
 TASK_PLACES = ("task-begun", "rows-sent", "task-prepared")

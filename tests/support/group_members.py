@@ -13,7 +13,7 @@ must never do, whatever happens to members, coordinator and log:
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.coordinator.group.classic.group import ClassicGroup
+from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.protocol.errors import ErrorCode
 from support.group_world import Call, GroupWorld
 

@@ -12,16 +12,17 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Buffer
-from barnabas.base.promise import Promise
-from barnabas.coordinator.decision import CoordinatorRecord
-from barnabas.coordinator.errors import CoordinatorWriteError
-from barnabas.coordinator.group.classic.group import ClassicGroup
-from barnabas.coordinator.group.client import ClientInfo
-from barnabas.coordinator.group.records import RECORD_TYPES
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.group.shard import GroupShard
-from barnabas.coordinator.record_codec import decode_record
-from barnabas.log.producers.verification import AppendTerms
+from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.node.coordinator.errors import CoordinatorWriteError
+from barnabas.node.coordinator.group.classic.group import ClassicGroup
+from barnabas.node.coordinator.group.client import ClientInfo
+from barnabas.node.coordinator.group.records import RECORD_TYPES
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.group.shard import GroupShard
+from barnabas.node.coordinator.record_codec import decode_record
+from barnabas.node.log.producers.verification import AppendTerms
+from barnabas.node.loop.promise import Promise
+from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -59,7 +60,6 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.protocol.records.batch import iterate_headers, patch
 from barnabas.protocol.records.records import decode_records
-from barnabas.security.principal import ANONYMOUS
 from sim.manual_clock import ManualClock
 
 R = TypeVar("R")

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from barnabas.base.http_crowd import Crowd
-from barnabas.pipeline.sql.server.config import Listener
-from barnabas.pipeline.sql.server.listening import bound, serve
 from barnabas.registry.listening import BoundedServer
+from barnabas.sql.server.config import Listener
+from barnabas.sql.server.listening import bound, serve
+from barnabas.web.crowd import Crowd
 from support.patience import PATIENCE_S
 
 SERVERS = ("uvicorn", "hypercorn")

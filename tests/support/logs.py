@@ -7,13 +7,13 @@ from typing import Any
 
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.log.appending import AppendResult
-from barnabas.log.config import LogConfig
-from barnabas.log.loader import create_log, open_log
-from barnabas.log.log_directory import LogDirectory
-from barnabas.log.partition_log import PartitionLog
-from barnabas.log.recovery import RecoveryReport
-from barnabas.log.tail_cache import TailBudget
+from barnabas.node.log.appending import AppendResult
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.loader import create_log, open_log
+from barnabas.node.log.log_directory import LogDirectory
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.log.recovery import RecoveryReport
+from barnabas.node.log.tail_cache import TailBudget
 from barnabas.protocol.records.batch import Codec, iterate_headers
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.fake_disk import FakeDisk

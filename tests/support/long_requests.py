@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
-from barnabas.broker.handlers import ROUTES
+from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
+from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.schema import Field, FieldType, Struct

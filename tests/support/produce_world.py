@@ -10,13 +10,16 @@ from typing import Any, cast
 
 from barnabas.base.ids import TopicPartition
 from barnabas.base.network import ListenerOptions, Part
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.handlers import ROUTES
-from barnabas.broker.produce.unfolding import Unfolding
-from barnabas.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
-from barnabas.log.config import LogConfig
-from barnabas.metadata.image import MetadataImage, PartitionImage
-from barnabas.net.connection import Connection
+from barnabas.node.broker.dispatch import Dispatcher
+from barnabas.node.broker.handlers import ROUTES
+from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
+from barnabas.node.log.config import LogConfig
+from barnabas.node.metadata.image import MetadataImage, PartitionImage
+from barnabas.node.net.connection import Connection
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_context import ReplicaContext
+from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
@@ -29,9 +32,6 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_context import ReplicaContext
-from barnabas.security.authorizer import ALLOW_ALL
 from support.logs import NOW_MS, TOPIC_ID, LogBench, read_records
 from support.schema_world import SchemaWorld
 

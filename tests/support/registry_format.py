@@ -17,15 +17,15 @@ from barnabas.registry.core.decision import Defaults, View
 from barnabas.registry.core.registration import register
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.schema import (
+from barnabas.registry.store.records import SchemaValue
+from barnabas.registry.store.state import RegistryState
+from barnabas.schemas.schema import (
     Incompatibility,
     ParsedSchema,
     ResolvedReference,
     SchemaFault,
     TaggedEntity,
 )
-from barnabas.registry.store.records import SchemaValue
-from barnabas.registry.store.state import RegistryState
 
 
 def text(*fields: str, **more: Any) -> str:

@@ -20,8 +20,8 @@ import pytest
 
 from barnabas.base.config.overrides import from_flags
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.formats import all_formats
 from barnabas.registry.server import RegistryServer, run_registry
+from barnabas.schemas.formats import all_formats
 from support.patience import PATIENCE_S
 from support.registry_member import SESSION_TIMEOUT_MS
 

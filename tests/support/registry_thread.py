@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.formats import all_formats
 from barnabas.registry.server import RegistryServer
+from barnabas.schemas.formats import all_formats
 from support.patience import PATIENCE_S
 
 SETTINGS = {

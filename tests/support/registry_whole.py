@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from barnabas.registry.formats import all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
+from barnabas.schemas.formats import all_formats
 from support.registry_http import Reply, ask, run
 from support.registry_service import MemoryService
 

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
+from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.partition import Partition
 from support.logs import make_batch
 from support.replica_world import Broker, ReplicaWorld
 

@@ -17,28 +17,32 @@ from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
 from barnabas.base.network import ListenerOptions
-from barnabas.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
-from barnabas.broker.apis.topics.list_offsets import handle_list_offsets
-from barnabas.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.fetch.handler import handle_fetch
-from barnabas.broker.fetch.sessions import FetchSessionCache
-from barnabas.broker.produce.handler import handle_produce
-from barnabas.broker.route import raw_route, route
-from barnabas.log.config import LogConfig
-from barnabas.log.manager import LogManager
-from barnabas.metadata.bootstrap import feature_records
-from barnabas.metadata.controller.activation import activation_records
-from barnabas.metadata.controller.decision import ControllerState
-from barnabas.metadata.controller.handlers import DECIDE
-from barnabas.metadata.dynamic_config import DynamicConfig
-from barnabas.metadata.effective_config import EffectiveConfig
-from barnabas.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
-from barnabas.metadata.image import Endpoint, MetadataImage, PartitionImage
-from barnabas.metadata.loader import ImageLoader, Published, RecordBatch
-from barnabas.metadata.records import MetadataRecord
-from barnabas.metadata.registration import broker_registration, recovery_report
-from barnabas.net.server import Server, ServerLimits
+from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
+from barnabas.node.broker.apis.topics.list_offsets import handle_list_offsets
+from barnabas.node.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from barnabas.node.broker.dispatch import Dispatcher
+from barnabas.node.broker.fetch.handler import handle_fetch
+from barnabas.node.broker.fetch.sessions import FetchSessionCache
+from barnabas.node.broker.produce.handler import handle_produce
+from barnabas.node.broker.route import raw_route, route
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.bootstrap import feature_records
+from barnabas.node.metadata.controller.activation import activation_records
+from barnabas.node.metadata.controller.decision import ControllerState
+from barnabas.node.metadata.controller.handlers import DECIDE
+from barnabas.node.metadata.dynamic_config import DynamicConfig
+from barnabas.node.metadata.effective_config import EffectiveConfig
+from barnabas.node.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
+from barnabas.node.metadata.image import Endpoint, MetadataImage, PartitionImage
+from barnabas.node.metadata.loader import ImageLoader, Published, RecordBatch
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.node.metadata.registration import broker_registration, recovery_report
+from barnabas.node.net.server import Server, ServerLimits
+from barnabas.node.replication.fetcher_manager import FETCHER_KEYS
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol import apis
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -50,10 +54,6 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
-from barnabas.replication.fetcher_manager import FETCHER_KEYS
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.security.authorizer import ALLOW_ALL
 from sim.clock import SimClock
 from sim.disk import SimDisk
 from sim.loop import Process, SimLoop

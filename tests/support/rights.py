@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import barnabas
 from barnabas.app.node import Node
+from barnabas.node.security.authorizer import Caller
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.find_coordinator import (
@@ -15,7 +16,6 @@ from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from barnabas.protocol.schema import Message, Struct
-from barnabas.security.authorizer import Caller
 from support.node_process import wait_until
 from support.raw_client import RawClient
 

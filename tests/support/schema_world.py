@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.broker.schemas.known_schemas import KnownSchemas
-from barnabas.broker.schemas.registry import Claim, NoAnswerError
+from barnabas.node.broker.schemas.known_schemas import KnownSchemas
+from barnabas.node.broker.schemas.registry import Claim, NoAnswerError
 from sim.manual_clock import ManualClock
 
 TURNS = 20

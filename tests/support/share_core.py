@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from barnabas.coordinator.share.state import ShareState, StateBatch
-from barnabas.share.core.acquiring import Acquisition
-from barnabas.share.core.partition import SharePartition
-from barnabas.share.core.spans import Change
-from barnabas.share.core.states import AckBatch, AcquireMode, Refused, ShareLimits
+from barnabas.node.coordinator.share.state import ShareState, StateBatch
+from barnabas.node.share.core.acquiring import Acquisition
+from barnabas.node.share.core.partition import SharePartition
+from barnabas.node.share.core.spans import Change
+from barnabas.node.share.core.states import AckBatch, AcquireMode, Refused, ShareLimits
 
 LOCK_MS = 1_000
 

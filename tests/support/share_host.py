@@ -13,29 +13,29 @@ from typing import Any, cast
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
-from barnabas.base.promise import Promise
-from barnabas.coordinator.share.batches import combine
-from barnabas.coordinator.share.persister import (
+from barnabas.node.coordinator.share.batches import combine
+from barnabas.node.coordinator.share.persister import (
     ShareState,
     ShareStateError,
     ShareSummary,
     StateBatch,
 )
-from barnabas.log.config import LogConfig
-from barnabas.log.future_logs import FutureLogs
-from barnabas.log.loader import create_log
-from barnabas.log.log_directory import LogDirectory
-from barnabas.log.partition_log import PartitionLog
-from barnabas.metadata.image import MetadataImage, PartitionImage
-from barnabas.metadata.replay import ImageDelta
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.future_logs import FutureLogs
+from barnabas.node.log.loader import create_log
+from barnabas.node.log.log_directory import LogDirectory
+from barnabas.node.log.partition_log import PartitionLog
+from barnabas.node.loop.promise import Promise
+from barnabas.node.metadata.image import MetadataImage, PartitionImage
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.node.share.core.states import AckBatch, AcquireMode, Refused
+from barnabas.node.share.partitions import SharePartitions
+from barnabas.node.share.settings import ShareSettings
+from barnabas.node.share.share_partition_host import Delivery, HostedSharePartition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord, RemoveTopicRecord
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.share.core.states import AckBatch, AcquireMode, Refused
-from barnabas.share.partitions import SharePartitions
-from barnabas.share.settings import ShareSettings
-from barnabas.share.share_partition_host import Delivery, HostedSharePartition
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.consumer_world import image_of, topic_id

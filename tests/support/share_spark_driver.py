@@ -8,8 +8,8 @@ import sys
 
 from pyspark.sql import DataFrame
 
-from barnabas.pipeline.datasource.share import register_share_source
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.spark.datasource.share import register_share_source
+from barnabas.spark.session import SessionOptions, start_session
 
 servers, group, topic, directory = sys.argv[1:]
 session = start_session(

@@ -17,7 +17,7 @@ import pytest
 from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from barnabas.pipeline.session import SessionOptions, kafka_package, start_session
+from barnabas.spark.session import SessionOptions, kafka_package, start_session
 
 AVRO = f"org.apache.spark:spark-avro_2.13:{__version__}"
 """What Spark's `from_avro` and `to_avro` are in."""

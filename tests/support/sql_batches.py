@@ -8,21 +8,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from barnabas.pipeline.sql.plan.steps import QueryPlan
-from barnabas.pipeline.sql.runtime.build import build
-from barnabas.pipeline.sql.runtime.evaluation import Compiler, no_log
-from barnabas.pipeline.sql.runtime.memory_store import MemoryStore
-from barnabas.pipeline.sql.runtime.records import Record
-from barnabas.pipeline.sql.runtime.rows_encoding import (
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.build import build
+from barnabas.sql.runtime.evaluation import Compiler, no_log
+from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.runtime.records import Record
+from barnabas.sql.runtime.rows_encoding import (
     pack,
     pack_record,
     partition_of,
     unpack,
     unpack_record,
 )
-from barnabas.pipeline.sql.runtime.stage import Channel, Stage
-from barnabas.pipeline.sql.runtime.stores import Store
-from barnabas.pipeline.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.runtime.stage import Channel, Stage
+from barnabas.sql.runtime.stores import Store
+from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
 
 class BytesStore(MemoryStore):

@@ -6,12 +6,12 @@ import decimal
 from collections.abc import Sequence
 from typing import Any
 
-from barnabas.pipeline.sql import types
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.patterns import Wildcard
-from barnabas.pipeline.sql.functions.signature_text import Parameter
-from barnabas.pipeline.sql.functions.signatures import Argument, choose
-from barnabas.pipeline.sql.types import SqlType, Value
+from barnabas.sql import types
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.functions.patterns import Wildcard
+from barnabas.sql.functions.signature_text import Parameter
+from barnabas.sql.functions.signatures import Argument, choose
+from barnabas.sql.types import SqlType, Value
 
 _WIDER: dict[Any, Any] = {types.DOUBLE: float, Wildcard.DECIMAL: decimal.Decimal}
 

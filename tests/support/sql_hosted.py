@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from random import Random
 
-from barnabas.pipeline.sql.plan.encoding import encode_plan
-from barnabas.pipeline.sql.plan.steps import QueryPlan
-from barnabas.pipeline.sql.runtime.rows_encoding import murmur2
-from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from barnabas.pipeline.sql.spark.hosted import HostedPlan, Hosting
-from barnabas.pipeline.sql.spark.parcels import (
+from barnabas.java.hash import murmur2
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.parcels import (
     Notes,
     Parcel,
     Raw,
@@ -19,7 +19,7 @@ from barnabas.pipeline.sql.spark.parcels import (
     decode_parcel,
     encode_parcel,
 )
-from barnabas.pipeline.sql.spark.state import PartitionState
+from barnabas.sql.spark.state import PartitionState
 
 
 class DictionaryPages:

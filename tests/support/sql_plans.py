@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.pipeline.sql.plan import steps
-from barnabas.pipeline.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind, Step
-from barnabas.pipeline.sql.runtime.driver import PlanDriver
-from barnabas.pipeline.sql.runtime.records import Record, Row, WindowBounds
-from barnabas.pipeline.sql.schema import Column, Part, Schema
-from barnabas.pipeline.sql.syntax.expressions import (
+from barnabas.sql.plan import steps
+from barnabas.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind, Step
+from barnabas.sql.runtime.driver import PlanDriver
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.schema import Column, Part, Schema
+from barnabas.sql.syntax.expressions import (
     ColumnReference,
     Comparison,
     ComparisonOperator,
@@ -17,8 +17,8 @@ from barnabas.pipeline.sql.syntax.expressions import (
     FunctionCall,
     IntegerLiteral,
 )
-from barnabas.pipeline.sql.syntax.tree import JoinKind, Window, WindowKind, Within
-from barnabas.pipeline.sql.types import BIGINT, SqlType
+from barnabas.sql.syntax.tree import JoinKind, Window, WindowKind, Within
+from barnabas.sql.types import BIGINT, SqlType
 from support.sql_small_compiler import SmallCompiler
 
 FORMATS = Formats(FormatChoice("KAFKA"), FormatChoice("JSON"))

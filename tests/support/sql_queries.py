@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.pipeline.sql.analysis.analyse import analyse
-from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
-from barnabas.pipeline.sql.analysis.metastore import MetaStore
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.plan.steps import QueryPlan
-from barnabas.pipeline.sql.syntax.parser import parse
+from barnabas.sql.analysis.analyse import analyse
+from barnabas.sql.analysis.commands import QueryCommand, apply
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.syntax.parser import parse
 
 
 def plans_of(statements: str, topics: Mapping[str, int]) -> list[QueryPlan]:

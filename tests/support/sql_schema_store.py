@@ -1,5 +1,5 @@
 """A schema registry in memory, for tests of formats: the test kit's."""
 
-from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
+from barnabas.sql.testing.schema_store import MemorySchemaStore
 
 __all__ = ["MemorySchemaStore"]

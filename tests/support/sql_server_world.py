@@ -7,15 +7,15 @@ from typing import Any
 
 import httpx
 
-from barnabas.pipeline.sql.engine.command_log import LogEntry, MemoryCommandLog
-from barnabas.pipeline.sql.engine.engine import KsqlEngine
-from barnabas.pipeline.sql.engine.local_runner import LocalRunner
-from barnabas.pipeline.sql.engine.memory_cluster import MemoryCluster
-from barnabas.pipeline.sql.engine.noting import NoteEntry, log_entry
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from barnabas.pipeline.sql.server.app import KsqlApi
-from barnabas.pipeline.sql.testing.schema_store import MemorySchemaStore
+from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
+from barnabas.sql.engine.engine import KsqlEngine
+from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.memory_cluster import MemoryCluster
+from barnabas.sql.engine.noting import NoteEntry, log_entry
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.server.app import KsqlApi
+from barnabas.sql.testing.schema_store import MemorySchemaStore
 
 SETTINGS = {"auto.offset.reset": "earliest"}
 

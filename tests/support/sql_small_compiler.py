@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions.catalog import Aggregator
-from barnabas.pipeline.sql.runtime.evaluation import BatchedCall, Evaluator, TableFunction
-from barnabas.pipeline.sql.runtime.records import Row
-from barnabas.pipeline.sql.schema import Column
-from barnabas.pipeline.sql.syntax import expressions as nodes
-from barnabas.pipeline.sql.types import BIGINT, BOOLEAN, STRING, SqlType, Value
+from barnabas.sql.errors import EvaluationError
+from barnabas.sql.functions.catalog import Aggregator
+from barnabas.sql.runtime.evaluation import BatchedCall, Evaluator, TableFunction
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.schema import Column
+from barnabas.sql.syntax import expressions as nodes
+from barnabas.sql.types import BIGINT, BOOLEAN, STRING, SqlType, Value
 
 _COMPARISONS: dict[nodes.ComparisonOperator, Callable[[Any, Any], bool]] = {
     nodes.ComparisonOperator.EQUAL: operator.eq,

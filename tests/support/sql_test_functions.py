@@ -9,17 +9,17 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
-from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.functions.aggregates.base import Fold, Plain, struct_of
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.catalog import (
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.functions.aggregates.base import Fold, Plain, struct_of
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.functions.catalog import (
     AggregateOverload,
     Function,
     ScalarOverload,
     TableOverload,
 )
-from barnabas.pipeline.sql.java_text import text_maker
-from barnabas.pipeline.sql.types import (
+from barnabas.sql.java_text import text_maker
+from barnabas.sql.types import (
     BIGINT,
     BOOLEAN,
     DOUBLE,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.catalog import TableOverload
-from barnabas.pipeline.sql.functions.patterns import substitute
-from barnabas.pipeline.sql.functions.signature_text import parse_signature
-from barnabas.pipeline.sql.functions.signatures import Argument, Choice, LambdaShape, choose
-from barnabas.pipeline.sql.types import SqlType
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.functions.catalog import TableOverload
+from barnabas.sql.functions.patterns import substitute
+from barnabas.sql.functions.signature_text import parse_signature
+from barnabas.sql.functions.signatures import Argument, Choice, LambdaShape, choose
+from barnabas.sql.types import SqlType
 from support import sql_calls
 
 _UNITS = ("DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS")

@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from barnabas.pipeline.sql.analysis.analyse import analyse
-from barnabas.pipeline.sql.analysis.commands import QueryCommand, apply
-from barnabas.pipeline.sql.analysis.metastore import MetaStore
-from barnabas.pipeline.sql.expressions.compile import compile_expression
-from barnabas.pipeline.sql.functions.built_in import functions
-from barnabas.pipeline.sql.functions.catalog import Function
-from barnabas.pipeline.sql.plan.steps import QueryPlan, StreamSink, TableSink
-from barnabas.pipeline.sql.runtime.compiler import PlanCompiler
-from barnabas.pipeline.sql.runtime.driver import Driver
-from barnabas.pipeline.sql.runtime.topics import TopicRecord
-from barnabas.pipeline.sql.syntax.parser import parse, parse_expression
+from barnabas.sql.analysis.analyse import analyse
+from barnabas.sql.analysis.commands import QueryCommand, apply
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.expressions.compile import compile_expression
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.driver import Driver
+from barnabas.sql.runtime.topics import TopicRecord
+from barnabas.sql.syntax.parser import parse, parse_expression
 
 
 def value_of(text: str, own: Mapping[str, Function]) -> Any:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.coordinator.group.streams.group import StreamsGroup
-from barnabas.coordinator.group.streams.heartbeat import Heard
-from barnabas.coordinator.group.streams.tasks import TaskId, by_subtopology
-from barnabas.coordinator.group.streams.topology import InternalTopic
+from barnabas.node.coordinator.group.streams.group import StreamsGroup
+from barnabas.node.coordinator.group.streams.heartbeat import Heard
+from barnabas.node.coordinator.group.streams.tasks import TaskId, by_subtopology
+from barnabas.node.coordinator.group.streams.topology import InternalTopic
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_group_describe import DescribedGroup
 from barnabas.protocol.messages.streams_group_heartbeat import (

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.base.promise import Promise
-from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.verifier import TransactionVerifier, Verifications
-from barnabas.log.partition_log import AppendOrigin
-from barnabas.log.producers.verification import AppendTerms, Verification
+from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.transaction.verifier import TransactionVerifier, Verifications
+from barnabas.node.log.partition_log import AppendOrigin
+from barnabas.node.log.producers.verification import AppendTerms, Verification
+from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.control import encode_end_txn
 from support.logs import NOW_MS, TOPIC_PARTITION, LogBench, make_batch

@@ -11,11 +11,11 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.base.principals import ANONYMOUS
 from barnabas.base.telemetry import LineFormatter
-from barnabas.metadata.node import MetadataNode
-from barnabas.security.audit import AuditLog, audit
-from barnabas.security.authorizer import ALLOW_ALL, Authorizer
-from barnabas.security.controller_checks import ControllerChecks
-from barnabas.security.standard_authorizer import (
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.security.audit import AuditLog, audit
+from barnabas.node.security.authorizer import ALLOW_ALL, Authorizer
+from barnabas.node.security.controller_checks import ControllerChecks
+from barnabas.node.security.standard_authorizer import (
     ALLOW_EVERYONE_KEY,
     AuthorizerSettings,
     StandardAuthorizer,

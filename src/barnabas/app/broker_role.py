@@ -30,37 +30,37 @@ from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
-from barnabas.base.tls_contexts import TLS_KEYS
-from barnabas.broker.apis.topics.auto_create import create_topics
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.fetch.sessions import FetchSessionCache
-from barnabas.broker.handlers import ROUTES
-from barnabas.broker.produce.unfolding import Unfolding
-from barnabas.broker.recently_fenced import RecentlyFencedBrokers
-from barnabas.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
-from barnabas.broker.services import VERIFICATION_KEY, BrokerServices
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.log.compaction.compactor import Compactor, Worker
-from barnabas.log.compaction.inline_worker import InlineWorker
-from barnabas.log.compaction.process_worker import ProcessWorker
-from barnabas.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
-from barnabas.log.config import LogConfig
-from barnabas.log.manager import LogManager
-from barnabas.metadata.asker import OWN
-from barnabas.metadata.broker_peers import BrokerPeers
-from barnabas.metadata.image import Endpoint, MetadataImage
-from barnabas.metadata.metadata_log import PROTOCOL_NUMBERS
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.replay import ImageDelta
-from barnabas.net.server import Server
+from barnabas.base.tls.contexts import TLS_KEYS
+from barnabas.node.broker.apis.topics.auto_create import create_topics
+from barnabas.node.broker.dispatch import Dispatcher
+from barnabas.node.broker.fetch.sessions import FetchSessionCache
+from barnabas.node.broker.handlers import ROUTES
+from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
+from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
+from barnabas.node.broker.services import VERIFICATION_KEY, BrokerServices
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.internal_topic import InternalTopic
+from barnabas.node.log.compaction.compactor import Compactor, Worker
+from barnabas.node.log.compaction.inline_worker import InlineWorker
+from barnabas.node.log.compaction.process_worker import ProcessWorker
+from barnabas.node.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
+from barnabas.node.log.config import LogConfig
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.asker import OWN
+from barnabas.node.metadata.broker_peers import BrokerPeers
+from barnabas.node.metadata.image import Endpoint, MetadataImage
+from barnabas.node.metadata.metadata_log import PROTOCOL_NUMBERS
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.net.server import Server
+from barnabas.node.replication.fetcher_manager import FETCHER_KEYS
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.node.security.authorizer import Authorizer
+from barnabas.node.share.partitions import SharePartitions
+from barnabas.node.share.settings import ShareSettings
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.fetcher_manager import FETCHER_KEYS
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.security.authorizer import Authorizer
-from barnabas.share.partitions import SharePartitions
-from barnabas.share.settings import ShareSettings
 
 
 class BrokerRole:

@@ -10,7 +10,7 @@ from typing import Final
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls_contexts import TlsSide
+from barnabas.base.tls.contexts import TlsSide
 
 CHECK_PERIOD_MS: Final = 60_000
 """How soon a changed file is seen by the log; connections see it at once."""

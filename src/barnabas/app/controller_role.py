@@ -14,14 +14,14 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ending import take_all
 from barnabas.base.network import Network
-from barnabas.base.tls_contexts import TLS_KEYS
-from barnabas.broker.controller.handlers import CONTROLLER_ROUTES
-from barnabas.broker.controller.services import ControllerServices
-from barnabas.broker.dispatch import Dispatcher
-from barnabas.broker.throttling import EXEMPT_AT_CONTROLLER
-from barnabas.metadata.node import MetadataNode
-from barnabas.net.server import Server
-from barnabas.security.authorizer import Authorizer
+from barnabas.base.tls.contexts import TLS_KEYS
+from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
+from barnabas.node.broker.controller.services import ControllerServices
+from barnabas.node.broker.dispatch import Dispatcher
+from barnabas.node.broker.throttling import EXEMPT_AT_CONTROLLER
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.net.server import Server
+from barnabas.node.security.authorizer import Authorizer
 
 
 class ControllerRole:

@@ -8,13 +8,13 @@ of it when another leads.
 from collections.abc import Iterable, Mapping
 
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.share.service import ShareCoordinator
-from barnabas.coordinator.transaction.service import TransactionCoordinator
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.replay import ImageDelta
-from barnabas.replication.partition import Partition
-from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.share.service import ShareCoordinator
+from barnabas.node.coordinator.transaction.service import TransactionCoordinator
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
 
 Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 

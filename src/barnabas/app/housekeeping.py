@@ -5,10 +5,10 @@ transactions.
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.share.service import ShareCoordinator
-from barnabas.coordinator.transaction.service import TransactionCoordinator
-from barnabas.log.manager import LogManager
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.share.service import ShareCoordinator
+from barnabas.node.coordinator.transaction.service import TransactionCoordinator
+from barnabas.node.log.manager import LogManager
 
 
 def keep_logs(background: Background, config: NodeConfig, clock: Clock, logs: LogManager) -> None:

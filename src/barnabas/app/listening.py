@@ -8,16 +8,16 @@ from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.base.network import ListenerOptions
-from barnabas.base.tls_contexts import TlsSide, listening_tls
-from barnabas.net.connection_quotas import (
+from barnabas.base.tls.contexts import TlsSide, listening_tls
+from barnabas.node.net.connection_quotas import (
     CONNECTIONS_KEY,
     CREATION_RATE_KEY,
     ConnectionLimits,
     ListenerLimits,
 )
-from barnabas.net.dialing import listening_options
-from barnabas.net.server import Server, ServerLimits
-from barnabas.security.certificate_names import RULES_KEY, CertificateNames
+from barnabas.node.net.dialing import listening_options
+from barnabas.node.net.server import Server, ServerLimits
+from barnabas.node.security.certificate_names import RULES_KEY, CertificateNames
 
 LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_KEY)
 

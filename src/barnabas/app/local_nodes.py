@@ -20,9 +20,9 @@ from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import uuid_to_text
 from barnabas.base.private_files import write_private
-from barnabas.metadata.ids import RandomSource, random_uuid
-from barnabas.metadata.meta_properties import read_meta_properties
-from barnabas.metadata.storage_format import (
+from barnabas.node.metadata.ids import RandomSource, random_uuid
+from barnabas.node.metadata.meta_properties import read_meta_properties
+from barnabas.node.metadata.storage_format import (
     FormatOptions,
     format_directories,
     random_cluster_id,

@@ -11,12 +11,12 @@ from typing import Any
 
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
-from barnabas.log.manager import LogManager
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.replay import ImageDelta
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.protocol.errors import ErrorCode
-from barnabas.replication.replica_manager import ReplicaManager
 
 telemetry = logging.getLogger(__name__)
 

@@ -9,18 +9,18 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
-from barnabas.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
-from barnabas.broker.login.gate import FIGURES, ListenerLogins
-from barnabas.metadata.delegation_tokens import token_secret
-from barnabas.metadata.node import MetadataNode
-from barnabas.net.connection import Gate, Service
-from barnabas.security.delegation_tokens import TokenLogins
-from barnabas.security.quotas.client_quotas import Figure
-from barnabas.security.sasl.mechanisms import Ingredients, make_mechanisms
+from barnabas.node.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
+from barnabas.node.broker.login.gate import FIGURES, ListenerLogins
+from barnabas.node.metadata.delegation_tokens import token_secret
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.net.connection import Gate, Service
+from barnabas.node.security.delegation_tokens import TokenLogins
+from barnabas.node.security.quotas.client_quotas import Figure
+from barnabas.node.security.sasl.mechanisms import Ingredients, make_mechanisms
 
 if TYPE_CHECKING:
-    from barnabas.net.oauth.bearer import Validate
-    from barnabas.security.bearer_tokens import BearerTokens
+    from barnabas.node.net.oauth.bearer import Validate
+    from barnabas.node.security.bearer_tokens import BearerTokens
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"
 FAILURE_DELAY_KEY = "connection.failed.authentication.delay.ms"
@@ -93,7 +93,7 @@ class Gates:
 
     def _validator(self, listener_name: str) -> "Validate":
         """What checks the bearer tokens of a listener. Raises ConfigError."""
-        from barnabas.security.bearer_tokens import BearerTokens  # rarely needed
+        from barnabas.node.security.bearer_tokens import BearerTokens  # rarely needed
 
         if self._bearer_tokens is None:
             self._bearer_tokens = BearerTokens(self._config, self._clock, self._random)

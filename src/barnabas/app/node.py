@@ -25,14 +25,14 @@ from barnabas.base.disk import Disk
 from barnabas.base.ending import Step, give_up, take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
-from barnabas.log.file_cache import files_to_come
-from barnabas.metadata.broker_lifecycle import UnreportedDirectoryError
-from barnabas.metadata.image import Endpoint
-from barnabas.metadata.node import MetadataNode
-from barnabas.metadata.storage_format import log_directories
-from barnabas.net.server import Server
-from barnabas.net.tcp import TcpNetwork
-from barnabas.security.quotas.client_quotas import Figure
+from barnabas.node.log.file_cache import files_to_come
+from barnabas.node.metadata.broker_lifecycle import UnreportedDirectoryError
+from barnabas.node.metadata.image import Endpoint
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.metadata.storage_format import log_directories
+from barnabas.node.net.server import Server
+from barnabas.node.net.tcp import TcpNetwork
+from barnabas.node.security.quotas.client_quotas import Figure
 
 LOCK_FILE = ".lock"
 

@@ -137,7 +137,7 @@ def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
     """Address of the session's cluster, which starts with the first test that asks."""
     given: str | None = request.config.getoption("--barnabas-bootstrap")
     if given:
-        from barnabas.base.bootstrap import UnreachableError, first_reachable
+        from barnabas.kafka.bootstrap import UnreachableError, first_reachable
 
         try:
             first_reachable(given)

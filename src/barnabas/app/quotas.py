@@ -6,19 +6,19 @@ from typing import Protocol
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
-from barnabas.broker.throttling import EXEMPT, Throttling
-from barnabas.metadata.asker import Asker
-from barnabas.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
-from barnabas.metadata.image import MetadataImage, QuotaEntity
-from barnabas.metadata.quota_names import CONNECTION_CREATION_RATE, IP
-from barnabas.metadata.replay import ImageDelta
-from barnabas.net.connection_quotas import IpRates
-from barnabas.net.server import Server
+from barnabas.node.broker.throttling import EXEMPT, Throttling
+from barnabas.node.metadata.asker import Asker
+from barnabas.node.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
+from barnabas.node.metadata.image import MetadataImage, QuotaEntity
+from barnabas.node.metadata.quota_names import CONNECTION_CREATION_RATE, IP
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.net.connection_quotas import IpRates
+from barnabas.node.net.server import Server
+from barnabas.node.security.authorizer import Authorizer
+from barnabas.node.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
+from barnabas.node.security.quotas.mutations import STRICT_FROM, RequestMutations
 from barnabas.protocol.apis import API_OF, ApiKey
 from barnabas.protocol.schema import Message
-from barnabas.security.authorizer import Authorizer
-from barnabas.security.quotas.client_quotas import ClientQuotas, Figure, QuotaWindows
-from barnabas.security.quotas.mutations import STRICT_FROM, RequestMutations
 
 
 class Throttled(Protocol):

@@ -28,9 +28,9 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
-from barnabas.metadata.ids import RandomSource, random_uuid
-from barnabas.metadata.records import MetadataRecord
-from barnabas.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.metadata.ids import RandomSource, random_uuid
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 
@@ -255,7 +255,7 @@ class Secured:
         return os.path.join(self.directory, name)
 
     def _issue(self, file: str, name: str, hosts: Sequence[str]) -> None:
-        from barnabas.security import development_ca
+        from barnabas.node.security import development_ca
 
         path = self._path(f"{file}.pem")
         if os.path.exists(path):
@@ -278,7 +278,7 @@ def open_secured(
     Raises ValueError where the cluster there has another mode, ModuleNotFoundError without the
     package `cryptography`, OSError.
     """
-    from barnabas.security import development_ca
+    from barnabas.node.security import development_ca
 
     place = os.path.join(os.path.abspath(directory), DIRECTORY)
     known = _read(os.path.join(place, USERS_FILE))

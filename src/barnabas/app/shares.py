@@ -10,16 +10,16 @@ from barnabas.base.config.node import NodeConfig
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.share.config import ShareCoordinatorConfig
-from barnabas.coordinator.share.end_offsets import EndOffsets
-from barnabas.coordinator.share.persister_client import CoordinatorPersister
-from barnabas.coordinator.share.service import ShareCoordinator
-from barnabas.coordinator.share.share_group_service import ShareGroupService
-from barnabas.metadata.broker_peers import BrokerPeers
-from barnabas.metadata.image import MetadataImage
-from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.internal_topic import InternalTopic
+from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
+from barnabas.node.coordinator.share.end_offsets import EndOffsets
+from barnabas.node.coordinator.share.persister_client import CoordinatorPersister
+from barnabas.node.coordinator.share.service import ShareCoordinator
+from barnabas.node.coordinator.share.share_group_service import ShareGroupService
+from barnabas.node.metadata.broker_peers import BrokerPeers
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.replication.replica_manager import ReplicaManager
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from barnabas.app.secured import Secured
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
-from barnabas.metadata.ids import RandomSource
-from barnabas.metadata.meta_properties import read_meta_properties
-from barnabas.metadata.storage_format import (
+from barnabas.node.metadata.ids import RandomSource
+from barnabas.node.metadata.meta_properties import read_meta_properties
+from barnabas.node.metadata.storage_format import (
     FormatOptions,
     format_directories,
     log_directories,

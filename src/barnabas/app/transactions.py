@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from barnabas.base.clock import Clock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.internal_topics import TRANSACTION_STATE
-from barnabas.coordinator.group.service import GroupCoordinator
-from barnabas.coordinator.internal_topic import InternalTopic
-from barnabas.coordinator.transaction.config import TransactionConfig
-from barnabas.coordinator.transaction.marker_writer import MarkerWriter
-from barnabas.coordinator.transaction.markers import MarkerSender
-from barnabas.coordinator.transaction.service import AllocateProducerId, TransactionCoordinator
-from barnabas.coordinator.transaction.verifier import TransactionVerifier
-from barnabas.metadata.broker_peers import BrokerPeers
-from barnabas.metadata.features import TRANSACTION_VERSION
-from barnabas.metadata.image import MetadataImage
-from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.internal_topic import InternalTopic
+from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.transaction.marker_writer import MarkerWriter
+from barnabas.node.coordinator.transaction.markers import MarkerSender
+from barnabas.node.coordinator.transaction.service import AllocateProducerId, TransactionCoordinator
+from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
+from barnabas.node.metadata.broker_peers import BrokerPeers
+from barnabas.node.metadata.features import TRANSACTION_VERSION
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.replication.replica_manager import ReplicaManager
 
 
 @dataclass(frozen=True, slots=True)

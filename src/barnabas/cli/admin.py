@@ -18,10 +18,10 @@ from barnabas.base.config.values import parse_host_port
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.login import dialing_for, refusal
-from barnabas.net.client import Peer, UnsupportedByPeerError
-from barnabas.net.login import LoginError
-from barnabas.net.tcp import TcpNetwork
-from barnabas.net.tls_words import TlsError
+from barnabas.node.net.client import Peer, UnsupportedByPeerError
+from barnabas.node.net.login import LoginError
+from barnabas.node.net.tcp import TcpNetwork
+from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.errors import EncodeError, ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import (

@@ -22,7 +22,7 @@ from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import Output, Row, cell_text, json_option
 
 if TYPE_CHECKING:
-    from barnabas.security.development_ca import Description, Identity, Usage
+    from barnabas.node.security.development_ca import Description, Identity, Usage
 
 CA_FILE, CA_KEY_FILE = "ca.pem", "ca-key.pem"
 CA_DAYS, DAYS = 3650, 825
@@ -71,7 +71,7 @@ def command() -> None:
 def ca_command(name: str, directory: str, days: int, replace: bool, as_json: bool) -> None:
     """Make an authority that signs certificates of nodes and clients."""
     with _security():
-        from barnabas.security import development_ca
+        from barnabas.node.security import development_ca
 
     path, key_path = os.path.join(directory, CA_FILE), os.path.join(directory, CA_KEY_FILE)
     for taken in (path, key_path):
@@ -112,7 +112,7 @@ def node_command(
 ) -> None:
     """Make a node's key and certificate."""
     with _security():
-        from barnabas.security.development_ca import Usage
+        from barnabas.node.security.development_ca import Usage
 
     chosen = hosts or own_hosts()
     _issue(name, Usage.NODE, chosen, directory, days, replace, as_json)
@@ -130,7 +130,7 @@ def client_command(name: str, directory: str, days: int, replace: bool, as_json:
     Its principal is User:CN=NAME.
     """
     with _security():
-        from barnabas.security.development_ca import Usage
+        from barnabas.node.security.development_ca import Usage
 
     _issue(name, Usage.CLIENT, (), directory, days, replace, as_json)
 
@@ -149,7 +149,7 @@ def renew_command(files: tuple[str, ...], directory: str, days: int, as_json: bo
     Nodes notice the new file by themselves.
     """
     with _security():
-        from barnabas.security import development_ca
+        from barnabas.node.security import development_ca
 
     authority = _authority(directory)
     rows: list[Row] = []
@@ -183,7 +183,7 @@ def show_command(where: str, host: str | None, within: int, as_json: bool) -> in
     Exit code 5 if one is not valid now, ends within --within days or does not fit the host.
     """
     with _security():
-        from barnabas.security import development_ca
+        from barnabas.node.security import development_ca
 
     address = None if os.path.exists(where) else parse_host_port(where)
     text = _read(where) if address is None else _of_listener(*address)
@@ -224,7 +224,7 @@ def _security() -> AbstractContextManager[None]:
 @contextmanager
 def _named(where: str) -> Iterator[None]:
     """Name what a CertificateError is about."""
-    from barnabas.security.development_ca import CertificateError
+    from barnabas.node.security.development_ca import CertificateError
 
     try:
         yield
@@ -243,7 +243,7 @@ def _read(path: str) -> str:
 
 def _authority(directory: str) -> "Identity":
     """Raises CliError where there is none."""
-    from barnabas.security.development_ca import identity_of
+    from barnabas.node.security.development_ca import identity_of
 
     path, key_path = os.path.join(directory, CA_FILE), os.path.join(directory, CA_KEY_FILE)
     if not os.path.exists(path) or not os.path.exists(key_path):
@@ -265,7 +265,7 @@ def _issue(
     replace: bool,
     as_json: bool,
 ) -> None:
-    from barnabas.security import development_ca
+    from barnabas.node.security import development_ca
 
     path = os.path.join(directory, f"{name}.pem")
     if os.path.basename(path) != f"{name}.pem" or path.endswith((CA_FILE, CA_KEY_FILE)):

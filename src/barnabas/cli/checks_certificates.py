@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls_contexts import listening_tls
-from barnabas.base.x509 import Certificate
+from barnabas.base.tls.contexts import listening_tls
+from barnabas.base.tls.x509 import Certificate
 from barnabas.cli.findings import Finding, fault, note, ok
 from barnabas.cli.output import counted
 

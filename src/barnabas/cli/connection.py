@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.base.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_reachable
 from barnabas.cli.client_config import TOKEN_KEY, check_files, from_java, read_client_file
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.kafka.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_reachable
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata

@@ -7,7 +7,7 @@ from barnabas import __version__
 from barnabas.cli.admin import Admin
 from barnabas.cli.coordinators import ask_broker
 from barnabas.cli.errors import CliError, ExitCode, from_code
-from barnabas.metadata.features import (
+from barnabas.node.metadata.features import (
     FEATURES,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,

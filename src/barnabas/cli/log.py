@@ -35,7 +35,7 @@ def dump_command(paths: tuple[str, ...], records: bool, undecoded: bool, as_json
     line. Exit code 5 if something is damaged.
     """
     from barnabas.base.local_disk import LocalDisk
-    from barnabas.log.dump import dump_path, render
+    from barnabas.node.log.dump import dump_path, render
 
     disk = LocalDisk()
     damaged = False

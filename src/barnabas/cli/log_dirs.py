@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from barnabas.base.units import format_bytes
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.units import format_bytes
 
 
 @click.command(

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.pem import key_file
+from barnabas.base.tls.pem import key_file
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.net.client import Peer
-from barnabas.net.dialing import PLAIN_DIALING, Dialing
-from barnabas.net.login import Login, LoginError, PlainLogin, ScramLogin
-from barnabas.net.tcp import TcpNetwork
-from barnabas.net.tls_words import TlsError
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
+from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
+from barnabas.node.net.tcp import TcpNetwork
+from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.messages.metadata import MetadataRequest
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # commands say what goes wrong

@@ -19,8 +19,8 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
 from barnabas.cli.polling import wait_until
 from barnabas.cli.quorum_state import Quorum, is_dynamic, read_quorum
-from barnabas.metadata.features import METADATA_VERSION, metadata_version_from_level
-from barnabas.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 
 OWN_KEYS = frozenset(
     {"node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "log.dirs"}

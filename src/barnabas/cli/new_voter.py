@@ -11,8 +11,8 @@ from barnabas.cli.admin_calls import add_voter
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import load_node_config
 from barnabas.cli.quorum_state import read_quorum, require_dynamic
-from barnabas.metadata.meta_properties import read_meta_properties
-from barnabas.metadata.metadata_log import local_voter
+from barnabas.node.metadata.meta_properties import read_meta_properties
+from barnabas.node.metadata.metadata_log import local_voter
 from barnabas.protocol.apis import ApiKey
 
 RETRY_S = 0.5

@@ -36,7 +36,7 @@ Example:
 
 @click.group(epilog=EPILOG)
 def command() -> None:
-    """Run pipelines written with `barnabas.pipeline`. docs/streams.md is a tutorial."""
+    """Run pipelines written with `barnabas.streams`. docs/streams.md is a tutorial."""
 
 
 @command.command("run", epilog=RUN_EPILOG)
@@ -109,12 +109,12 @@ def run_command(
     It continues from its checkpoints if there are any. PIPELINE is a file and a name in it,
     `energy.py:pipeline`, or a module's, `shop.carts:pipeline`; without a name it is `pipeline`.
     """
-    from barnabas.pipeline.streams.client_settings import librdkafka_settings
-    from barnabas.pipeline.streams.errors import PipelineError
-    from barnabas.pipeline.streams.pipeline import default_checkpoints
+    from barnabas.streams.client_settings import librdkafka_settings
+    from barnabas.streams.errors import PipelineError
+    from barnabas.streams.pipeline import default_checkpoints
 
     try:
-        from barnabas.pipeline.session import SessionOptions, SparkStartError, start_session
+        from barnabas.spark.session import SessionOptions, SparkStartError, start_session
     except ImportError as error:
         raise CliError(
             f"Spark is not installed: {error}", ExitCode.REFUSED, install_hint("spark")
@@ -151,7 +151,7 @@ def run_command(
         if as_json:
             print_json({"name": found.name, "directory": running.directory})
         say(f"{found.name}: running; writes {topics}; state in {running.directory}")
-        from barnabas.pipeline.streams.running import run_until_signal
+        from barnabas.streams.running import run_until_signal
 
         run_until_signal(running)
         say(f"{found.name}: stopped")
@@ -164,7 +164,7 @@ def run_command(
 @json_option
 def show_command(pipeline: str, as_json: bool) -> None:
     """Print what a pipeline reads and writes. Starts nothing."""
-    from barnabas.pipeline.streams.errors import PipelineError
+    from barnabas.streams.errors import PipelineError
 
     try:
         found = _load(pipeline)
@@ -197,7 +197,7 @@ def say(line: str) -> None:
 
 
 def _load(named: str) -> Any:
-    from barnabas.pipeline.streams.loading import load_pipeline
+    from barnabas.streams.loading import load_pipeline
 
     return load_pipeline(named)
 

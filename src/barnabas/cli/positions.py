@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.base.units import parse_duration_ms
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
+from barnabas.cli.units import parse_duration_ms
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartition
@@ -136,7 +136,7 @@ def list_offsets(
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import OffsetSpec
 
-    from barnabas.app.listed_offsets import told_offset
+    from barnabas.kafka.listed_offsets import told_offset
 
     if not partitions:
         return {}

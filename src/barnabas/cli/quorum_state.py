@@ -10,7 +10,7 @@ from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.polling import wait_until
-from barnabas.metadata.features import KRAFT_VERSION
+from barnabas.node.metadata.features import KRAFT_VERSION
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,

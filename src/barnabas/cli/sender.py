@@ -4,10 +4,10 @@ import threading
 import time
 from typing import Any, Final
 
-from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.records import Headers, NewRecord
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
 
 FULL_QUEUE_WAIT_S = 0.1
 LINGER_SECONDS: Final = 0.02
@@ -24,7 +24,7 @@ class Sender:
     def __init__(
         self, connection: Connection, topic: str, acks: str, compression: str, *, is_short: bool
     ) -> None:
-        from barnabas.pipeline.ordered_producer import OrderedProducer
+        from barnabas.kafka.ordered_producer import OrderedProducer
 
         self._topic = topic
         self._timeout_s = connection.timeout_s

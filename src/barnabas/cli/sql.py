@@ -14,9 +14,9 @@ from barnabas.cli.sql_server import server_command
 from barnabas.cli.sql_test import test_command
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.sql.shell.client import KsqlClient
-    from barnabas.pipeline.sql.shell.errors import ShellError
-    from barnabas.pipeline.sql.shell.shell import Shell, StatementError
+    from barnabas.sql.shell.client import KsqlClient
+    from barnabas.sql.shell.errors import ShellError
+    from barnabas.sql.shell.shell import Shell, StatementError
 
 DEFAULT_SERVER = "http://localhost:8088"
 SERVER_VARIABLE = "BARNABAS_SQL_SERVER"
@@ -106,11 +106,11 @@ def command(
     if user is not None and password is not None and ":" not in user:
         user = f"{user}:{password}"
     with extra_packages("sql", "the shell needs"):
-        from barnabas.pipeline.sql.shell.client import KsqlClient
-    from barnabas.pipeline.sql.shell.console import Console
-    from barnabas.pipeline.sql.shell.errors import ShellError
-    from barnabas.pipeline.sql.shell.session import Session
-    from barnabas.pipeline.sql.shell.shell import Shell, StatementError
+        from barnabas.sql.shell.client import KsqlClient
+    from barnabas.sql.shell.console import Console
+    from barnabas.sql.shell.errors import ShellError
+    from barnabas.sql.shell.session import Session
+    from barnabas.sql.shell.shell import Shell, StatementError
 
     def connect(address: str) -> KsqlClient:
         return KsqlClient(address, user=user, ca_file=ca_file)
@@ -139,9 +139,9 @@ command.add_command(test_command)
 
 def _interact(shell: Shell, connect: Callable[[str], KsqlClient]) -> None:
     """The loop at a terminal."""
-    from barnabas.pipeline.sql.shell.commands import Commands
-    from barnabas.pipeline.sql.shell.completion import Names
-    from barnabas.pipeline.sql.shell.interactive import Loop, PlainReader, Reader, edited_reader
+    from barnabas.sql.shell.commands import Commands
+    from barnabas.sql.shell.completion import Names
+    from barnabas.sql.shell.interactive import Loop, PlainReader, Reader, edited_reader
 
     names = Names(shell.client)
 
@@ -196,7 +196,7 @@ def _failure(shell: Shell, error: StatementError) -> CliError:
 
 
 def _exit_code(error: ShellError) -> ExitCode:
-    from barnabas.pipeline.sql.shell.errors import MissingFileError, UnreachableError
+    from barnabas.sql.shell.errors import MissingFileError, UnreachableError
 
     if isinstance(error, UnreachableError):
         return ExitCode.UNREACHABLE

@@ -13,7 +13,7 @@ from barnabas.cli.output import counted, print_json
 from barnabas.cli.service_options import service_options, service_properties
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.sql.server.run import Server
+    from barnabas.sql.server.run import Server
 
 BOOTSTRAP = "bootstrap.servers"
 CLUSTER_TIMEOUT_S = 15.0
@@ -76,12 +76,12 @@ def server_command(
 
 def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
     with extra_packages("sql", "the SQL server needs"):
-        from barnabas.pipeline.sql.engine.cluster import ClusterError
-        from barnabas.pipeline.sql.engine.command_log import CommandLogError
-        from barnabas.pipeline.sql.server.config import ServerConfig, ServerConfigError
-        from barnabas.pipeline.sql.server.listening import CannotListenError
-        from barnabas.pipeline.sql.server.run import run_server
-        from barnabas.pipeline.udf import ExtensionError
+        from barnabas.sql.engine.cluster import ClusterError
+        from barnabas.sql.engine.command_log import CommandLogError
+        from barnabas.sql.server.config import ServerConfig, ServerConfigError
+        from barnabas.sql.server.listening import CannotListenError
+        from barnabas.sql.server.run import run_server
+        from barnabas.sql.udf import ExtensionError
     from barnabas.base import telemetry
 
     telemetry.configure(log_level)

@@ -13,7 +13,7 @@ from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
-    from barnabas.pipeline.sql.functions.catalog import Function
+    from barnabas.sql.functions.catalog import Function
 
 
 @click.command(
@@ -60,8 +60,8 @@ def test_command(
     `--@test: name` begins each test, with INSERT and ASSERT VALUES. Exit code 5 if a test fails.
     """
     with extra_packages("sql", "tests of SQL need"):
-        from barnabas.pipeline.sql.testing.files import FileError
-        from barnabas.pipeline.udf import ExtensionError, load_extensions
+        from barnabas.sql.testing.files import FileError
+        from barnabas.sql.udf import ExtensionError, load_extensions
 
     if bool(tests) == (sql_file is not None):
         raise CliError("give --sql-file with --output-file, or files of tests", ExitCode.USAGE)
@@ -84,7 +84,7 @@ def test_command(
 def _run_three(
     sql_file: str, input_file: str | None, output_file: str, catalog: Mapping[str, Function]
 ) -> dict[str, object]:
-    from barnabas.pipeline.sql.testing.files import read_records, run_records
+    from barnabas.sql.testing.files import read_records, run_records
 
     inputs = [] if input_file is None else read_records(input_file, "inputs")
     outputs = read_records(output_file, "outputs")
@@ -94,7 +94,7 @@ def _run_three(
 
 
 def _run_file(path: str, catalog: Mapping[str, Function]) -> list[dict[str, object]]:
-    from barnabas.pipeline.sql.testing.sql_files import SqlFileTest, read_tests, run_test
+    from barnabas.sql.testing.sql_files import SqlFileTest, read_tests, run_test
 
     def run(test: SqlFileTest) -> dict[str, object]:
         return _result(f"{path}: {test.name}", lambda: run_test(test, catalog))
@@ -103,10 +103,10 @@ def _run_file(path: str, catalog: Mapping[str, Function]) -> list[dict[str, obje
 
 
 def _result(name: str, run: Callable[[], object]) -> dict[str, object]:
-    from barnabas.pipeline.sql.errors import SqlError
-    from barnabas.pipeline.sql.formats.format import FormatError
-    from barnabas.pipeline.sql.testing.outcome import MismatchError
-    from barnabas.pipeline.sql.testing.values import SpecError
+    from barnabas.sql.errors import SqlError
+    from barnabas.sql.formats.format import FormatError
+    from barnabas.sql.testing.outcome import MismatchError
+    from barnabas.sql.testing.values import SpecError
 
     start = time.monotonic()
     problem = None

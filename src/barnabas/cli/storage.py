@@ -9,7 +9,7 @@ from barnabas.base.local_disk import LocalDisk
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import load_node_config, override_option
 from barnabas.cli.output import Output, json_option
-from barnabas.metadata.storage_format import (
+from barnabas.node.metadata.storage_format import (
     FormatOptions,
     format_directories,
     random_cluster_id,

@@ -19,7 +19,7 @@ from typing import Final
 
 from barnabas.connect.absent_plugins import not_found
 from barnabas.connect.config.client_overrides import allow_clients_of_worker
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 PLUGINS_SETTING: Final = "barnabas.connect.plugins"
 PLUGIN_PATH: Final = "plugin.path"

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from barnabas.base.extras import install_hint
 from barnabas.connect.absent_plugins import not_found, why_absent
 from barnabas.connect.allowed_plugins import check_on, check_own
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 Kind = Literal[
     "source", "sink", "converter", "header_converter", "transformation", "predicate", "class"

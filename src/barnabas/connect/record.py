@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from barnabas.connect.data.schema import Schema
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.schema import Schema
 
 JsonMap = Mapping[str, Any]
 """What JSON can hold: partitions and offsets of sources."""

@@ -18,7 +18,7 @@ from barnabas.demo.results import AvroValues
 from barnabas.demo.topics import STATIONS
 from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
 _STILL_SECONDS_MAX: Final = 5
 

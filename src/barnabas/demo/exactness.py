@@ -12,7 +12,7 @@ from collections import Counter
 from barnabas.demo.reading import records_of
 from barnabas.demo.topics import OUTPUT_TOPICS
 from barnabas.demo.verdict import Check
-from barnabas.pipeline.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
+from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 
 _STILL_SECONDS_MAX = 30
 

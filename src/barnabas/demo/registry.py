@@ -6,7 +6,7 @@ from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings
-from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
 OVERRIDES = {
     "host.name": "127.0.0.1",

@@ -15,7 +15,7 @@ from barnabas.demo.topics import (
     MINUTE_MS,
     STATION_AVAILABILITY,
 )
-from barnabas.pipeline.registry_schemas import FRAME_BYTES, RegistrySchemas, schema_id_of
+from barnabas.spark.registry_schemas import FRAME_BYTES, RegistrySchemas, schema_id_of
 
 WINDOWED: Final = {
     STATION_AVAILABILITY: ("station_id", AVAILABILITY_WINDOW_MS),

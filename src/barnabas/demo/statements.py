@@ -14,10 +14,10 @@ from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.pipeline.sql.shell.client import Context, KsqlClient
-from barnabas.pipeline.sql.shell.errors import ShellError
-from barnabas.pipeline.sql.syntax.parser import parse
-from barnabas.pipeline.sql.syntax.tree import CreateAsSelect
+from barnabas.sql.shell.client import Context, KsqlClient
+from barnabas.sql.shell.errors import ShellError
+from barnabas.sql.syntax.parser import parse
+from barnabas.sql.syntax.tree import CreateAsSelect
 
 FILES: Final = ("retail.sql", "charging.sql")
 FILES_WITH_RECORDS: Final = {"charging.sql"}

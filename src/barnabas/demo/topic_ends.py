@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from barnabas.app.listed_offsets import Listed, OffsetLister, answer_of
+from barnabas.kafka.listed_offsets import Listed, OffsetLister, answer_of
 
 _REQUEST_SECONDS = 10.0
 

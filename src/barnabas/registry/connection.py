@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from barnabas.base.http_crowd import BODY_S, HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
+from barnabas.web.crowd import BODY_S, HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
 
 LINGER_S = 2.0
 """How long what a client still sends is taken and dropped, so that it reads why it is refused."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from barnabas.base.accepting import Acceptor
 from barnabas.base.descriptors import DescriptorReserve
-from barnabas.base.http_crowd import Crowd, Place
 from barnabas.registry.connection import Connection
+from barnabas.web.accepting import Acceptor
+from barnabas.web.crowd import Crowd, Place
 
 
 class BoundedServer(uvicorn.Server):

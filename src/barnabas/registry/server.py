@@ -11,9 +11,8 @@ from collections.abc import Callable
 import uvicorn
 
 from barnabas.base.descriptors import DescriptorReserve, raise_limit
-from barnabas.base.http_crowd import Crowd
-from barnabas.base.pem import server_context
 from barnabas.base.stop_signals import stop_on_signals
+from barnabas.base.tls.pem import server_context
 from barnabas.registry.config import HttpListener, RegistryConfig
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
@@ -21,6 +20,7 @@ from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.protection import protection
 from barnabas.registry.kafka.store import KafkaStore
 from barnabas.registry.listening import BoundedServer
+from barnabas.web.crowd import Crowd
 
 EXIT_FAILED = 1
 BACKLOG = 2048

@@ -21,7 +21,7 @@ from barnabas.connect.engine import kafka_group, kafka_output, runner, source_tr
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.connect.engine.spark import SparkEngine, session_of
 from barnabas.connect.engine.spark_exactly_once import BatchCommits
-from barnabas.pipeline.datasource.journal import Journal
+from barnabas.spark.datasource.journal import Journal
 from support.connect.tasks import TaskRun, TopicOffsets
 
 STEPS: dict[str, tuple[Any, str, bool]] = {

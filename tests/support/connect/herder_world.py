@@ -24,7 +24,6 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.engine.base import StoreOffsets, TaskId, TaskListener, TaskPlan
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import ConnectRecord, JsonMap
 from barnabas.connect.transforms.base import Predicate, Transform
 from barnabas.connect.worker.memory_store import MemoryStore
@@ -32,6 +31,7 @@ from barnabas.connect.worker.offset_file import OffsetFile
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.secrets import Secrets
 from barnabas.connect.worker.standalone import StandaloneHerder
+from barnabas.schemas.data.errors import ConnectError
 
 SOURCE = f"{__name__}.Source"
 SINK = f"{__name__}.Sink"

@@ -17,12 +17,12 @@ from barnabas.connect.connectors.iceberg.connectors import IcebergSink
 from barnabas.connect.connectors.iceberg.tables import IcebergTables
 from barnabas.connect.connectors.lake.rows import RangeRows
 from barnabas.connect.connectors.lake.sink import Change, Offsets
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Schema, Struct
 from barnabas.connect.engine.spark_packages import add_packages
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
-from barnabas.pipeline.session import SessionOptions, start_session
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import ConnectError, RetriableError
+from barnabas.schemas.data.schema import Schema, Struct
+from barnabas.spark.session import SessionOptions, start_session
 from support.connect.lake_task import LakeTask
 
 NARROW = builder.struct_of({"id": builder.INT32, "city": builder.OPTIONAL_STRING})

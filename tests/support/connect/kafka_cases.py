@@ -13,7 +13,11 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from barnabas.connect.data.logical import (
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord, Header, SinkRecord, SourceRecord
+from barnabas.java.numbers import double_text
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.logical import (
     DAY_MS,
     date_to_days,
     days_to_date,
@@ -22,7 +26,7 @@ from barnabas.connect.data.logical import (
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -32,10 +36,6 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.connect.errors.kinds import ConnectError
-from barnabas.connect.plugins import load
-from barnabas.connect.record import ConnectRecord, Header, SinkRecord, SourceRecord
-from barnabas.pipeline.sql.java_numbers import double_text
 
 Json = Any
 

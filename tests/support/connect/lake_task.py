@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.lake.rows import RangeRows
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import RetriableError
+from barnabas.schemas.data.schema import Struct
 
 TOPIC = "orders"
 KEYS = 3

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 
-from barnabas.connect.data import builder as b
-from barnabas.connect.data.schema import Schema, Struct
+from barnabas.schemas.data import builder as b
+from barnabas.schemas.data.schema import Schema, Struct
 
 INNER = b.struct_of({"a": b.STRING}, name="geo.Inner")
 TYPES: dict[str, Schema] = {

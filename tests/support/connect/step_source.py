@@ -11,8 +11,8 @@ from barnabas.connect.connectors.base import (
     TaskContext,
     TransactionContext,
 )
-from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import RetriableError
 
 
 class Steps(SourceReader):

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -26,7 +26,7 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Schema, Struct
+from barnabas.schemas.data.schema import Schema, Struct
 
 
 def typed_values() -> SearchStrategy[tuple[Schema, Any]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.base.ids import Uuid
-from barnabas.metadata.asker import Asker
-from barnabas.metadata.envelope import seal
+from barnabas.node.metadata.asker import Asker
+from barnabas.node.metadata.envelope import seal
 from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.apis import AnyApi

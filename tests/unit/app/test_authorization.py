@@ -9,10 +9,10 @@ import pytest
 from barnabas.app.authorization import Authorization
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
+from barnabas.node.security.audit import audit
+from barnabas.node.security.authorizer import ALLOW_ALL, Caller
+from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, ResourceType
-from barnabas.security.audit import audit
-from barnabas.security.authorizer import ALLOW_ALL, Caller
-from barnabas.security.principal import Principal
 from sim.manual_clock import ManualClock
 
 NODE = {

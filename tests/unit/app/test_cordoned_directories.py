@@ -7,7 +7,7 @@ import pytest
 from test_node_disks import asking, create, placement, running
 
 from barnabas.app.node import Node
-from barnabas.metadata.image import ConfigResourceType
+from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages.create_topics import (

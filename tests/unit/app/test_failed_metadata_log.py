@@ -12,8 +12,8 @@ from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import METADATA_TOPIC_ID
-from barnabas.net.client import Peer
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.net.client import Peer
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from sim.fake_disk import FakeDisk

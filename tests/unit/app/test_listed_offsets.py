@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from barnabas.app.listed_offsets import OffsetLister, answer_of, told_offset
+from barnabas.kafka.listed_offsets import OffsetLister, answer_of, told_offset
 from support.stale_admin import StaleAdmin
 
 ENDS: dict[TopicPartition, OffsetSpec] = {TopicPartition("t", 0): OffsetSpec.latest()}

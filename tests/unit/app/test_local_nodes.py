@@ -24,8 +24,8 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.local_disk import LocalDisk
-from barnabas.metadata.meta_properties import read_meta_properties
-from barnabas.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, decode_snapshot
+from barnabas.node.metadata.meta_properties import read_meta_properties
+from barnabas.node.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, decode_snapshot
 
 RANDOM = random.Random(1)
 

@@ -20,7 +20,7 @@ from barnabas.app.metrics.figure_text import figure_text
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.security.quotas.client_quotas import Figure
+from barnabas.node.security.quotas.client_quotas import Figure
 from support.certificates import Authority
 
 FIGURES = [

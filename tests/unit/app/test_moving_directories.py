@@ -11,8 +11,8 @@ from test_node_disks import asking, batch, create, leaders, placement, produce_t
 from barnabas.app.node import Node
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.pause import pause
-from barnabas.metadata.image import ConfigResourceType
+from barnabas.node.loop.pause import pause
+from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

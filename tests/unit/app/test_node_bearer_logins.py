@@ -13,12 +13,12 @@ from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.metadata.storage_format import FormatOptions, format_directories
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
-from barnabas.net.login import LoginError
-from barnabas.net.oauth.token_login import RefreshSettings, TokenLogin
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import Dialing
+from barnabas.node.net.login import LoginError
+from barnabas.node.net.oauth.token_login import RefreshSettings, TokenLogin
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from sim.fake_disk import FakeDisk
 from support.eventually import eventually
@@ -160,7 +160,7 @@ async def test_a_node_logs_in_to_itself_by_tokens_of_a_provider(
 
 
 def node_login(given: Mapping[str, str], node: Node) -> TokenLogin:
-    from barnabas.net.own_login import Toward, own_login
+    from barnabas.node.net.own_login import Toward, own_login
 
     config = NodeConfig.from_properties(standalone_properties("/data", overrides={**SASL, **given}))
     login = own_login(config, Toward.CONTROLLERS, random.Random(1), SystemClock())

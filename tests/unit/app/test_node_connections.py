@@ -13,10 +13,10 @@ from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
-from barnabas.metadata.controller_channel import ControllerCall, ControllerChannel
-from barnabas.metadata.image import ConfigResourceType
-from barnabas.metadata.peers import ControllerPeers
-from barnabas.net.connection_quotas import ListenerLimits
+from barnabas.node.metadata.controller_channel import ControllerCall, ControllerChannel
+from barnabas.node.metadata.image import ConfigResourceType
+from barnabas.node.metadata.peers import ControllerPeers
+from barnabas.node.net.connection_quotas import ListenerLimits
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.incremental_alter_configs import (

@@ -9,8 +9,8 @@ import pytest
 from test_node_logins import peer_of, running, scram
 
 from barnabas.app.node import Node
-from barnabas.net.client import Peer
-from barnabas.net.login import Login, LoginError, ScramLogin
+from barnabas.node.net.client import Peer
+from barnabas.node.net.login import Login, LoginError, ScramLogin
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_delegation_token import (
     CreatableRenewers,
@@ -224,7 +224,7 @@ async def test_over_plaintext_no_tokens_are_handed_out() -> None:
 
 async def test_the_controller_may_be_asked_itself(node: Node) -> None:
     with Users(node, "CONTROLLER") as users:
-        from barnabas.net.login import PlainLogin
+        from barnabas.node.net.login import PlainLogin
 
         peer = users.by(PlainLogin("alice", "alice-secret"))
         made = await peer.send(CreateDelegationTokenRequest())

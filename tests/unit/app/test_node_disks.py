@@ -19,8 +19,8 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
-from barnabas.metadata.image import MetadataImage
-from barnabas.metadata.node import MetadataNode
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,

@@ -10,11 +10,11 @@ from barnabas.app.node import Node
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.config.node import NodeConfig
-from barnabas.metadata.storage_format import FormatOptions, format_directories
-from barnabas.net.client import Peer
-from barnabas.net.dialing import Dialing
-from barnabas.net.login import Login, LoginError, PlainLogin, ScramLogin
-from barnabas.net.tcp import TcpNetwork
+from barnabas.node.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.net.client import Peer
+from barnabas.node.net.dialing import Dialing
+from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
+from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from sim.fake_disk import FakeDisk
 

@@ -17,10 +17,10 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
-from barnabas.log.manager import LogManager
-from barnabas.metadata.node import MetadataNode
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.security.audit import audit
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.security.audit import audit
 
 HOST = "127.0.0.1"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

@@ -12,7 +12,7 @@ from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
 from barnabas.cli.login import refusal
-from barnabas.net.tls_words import TlsError
+from barnabas.node.net.tls_words import TlsError
 
 
 def connect(*arguments: str, **environment: str) -> Connection:

@@ -218,7 +218,7 @@ def test_without_the_extra_the_registry_compares(monkeypatch: pytest.MonkeyPatch
     really_import = builtins.__import__
 
     def without_formats(name: str, *arguments: Any, **more: Any) -> Any:
-        if name == "barnabas.registry.formats":
+        if name == "barnabas.schemas.formats":
             raise ModuleNotFoundError("no jsonschema", name="jsonschema")
         return really_import(name, *arguments, **more)
 

@@ -20,7 +20,14 @@ from barnabas.cli import main
 from barnabas.cli.errors import NODE_FAILURES, CliError, ExitCode, from_exception, from_kafka
 from support.cli import run_cli
 
-HEAVY_MODULES = ("confluent_kafka", "rich", "uvloop", "asyncio", "barnabas.app", "barnabas.log")
+HEAVY_MODULES = (
+    "confluent_kafka",
+    "rich",
+    "uvloop",
+    "asyncio",
+    "barnabas.app",
+    "barnabas.node",
+)
 
 
 def all_commands() -> Iterator[tuple[str, click.Command]]:

@@ -70,7 +70,7 @@ offset.storage.file.filename={directory}/offsets
 listeners=http://127.0.0.1:0
 """
 PIPELINE = """
-from barnabas.pipeline import Pipeline, stream
+from barnabas.streams import Pipeline, stream
 
 pipeline = Pipeline("energy", stream("charging", schema="kwh DOUBLE").to("out"))
 """
@@ -104,7 +104,7 @@ def test_the_commands_are_found() -> None:
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_no_broker_answers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.demo.commands.check_requirements", lambda: None)
-    monkeypatch.setattr("barnabas.pipeline.session.start_session", None)
+    monkeypatch.setattr("barnabas.spark.session.start_session", None)
     (tmp_path / "worker.properties").write_text(WORKER.format(directory=tmp_path))
     (tmp_path / "energy.py").write_text(PIPELINE)
     arguments = ARGUMENTS.get(name, "").format(directory=tmp_path).split()

@@ -76,7 +76,7 @@ def test_long_input_to_all_replicas_is_sent_idempotently(
     is_short: bool, acks: str, options: dict[str, str], is_idempotent: bool
 ) -> None:
     given: dict[str, Any] = {}
-    with mock.patch("barnabas.pipeline.ordered_producer.OrderedProducer", given.update):
+    with mock.patch("barnabas.kafka.ordered_producer.OrderedProducer", given.update):
         Sender(Connection("none:1", options, 1.0), "topic", acks, "none", is_short=is_short)
     assert (str(given.get("enable.idempotence", False)).lower() == "true") == is_idempotent
 

@@ -13,11 +13,11 @@ import pytest
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.providers import ConfigProviders
-from barnabas.connect.data.builder import INT64, STRING, optional, struct_of
-from barnabas.connect.data.schema import Struct
 from barnabas.connect.engine.chain import make_chain
 from barnabas.connect.plugins import PLUGINS, load
 from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.builder import INT64, STRING, optional, struct_of
+from barnabas.schemas.data.schema import Struct
 
 DOCS = Path(__file__).parents[3] / "docs" / "connect"
 WORKER = {

@@ -18,7 +18,6 @@ from confluent_kafka import Consumer, TopicPartition
 from starlette.testclient import TestClient
 
 from barnabas import Cluster
-from barnabas.coordinator.group.service import GroupCoordinator
 from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
 from barnabas.demo.dashboard.groups import Furthest, GroupMonitor, History, watched_groups
 from barnabas.demo.dashboard.readers import Rate
@@ -44,12 +43,13 @@ from barnabas.demo.topics import (
     STATION_AVAILABILITY,
     USER_ACTIVITY,
 )
-from barnabas.pipeline.registry_schemas import RegistrySchemas, frame
+from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
 )
+from barnabas.spark.registry_schemas import RegistrySchemas, frame
 from support.node_process import wait_until
 
 

@@ -32,7 +32,7 @@ from barnabas.demo.lake.worker import OFFSET_COLUMN, PARTITION_COLUMN, worker_sp
 from barnabas.demo.topics import ICEBERG_GROUP, USER_ACTIVITY
 from barnabas.demo.verdict import all_right
 from barnabas.demo.workspace import ICEBERG, Settings, Workspace
-from barnabas.pipeline.packages import Package
+from barnabas.spark.packages import Package
 
 SETTINGS = Settings(
     *(7, 250, 240, "id", [1], [2], 3),

@@ -30,7 +30,7 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
 from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.pipeline.sql.engine.restarting import MAX_MS
+from barnabas.sql.engine.restarting import MAX_MS
 
 RIGHT, WRONG = Check("events", "7", "7", True), Check("events", "6", "7", False)
 

@@ -24,8 +24,8 @@ from barnabas.demo.schemas import (
     subject_of,
 )
 from barnabas.demo.topics import CHARGING_EVENTS, STATION_STATUS, STATIONS, USER_ACTIVITY
-from barnabas.pipeline.registry_schemas import RegistrySchemas, frame
-from barnabas.pipeline.testing import SqlTest
+from barnabas.spark.registry_schemas import RegistrySchemas, frame
+from barnabas.sql.testing import SqlTest
 
 NOON_MS = 1_741_003_200_000
 MINUTE_MS = topics.MINUTE_MS

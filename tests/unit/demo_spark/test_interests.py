@@ -22,9 +22,9 @@ from barnabas.demo.topics import (
     STATIONS,
     USER_ACTIVITY,
 )
-from barnabas.pipeline.avro_topic import decoded
-from barnabas.pipeline.kafka_io import Decode, events_of
-from barnabas.pipeline.registry_schemas import frame
+from barnabas.spark.avro_topic import decoded
+from barnabas.spark.kafka_io import Decode, events_of
+from barnabas.spark.registry_schemas import frame
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 

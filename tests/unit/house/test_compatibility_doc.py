@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.broker.handlers import ROUTES
+from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from support.raw_client import RawClient

@@ -9,8 +9,12 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 ROOM_LINE = re.compile(r"^(?:│ | )([a-z_]+(?: \| [a-z_]+)*) {2,}\S", re.MULTILINE)
-PICTURES = [("barnabas", "The map"), ("barnabas.pipeline.sql", "SQL over streams")]
-HOSTS_OF_SQL = ("engine", "server", "shell", "spark", "testing")
+PICTURES = [
+    ("barnabas", "The map"),
+    ("barnabas.node", "The node"),
+    ("barnabas.sql", "SQL over streams"),
+]
+HOSTS_OF_SQL = ("engine", "server", "shell", "spark", "testing", "udf")
 CODE_PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")
 
 
@@ -71,9 +75,9 @@ def test_all_of_sql_is_pure_but_its_hosts() -> None:
         if contract["name"].startswith("Pure cores")
     ]
     found = {
-        f"barnabas.pipeline.sql.{path.stem}"
-        for path in (ROOT / "src/barnabas/pipeline/sql").iterdir()
+        f"barnabas.sql.{path.stem}"
+        for path in (ROOT / "src/barnabas/sql").iterdir()
         if path.suffix == ".py" or any(path.glob("*.py"))
     }
-    hosts = {f"barnabas.pipeline.sql.{name}" for name in HOSTS_OF_SQL}
-    assert found - hosts - {"barnabas.pipeline.sql.__init__"} - set(pure) == set()
+    hosts = {f"barnabas.sql.{name}" for name in HOSTS_OF_SQL}
+    assert found - hosts - {"barnabas.sql.__init__"} - set(pure) == set()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from barnabas.base.config.definitions import BROKER_KEYS, TOPIC_KEYS, Status
 from barnabas.base.config.topic import BROKER_SYNONYMS
-from barnabas.log.config import LogConfig
+from barnabas.node.log.config import LogConfig
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "barnabas"

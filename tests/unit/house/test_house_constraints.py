@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from barnabas.pipeline.jars import jar_digests
-from barnabas.pipeline.session import TESTED_PYSPARK
+from barnabas.spark.jars import jar_digests
+from barnabas.spark.session import TESTED_PYSPARK
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

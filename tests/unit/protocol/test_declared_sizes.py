@@ -7,7 +7,7 @@ from struct import pack
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.broker.produce.codec import parse_produce
+from barnabas.node.broker.produce.codec import parse_produce
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX, REQUEST_NAMES_MAX

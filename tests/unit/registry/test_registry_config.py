@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.base.pem import client_context, server_context
+from barnabas.base.tls.pem import client_context, server_context
 from barnabas.registry.config import KEYS, RegistryConfig
 from barnabas.registry.kafka.connection import Connection
 from support.certificates import Authority

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.node import NodeConfig
-from barnabas.base.http_guard import basic_credentials
+from barnabas.web.guard import basic_credentials
 
 LISTENER_KEY: Final = "barnabas.metrics.listener"
 USERS_KEY: Final = "barnabas.metrics.users"

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from barnabas.security.quotas.client_quotas import Figure
+from barnabas.node.security.quotas.client_quotas import Figure
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from barnabas.base.units import parse_bytes
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.units import parse_bytes
 
 CONCURRENT_DEFAULT = 50
 

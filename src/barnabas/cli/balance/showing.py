@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.base.units import format_bytes
 from barnabas.cli.balance.execution import Progress
 from barnabas.cli.balance.model import Load, Move, moved_bytes
 from barnabas.cli.output import Row, print_table
+from barnabas.cli.units import format_bytes
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

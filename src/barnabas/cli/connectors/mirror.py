@@ -32,8 +32,8 @@ def mirror_command(properties: str, clusters: str, log_level: str, as_json: bool
     """
     with extra_packages("connect", "mirroring needs"):
         from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
-        from barnabas.connect.errors.kinds import ConfigError, ConnectError
         from barnabas.connect.worker.making import NoClusterError
+        from barnabas.schemas.data.errors import ConfigError, ConnectError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 

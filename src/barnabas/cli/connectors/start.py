@@ -76,12 +76,12 @@ def start_command(
 
 def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as_json: bool) -> int:
     with extra_packages("connect", "a worker of connectors needs"):
-        from barnabas.connect.errors.kinds import ConfigError, ConnectError
         from barnabas.connect.rest.run import run_worker
         from barnabas.connect.worker.connector_files import ConnectorFile, read_connector
         from barnabas.connect.worker.making import NoClusterError
         from barnabas.connect.worker.settings import is_distributed
-        from barnabas.pipeline.sql.server.listening import CannotListenError
+        from barnabas.schemas.data.errors import ConfigError, ConnectError
+        from barnabas.sql.server.listening import CannotListenError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 

@@ -13,7 +13,7 @@ from barnabas.cli.schemas.schema import get_version
 from barnabas.cli.schemas.verdicts import Reason, read_reasons
 
 if TYPE_CHECKING:
-    from barnabas.registry.schema import ResolvedReference
+    from barnabas.schemas.schema import ResolvedReference
 
 Stored = Mapping[str, Any]
 """A version as the registry tells it."""
@@ -43,8 +43,8 @@ def compare(registry: Registry, old: Stored, new: Stored) -> list[Verdict]:
 def _compare_here(registry: Registry, old: Stored, new: Stored) -> list[Verdict] | None:
     """None where the extra is missing, or a text is one that only its registry can read."""
     try:
-        from barnabas.registry.formats import all_formats
-        from barnabas.registry.schema import SchemaFault
+        from barnabas.schemas.formats import all_formats
+        from barnabas.schemas.schema import SchemaFault
     except ImportError:
         return None
     formats = all_formats()
@@ -72,8 +72,8 @@ def _compare_here(registry: Registry, old: Stored, new: Stored) -> list[Verdict]
 
 def resolved_references(registry: Registry, schema: Stored) -> list["ResolvedReference"]:
     """All that a schema refers to, what others need first, each name once."""
-    from barnabas.registry.schema import Reference, ResolvedReference
     from barnabas.registry.subjects import qualified_from
+    from barnabas.schemas.schema import Reference, ResolvedReference
 
     found: dict[str, ResolvedReference] = {}
 

@@ -13,7 +13,7 @@ from barnabas.cli.schemas.compare import resolved_references
 from barnabas.cli.serdes.options import needs_extra
 
 if TYPE_CHECKING:
-    from barnabas.registry.schema import ParsedSchema
+    from barnabas.schemas.schema import ParsedSchema
 
 
 @dataclass(slots=True, frozen=True)
@@ -74,7 +74,7 @@ class StoredSchema:
     @cached_property
     def pool(self) -> Any:
         """The descriptors of a Protobuf schema and of all that it imports."""
-        from barnabas.registry.protobuf.descriptors import compile_file
+        from barnabas.schemas.protobuf.descriptors import compile_file
 
         schema: Any = self._parsed
         _, pool = compile_file(schema.scope, f"schema-{self._named.name}.proto", lenient=True)
@@ -83,8 +83,8 @@ class StoredSchema:
     @cached_property
     def _parsed(self) -> "ParsedSchema":
         with needs_extra():
-            from barnabas.registry.formats import all_formats
-            from barnabas.registry.schema import SchemaFault
+            from barnabas.schemas.formats import all_formats
+            from barnabas.schemas.schema import SchemaFault
 
             references = resolved_references(self._registry, self._stored)
             try:

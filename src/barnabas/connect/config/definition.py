@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from barnabas.connect.config.values import ConfigType, parse_value
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 __all__ = [
     "NO_DEFAULT",

@@ -19,8 +19,8 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.plugin_classes import BASES, load_of, names_of, version_of
 from barnabas.connect.config.values import parse_value
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.plugins import Kind
+from barnabas.schemas.data.errors import ConfigError
 
 PREDICATE: Final = "predicate"
 NEGATE: Final = "negate"

@@ -10,8 +10,8 @@ from barnabas.connect.allowed_plugins import is_on, own_classes
 from barnabas.connect.config.definition import Recommender, Validator
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
 from barnabas.connect.converters.base import Converter, HeaderConverter
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.transforms.base import Predicate, Transform
+from barnabas.schemas.data.errors import ConfigError
 
 BASES: Final[dict[plugins.Kind, tuple[str, type]]] = {
     "source": ("SourceConnector", SourceConnector),

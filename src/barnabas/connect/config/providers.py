@@ -22,9 +22,9 @@ from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.hiding import Hiding
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
 
 log = logging.getLogger(__name__)
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from barnabas.connect.config.common import DLQ_TOPIC, TOPICS, TOPICS_REGEX
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
 
 
 def sink_errors(settings: Mapping[str, str | None]) -> dict[str, list[str]]:

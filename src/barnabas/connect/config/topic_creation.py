@@ -25,8 +25,8 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.config.values import invalid
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
 
 
 def _count(text: str) -> Validator:

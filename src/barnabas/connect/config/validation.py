@@ -34,8 +34,8 @@ from barnabas.connect.config.plugin_classes import (
 from barnabas.connect.config.sink_topics import sink_errors
 from barnabas.connect.config.values import HIDDEN
 from barnabas.connect.connectors.base import Connector, EngineKind, SourceConnector
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 Given = Mapping[str, str | None]
 CLIENTS: Final = ("producer", "admin", "consumer")

@@ -12,9 +12,9 @@ from typing import Any
 
 from barnabas.connect.config.definition import Validator
 from barnabas.connect.config.values import invalid, java_set, java_text
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
 
 
 def between(low: float | None, high: float | None = None) -> Validator:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import NotAllowedError
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.java_maps import text_hash
-from barnabas.pipeline.sql.java_numbers import JAVA_SPACE, parse_double, parse_whole
+from barnabas.java.maps import text_hash
+from barnabas.java.numbers import JAVA_SPACE, parse_double, parse_whole
+from barnabas.schemas.data.errors import ConfigError
 
 
 class ConfigType(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.data.schema import Schema
+from barnabas.schemas.data.schema import Schema
 
 SchemaAndValue = tuple[Schema | None, Any]
 RawHeaders = Sequence[tuple[str, bytes | None]]

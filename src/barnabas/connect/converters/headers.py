@@ -17,7 +17,7 @@ from barnabas.connect.converters.primitives import (
     ShortConverter,
     StringConverter,
 )
-from barnabas.connect.data.schema import Schema
+from barnabas.schemas.data.schema import Schema
 
 
 class ConverterOfHeaders(HeaderConverter):

@@ -29,9 +29,9 @@ from barnabas.connect.converters.json_nodes import Read, read_without_schema, re
 from barnabas.connect.converters.json_schemas import schema_of, schema_text
 from barnabas.connect.converters.json_text import JsonText, Write, write_without_schema
 from barnabas.connect.converters.settings import CONVERTER_TYPE, flag, parse
-from barnabas.connect.data.cache import ENTRIES_MAX, Cache
-from barnabas.connect.data.schema import DECIMAL, Schema
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.cache import ENTRIES_MAX, Cache
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import DECIMAL, Schema
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _ENVELOPE: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"schema"[ \t\r\n]*:[ \t\r\n]*')

@@ -13,13 +13,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.connect.data.logical import (
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import (
     bytes_to_decimal,
     days_to_date,
     ms_to_time,
     ms_to_timestamp,
 )
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -29,8 +31,6 @@ from barnabas.connect.data.schema import (
     Type,
     validate_value,
 )
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.java_numbers import low_bits
 
 Read = Callable[[Any], Any]
 _FLOAT: Final = struct.Struct(">f")

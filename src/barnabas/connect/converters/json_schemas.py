@@ -7,11 +7,11 @@ from typing import Any
 
 from barnabas.connect.converters.json_nodes import Read
 from barnabas.connect.converters.json_text import Write, quoted
-from barnabas.connect.data.builder import array_of, map_of, struct_of, with_default
-from barnabas.connect.data.recursive import refuse_recursion
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.java_numbers import low_bits
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.data.builder import array_of, map_of, struct_of, with_default
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import refuse_recursion
+from barnabas.schemas.data.schema import Schema, Type
 
 
 def schema_text(

@@ -12,14 +12,16 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
-from barnabas.connect.data.logical import (
+from barnabas.java.numbers import double_text, float_text
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import (
     date_to_days,
     decimal_to_bytes,
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.connect.data.recursive import SchemaReference, when_needed
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.recursive import SchemaReference, when_needed
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -29,8 +31,6 @@ from barnabas.connect.data.schema import (
     Type,
     java_class,
 )
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.java_numbers import double_text, float_text
 
 Write = Callable[[Any], str]
 

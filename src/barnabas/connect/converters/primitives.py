@@ -20,7 +20,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
 from barnabas.connect.converters.settings import CONVERTER_TYPE, parse
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,
     OPTIONAL_FLOAT32,
@@ -30,9 +30,9 @@ from barnabas.connect.data.builder import (
     OPTIONAL_INT64,
     OPTIONAL_STRING,
 )
-from barnabas.connect.data.schema import Schema, Type, java_class
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Type, java_class
+from barnabas.schemas.data.text import java_text
 
 
 class StringConverter(Converter):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.connect.converters.base import HeaderConverter, SchemaAndValue
-from barnabas.connect.data.builder import BYTES
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.data.value_text import text_to_value, value_to_text
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.builder import BYTES
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema
+from barnabas.schemas.data.value_text import text_to_value, value_to_text
 
 
 class SimpleHeaderConverter(HeaderConverter):

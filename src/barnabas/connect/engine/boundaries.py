@@ -17,8 +17,8 @@ from typing import Any, Final, Protocol
 
 from barnabas.connect.connectors.base import SourceConnector
 from barnabas.connect.engine.chain import Settings
-from barnabas.connect.errors.kinds import ConfigError, IllegalStateError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConfigError, IllegalStateError
 
 SETTING: Final = "transaction.boundary"
 INTERVAL: Final = "transaction.boundary.interval.ms"

@@ -16,10 +16,10 @@ from barnabas.connect.config.plugin_classes import load_of
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
 from barnabas.connect.converters.primitives import ByteArrayConverter
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 DEFAULT_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 Settings = Mapping[str, str]

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
 from barnabas.connect.config.values import invalid
 from barnabas.connect.engine.chain import Settings, with_prefix
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.streams.client_settings import librdkafka_settings
-from barnabas.pipeline.streams.errors import PipelineError
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.streams.client_settings import librdkafka_settings
+from barnabas.streams.errors import PipelineError
 
 Client = Literal["producer", "consumer", "admin"]
 _log = peer_logger(__name__)

@@ -10,7 +10,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _PASSING: Final = frozenset(
     {

@@ -24,9 +24,9 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.engine.chain import Settings, names
 from barnabas.connect.engine.transport import GroupListener
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
-from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import JavaPattern, compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

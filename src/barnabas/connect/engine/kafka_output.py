@@ -14,10 +14,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from barnabas.connect.engine.offset_records import offset_key, offset_value
 from barnabas.connect.engine.topics import TopicCreation
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
-from barnabas.pipeline.datasource.wire_producer import WireProducer
-from barnabas.pipeline.ordered_producer import OrderedProducer
+from barnabas.kafka.ordered_producer import OrderedProducer
+from barnabas.kafka.wire_producer import WireProducer
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 STOP_GRACE_SECONDS: Final = 5.0

@@ -21,8 +21,8 @@ from confluent_kafka import (
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine.kafka_errors import is_passing
 from barnabas.connect.engine.taking import take
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 CONSUMERS_MAX: Final = 32
 """Consumers that stay open; each holds threads and up to 16 MiB of records. One more is closed at

@@ -25,10 +25,10 @@ from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.connect.engine.kafka_ranges import close_readers, read_range
 from barnabas.connect.engine.task_ids import transactional_id
 from barnabas.connect.engine.transport import GroupListener
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.errors import ConfigError
 
 OUTPUTS_MAX: Final = 16
 _OUTPUTS: Final[OrderedDict[tuple[int, str, str], KafkaOutput]] = OrderedDict()

@@ -33,8 +33,8 @@ from barnabas.connect.engine.sink_task import SinkTask
 from barnabas.connect.engine.source_task import SourceTask
 from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.engine.transport import Transport
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.plugins import load
+from barnabas.schemas.data.errors import ConfigError
 
 
 class NotRunning:

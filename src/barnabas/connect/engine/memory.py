@@ -11,10 +11,10 @@ from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.engine.base import TaskPlan
 from barnabas.connect.engine.chain import Settings, names
 from barnabas.connect.engine.transport import GroupListener, Offsets
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import JsonMap
-from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.java.regex import compile_java
+from barnabas.schemas.data.errors import ConfigError
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from barnabas.connect.engine.jobs import (
 )
 from barnabas.connect.engine.source_transactions import SourceTransactions
 from barnabas.connect.engine.transport import Offsets, Transport
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from barnabas.connect.engine.jobs import RangeDone
 from barnabas.connect.engine.runner import Runner, SinkFailedError
 from barnabas.connect.engine.task import IDLE_SECONDS, IDLE_SECONDS_MAX, EngineTask
 from barnabas.connect.engine.transport import Group, Transport
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 BATCH_RECORDS_MAX: Final = "barnabas.connect.batch.records.max"
 DEFAULT_BATCH_RECORDS_MAX: Final = 10_000

@@ -20,8 +20,8 @@ from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.runner import Runner
 from barnabas.connect.engine.task import IDLE_SECONDS, EngineTask
 from barnabas.connect.engine.transport import BatchAbortedError
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.errors.tolerance import java_class
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _PAUSED_SECONDS: Final = 1.0
 _IDLE_SECONDS_MIN: Final = 0.005

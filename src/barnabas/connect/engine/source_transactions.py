@@ -15,8 +15,8 @@ from barnabas.connect.engine.boundaries import Boundary, ConnectorsOwn, Verdict
 from barnabas.connect.engine.flow import SourceFlow
 from barnabas.connect.engine.jobs import SplitDone, merged_offsets, run_split, settle
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets, TransactionalOutput
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 Pair = tuple[JsonMap, JsonMap]
 

@@ -25,7 +25,7 @@ from barnabas.connect.engine.runner import Runner
 from barnabas.connect.engine.spark_packages import add_packages
 from barnabas.connect.engine.spark_runner import SparkRunner, is_connect
 from barnabas.connect.engine.transport import Transport
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +105,7 @@ class SparkEngine(LocalEngine):
                 self._session = None
 
     def _forget_lost(self) -> None:
-        from barnabas.pipeline.session import forget_lost, is_lost
+        from barnabas.spark.session import forget_lost, is_lost
 
         if self._session is not None and is_lost(self._session):
             forget_lost(self._session)
@@ -114,7 +114,7 @@ class SparkEngine(LocalEngine):
 
 def session_of(worker: Settings) -> SparkSession:
     """Start Spark as a worker's settings say. Raises SparkStartError."""
-    from barnabas.pipeline.session import SessionOptions, start_session
+    from barnabas.spark.session import SessionOptions, start_session
 
     given = with_prefix(worker, PREFIX)
     master = given.get("master", DEFAULT_MASTER)

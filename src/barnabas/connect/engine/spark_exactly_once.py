@@ -1,7 +1,7 @@
 """A source's micro-batch on Spark, exactly once: one transaction per split and one for the offsets.
 
 All are left open until the driver has decided durably that together they are the micro-batch (see
-`pipeline.datasource`). A run that starts finishes what was decided, aborts what was not, and no
+`spark.datasource`). A run that starts finishes what was decided, aborts what was not, and no
 earlier run decides anything from then on.
 """
 
@@ -21,23 +21,23 @@ from barnabas.connect.engine.offset_records import offset_key, offset_value
 from barnabas.connect.engine.task_ids import decisions_name
 from barnabas.connect.engine.topics import TopicCreation, read_groups
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.raw import RawRecord
-from barnabas.pipeline.datasource.committer import Committer, task_prefix
-from barnabas.pipeline.datasource.control import ControlError, TransactionControl
-from barnabas.pipeline.datasource.options import (
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from barnabas.spark.datasource.committer import Committer, task_prefix
+from barnabas.spark.datasource.control import ControlError, TransactionControl
+from barnabas.spark.datasource.options import (
     PRODUCER_SETTINGS,
     OptionError,
     SinkOptions,
     read_options,
 )
-from barnabas.pipeline.datasource.protocol import (
+from barnabas.spark.datasource.protocol import (
     CommitError,
     LostTransactionError,
     NotPreparedError,
     Prepared,
 )
-from barnabas.pipeline.datasource.task import POOL, Transaction, WriteError
+from barnabas.spark.datasource.task import POOL, Transaction, WriteError
 
 _log = logging.getLogger(__name__)
 _SECURITY = ("bootstrap.servers", "security.protocol", "sasl.", "ssl.")

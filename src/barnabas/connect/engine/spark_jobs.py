@@ -21,8 +21,8 @@ from barnabas.connect.engine.spark_exactly_once import (
     TransactionPlace,
     split_transaction,
 )
-from barnabas.connect.errors import kinds
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data import errors as kinds
+from barnabas.schemas.data.errors import ConnectError
 
 FLOWS_MAX: Final = 16
 _KINDS: Final = {

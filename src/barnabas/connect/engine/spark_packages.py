@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def add_packages(session: SparkSession, packages: Mapping[str, str]) -> None:
 
     Raises ConnectError if one cannot be fetched.
     """
-    from barnabas.pipeline.session import default_ivy_directory
+    from barnabas.spark.session import default_ivy_directory
 
     jvm = session._jvm
     assert jvm is not None

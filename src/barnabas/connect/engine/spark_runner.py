@@ -17,8 +17,8 @@ from barnabas.connect.engine.spark_exactly_once import (
 )
 from barnabas.connect.engine.spark_jobs import Failed, RangeJob, SplitJob, in_arrow
 from barnabas.connect.engine.transport import Offsets
-from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.errors.spark import spark_errors, spark_failure
+from barnabas.schemas.data.errors import RetriableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

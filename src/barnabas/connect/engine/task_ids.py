@@ -5,7 +5,7 @@ Whoever takes them over fences the task: it fails at its next micro-batch.
 
 from __future__ import annotations
 
-from barnabas.pipeline.datasource.committer import sink_name
+from barnabas.spark.datasource.committer import sink_name
 
 
 def transactional_id(group_id: str, connector: str, task: int) -> str:

@@ -14,12 +14,12 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.app.listed_offsets import answer_of
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.kafka_errors import as_connect_error
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.kafka.listed_offsets import answer_of
+from barnabas.schemas.data.errors import ConfigError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _DEFAULT: Final = "default"

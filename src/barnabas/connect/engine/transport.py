@@ -10,9 +10,9 @@ from threading import Event
 from typing import Protocol
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConnectError
 
 Offsets = Sequence[tuple[JsonMap, JsonMap]]
 """(source partition, offset) pairs."""

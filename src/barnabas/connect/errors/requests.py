@@ -5,7 +5,7 @@ Texts and codes are those of Kafka's ConnectExceptionMapper (Kafka 4.3).
 
 from __future__ import annotations
 
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 
 class RequestError(ConnectError):

@@ -17,7 +17,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final, NoReturn, TypeVar
 
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 RETRY_DELAY_MIN_MS: Final = 300
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _CAUSES_MAX = 5
 _FRAMES_MAX = 50

@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.base.http_json import parse_json as strict_json
 from barnabas.connect.errors.requests import BadRequestError, RequestError
 from barnabas.connect.worker.herder import Offsets
 from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
-from barnabas.pipeline.sql.java_numbers import JAVA_SPACE
+from barnabas.java.numbers import JAVA_SPACE
+from barnabas.web.json_bodies import parse_json as strict_json
 
 _INITIAL = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 

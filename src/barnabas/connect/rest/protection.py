@@ -13,10 +13,10 @@ from typing import Final
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.base.http_bodies import BodyBudget, SlowBodyError, TooManyBodiesError
-from barnabas.base.http_guard import basic_credentials, is_meant_for_loopback, may_ask
-from barnabas.base.http_passwords import Passwords
 from barnabas.connect.rest.app import json_bytes
+from barnabas.web.bodies import BodyBudget, SlowBodyError, TooManyBodiesError
+from barnabas.web.guard import basic_credentials, is_meant_for_loopback, may_ask
+from barnabas.web.passwords import Passwords
 
 ORIGINS: Final = "access.control.allow.origin"
 METHODS: Final = "access.control.allow.methods"

@@ -13,11 +13,8 @@ from typing import Any
 import httpx
 
 from barnabas.base.descriptors import raise_limit
-from barnabas.base.http_crowd import Crowd
-from barnabas.base.http_guard import only_loopback
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.rest import settings as rest_settings
 from barnabas.connect.rest import tls
 from barnabas.connect.rest.app import RestApp
@@ -28,8 +25,11 @@ from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder
 from barnabas.connect.worker.secrets import Secrets
 from barnabas.connect.worker.settings import check_settings, is_distributed
-from barnabas.pipeline.sql.server.config import Listener
-from barnabas.pipeline.sql.server.listening import bound, serve
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.sql.server.config import Listener
+from barnabas.sql.server.listening import bound, serve
+from barnabas.web.crowd import Crowd
+from barnabas.web.guard import only_loopback
 
 _log = logging.getLogger(__name__)
 CONNECTIONS_MAX = 2_000

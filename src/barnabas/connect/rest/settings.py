@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
-from barnabas.base.http_passwords import Passwords
 from barnabas.base.jaas import jaas_options, jaas_sections
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.rest.protection import words
-from barnabas.pipeline.sql.server.config import Listener
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.sql.server.config import Listener
+from barnabas.web.passwords import Passwords
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"

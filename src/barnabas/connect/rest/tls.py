@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
-from barnabas.base.tls_contexts import CLIENT_AUTH, choose_suites, choose_versions
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.base.tls.contexts import CLIENT_AUTH, choose_suites, choose_versions
 from barnabas.connect.rest.protection import words
-from barnabas.pipeline.sql.server.security.stores import Keys, client_context, listener_context
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.sql.server.security.stores import Keys, client_context, listener_context
 
 REGULAR: Final = "listeners.https."
 ADMIN: Final = "admin.listeners.https."

@@ -21,25 +21,6 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.builder import with_default, with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.logical import (
-    date_to_days,
-    time_to_ms,
-    timestamp_to_ms,
-)
-from barnabas.connect.data.schema import (
-    DATE,
-    TIME,
-    TIMESTAMP,
-    Schema,
-    Struct,
-    Type,
-    java_class,
-)
-from barnabas.connect.data.text import java_text
-from barnabas.connect.data.value_text import value_to_text
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.rebuild import Rebuild, basics_of, plain
 from barnabas.connect.transforms.settings import REPLACE_NULL
@@ -49,7 +30,26 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
-from barnabas.pipeline.sql.java_numbers import low_bits, parse_double, parse_whole
+from barnabas.java.numbers import low_bits, parse_double, parse_whole
+from barnabas.schemas.data.builder import with_default, with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.logical import (
+    date_to_days,
+    time_to_ms,
+    timestamp_to_ms,
+)
+from barnabas.schemas.data.schema import (
+    DATE,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Struct,
+    Type,
+    java_class,
+)
+from barnabas.schemas.data.text import java_text
+from barnabas.schemas.data.value_text import value_to_text
 
 _PURPOSE: Final = "cast types"
 _BITS: Final = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}

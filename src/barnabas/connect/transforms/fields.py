@@ -16,10 +16,6 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import list_of
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.builder import struct_of, with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Field, Schema, Struct, validate_value
-from barnabas.connect.errors.kinds import DataError, IllegalArgumentError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.paths import FieldPath
 from barnabas.connect.transforms.rebuild import Rebuild, plain
@@ -34,6 +30,10 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.schemas.data.builder import struct_of, with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import DataError, IllegalArgumentError
+from barnabas.schemas.data.schema import Field, Schema, Struct, validate_value
 
 
 class ExtractField(Sided):

@@ -13,7 +13,7 @@ from barnabas.connect.config.validators import all_of, non_empty
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
 from barnabas.connect.transforms.settings import java_regex
-from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.java.regex import compile_java
 
 
 class Filter(Transform):

@@ -15,11 +15,6 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.config.validators import list_of, non_null, one_of
-from barnabas.connect.data.builder import with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.data.value_text import text_to_value
-from barnabas.connect.errors.kinds import ConfigError, NullPointerError
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.rebuild import Rebuild, plain
 from barnabas.connect.transforms.settings import REPLACE_NULL, non_empty_list
@@ -30,6 +25,11 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.schemas.data.builder import with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, NullPointerError
+from barnabas.schemas.data.schema import Schema, Struct
+from barnabas.schemas.data.value_text import text_to_value
 
 
 class DropHeaders(PlainTransform):

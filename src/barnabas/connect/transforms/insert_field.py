@@ -11,18 +11,6 @@ from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import ConfigType, Definition, Setting
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.builder import (
-    INT32,
-    INT64,
-    STRING,
-    TIMESTAMP_SCHEMA,
-    optional,
-    with_fields,
-)
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.logical import ms_to_timestamp
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.record import ConnectRecord, SinkRecord
 from barnabas.connect.transforms.rebuild import Rebuild, plain
 from barnabas.connect.transforms.settings import REPLACE_NULL
@@ -32,6 +20,18 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.schemas.data.builder import (
+    INT32,
+    INT64,
+    STRING,
+    TIMESTAMP_SCHEMA,
+    optional,
+    with_fields,
+)
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.logical import ms_to_timestamp
+from barnabas.schemas.data.schema import Schema, Struct
 
 _PURPOSE: Final = "field insertion"
 _HOW: Final = " A ! after the name makes it required, a ? optional (the default)."

@@ -18,9 +18,6 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.config.validators import list_of, non_empty
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, Type, java_class
-from barnabas.connect.errors.kinds import DataError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.rebuild import Rebuild
 from barnabas.connect.transforms.settings import REPLACE_NULL
@@ -30,7 +27,10 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
-from barnabas.pipeline.sql.java_numbers import low_bits, parse_decimal
+from barnabas.java.numbers import low_bits, parse_decimal
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct, Type, java_class
 
 _PURPOSE: Final = "mask fields"
 _FLOAT: Final = struct.Struct(">f")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.connect.data.schema import Field, Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.transforms.sides import require_map, require_struct
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.schema import Field, Schema, Struct, Type
 
 _PURPOSE = "nested field access"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from barnabas.connect.data.schema import Field, Schema, Struct, validate_value
+from barnabas.schemas.data.schema import Field, Schema, Struct, validate_value
 
 
 class Rebuild:

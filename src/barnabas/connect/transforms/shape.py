@@ -15,11 +15,6 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
-from barnabas.connect.data.builder import with_default, with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.recursive import refuse_recursion
-from barnabas.connect.data.schema import Schema, Struct, Type, java_class, validate_value
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.cast import type_of
 from barnabas.connect.transforms.rebuild import Rebuild, plain
@@ -30,6 +25,11 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.schemas.data.builder import with_default, with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.recursive import refuse_recursion
+from barnabas.schemas.data.schema import Schema, Struct, Type, java_class, validate_value
 
 
 class Flatten(Sided):

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.data.schema import Schema, Struct, java_class
-from barnabas.connect.errors.kinds import DataError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Transform
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct, java_class
 
 
 class Sided(Transform, ABC):

@@ -17,42 +17,6 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.config.validators import one_of
-from barnabas.connect.data.builder import (
-    DATE_SCHEMA,
-    INT64,
-    STRING,
-    TIME_SCHEMA,
-    TIMESTAMP_SCHEMA,
-    optional,
-    with_default,
-    with_fields,
-)
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.logical import (
-    DAY_MS,
-    date_to_days,
-    days_to_date,
-    ms_to_time,
-    ms_to_timestamp,
-    time_to_ms,
-    timestamp_to_ms,
-)
-from barnabas.connect.data.schema import (
-    DATE,
-    TIME,
-    TIMESTAMP,
-    Schema,
-    Struct,
-    Type,
-    java_class,
-)
-from barnabas.connect.data.simple_date import SimpleDateFormat
-from barnabas.connect.errors.kinds import (
-    ConfigError,
-    ConnectError,
-    DataError,
-    NullPointerError,
-)
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.rebuild import Rebuild, plain
 from barnabas.connect.transforms.settings import REPLACE_NULL
@@ -62,6 +26,42 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.schemas.data.builder import (
+    DATE_SCHEMA,
+    INT64,
+    STRING,
+    TIME_SCHEMA,
+    TIMESTAMP_SCHEMA,
+    optional,
+    with_default,
+    with_fields,
+)
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import (
+    ConfigError,
+    ConnectError,
+    DataError,
+    NullPointerError,
+)
+from barnabas.schemas.data.logical import (
+    DAY_MS,
+    date_to_days,
+    days_to_date,
+    ms_to_time,
+    ms_to_timestamp,
+    time_to_ms,
+    timestamp_to_ms,
+)
+from barnabas.schemas.data.schema import (
+    DATE,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Struct,
+    Type,
+    java_class,
+)
+from barnabas.schemas.data.simple_date import SimpleDateFormat
 
 _PURPOSE: Final = "converting timestamp formats"
 _SCHEMAS: Final = {

@@ -14,18 +14,18 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
-from barnabas.connect.data.simple_date import SimpleDateFormat
-from barnabas.connect.errors.kinds import (
+from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.settings import java_regex
+from barnabas.connect.transforms.sides import PlainTransform
+from barnabas.java.errors import JavaError
+from barnabas.java.regex import compile_java, expand
+from barnabas.schemas.data.errors import (
     ConnectError,
     DataError,
     IllegalArgumentError,
     IndexOutOfBoundsError,
 )
-from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.settings import java_regex
-from barnabas.connect.transforms.sides import PlainTransform
-from barnabas.pipeline.sql.errors import EvaluationError
-from barnabas.pipeline.sql.functions.java_regex import compile_java, expand
+from barnabas.schemas.data.simple_date import SimpleDateFormat
 
 
 class Rewriter:
@@ -55,7 +55,7 @@ class Rewriter:
         assert match is not None
         try:
             new = expand(self._replacement, match, self._pattern)
-        except EvaluationError as error:
+        except JavaError as error:
             kind: type[ConnectError] = IllegalArgumentError
             if str(error).startswith("No group ") and "name" not in str(error):
                 kind = IndexOutOfBoundsError

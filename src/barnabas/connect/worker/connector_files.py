@@ -13,9 +13,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.rest.bodies import config_of, parse_creation
+from barnabas.schemas.data.errors import ConfigError
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,14 +10,12 @@ from importlib import import_module
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from barnabas.base.bootstrap import UnreachableError, first_reachable
 from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import Engine
 from barnabas.connect.engine.clients import admin_settings
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.memory_store import MemoryStore
 from barnabas.connect.worker.offset_file import OffsetFile
@@ -31,6 +29,8 @@ from barnabas.connect.worker.settings import (
     is_distributed,
 )
 from barnabas.connect.worker.standalone import StandaloneHerder
+from barnabas.kafka.bootstrap import UnreachableError, first_reachable
+from barnabas.schemas.data.errors import ConnectError
 
 _CLUSTER_S = 60.0
 # Imported when they are used: Spark takes its time.

@@ -24,8 +24,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConnectError, DataError
 
 _STREAM: Final = b"\xac\xed\x00\x05"
 _HASH_MAP: Final = (

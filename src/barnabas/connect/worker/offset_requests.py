@@ -13,16 +13,16 @@ from typing import Any, Final
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.app.listed_offsets import answer_of
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
 from barnabas.connect.engine.clients import admin_settings
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import BadRequestError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.store import OffsetStore
-from barnabas.pipeline.sql.java_numbers import parse_whole
+from barnabas.java.numbers import parse_whole
+from barnabas.kafka.listed_offsets import answer_of
+from barnabas.schemas.data.errors import ConnectError
 
 TOPIC: Final = "kafka_topic"
 PARTITION: Final = "kafka_partition"

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.restarts import Name
+from barnabas.schemas.data.errors import ConnectError
 
 ACTION: Final = "config.action.reload"
 _log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _PREFIX: Final = "barnabas.connect.restart."
 _DOUBLINGS_MAX: Final = 30

@@ -25,7 +25,6 @@ from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import Connector, OffsetReader
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.traces import trace_of
 from barnabas.connect.worker.reloads import Reloads
 from barnabas.connect.worker.state import (
@@ -42,6 +41,7 @@ from barnabas.connect.worker.state import (
 )
 from barnabas.connect.worker.store import Store
 from barnabas.connect.worker.task_listener import StatusListener
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _log = logging.getLogger(__name__)
 Resolve = Callable[[Properties], dict[str, str]]

@@ -21,7 +21,7 @@ from barnabas.connect.config.definition import ConfigType, Definition, Importanc
 from barnabas.connect.config.plugin_classes import plugin_of
 from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.base import EngineKind
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 GROUP_ID: Final = "group.id"
 OFFSET_FILE: Final = "offset.storage.file.filename"

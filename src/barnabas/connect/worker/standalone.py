@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import AlreadyExistsError, NotFoundError
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.herder import (
@@ -34,6 +33,7 @@ from barnabas.connect.worker.state import (
     RestartRequest,
     tasks_changed,
 )
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 HEALTH_S = 10.0

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker.restarts import Name, RestartPolicy, Restarts, read_policy
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import FAILED
+from barnabas.schemas.data.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
-from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
 DASHBOARD_GROUP = "dashboard"
 _BATCH_RECORDS_MAX = 500

@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, RegistryStatus, SchemaStatus
 from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FROM, subject_of
-from barnabas.pipeline.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
 
 _EVERY_SECONDS = 1.0
 

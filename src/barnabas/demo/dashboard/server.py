@@ -22,8 +22,6 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from barnabas.base.http_crowd import Crowd
-from barnabas.base.http_guard import is_meant_for_loopback, may_ask
 from barnabas.base.loopback import is_loopback
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.connectors import ConnectorMonitor
@@ -32,8 +30,10 @@ from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, Reader
 from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
-from barnabas.pipeline.registry_schemas import RegistrySchemas
 from barnabas.registry.listening import BoundedServer
+from barnabas.spark.registry_schemas import RegistrySchemas
+from barnabas.web.crowd import Crowd
+from barnabas.web.guard import is_meant_for_loopback, may_ask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -8,8 +8,8 @@ from typing import Any
 from barnabas.demo.dashboard.groups import History, Place, fill
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, SqlServerStatus, StatementStatus
-from barnabas.pipeline.sql.shell.client import Context, KsqlClient
-from barnabas.pipeline.sql.shell.errors import ShellError
+from barnabas.sql.shell.client import Context, KsqlClient
+from barnabas.sql.shell.errors import ShellError
 
 _EVERY_SECONDS = 1.0
 _TIMEOUT_SECONDS = 10.0

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import Final
 
-from barnabas.pipeline.packages import Package
+from barnabas.spark.packages import Package
 
 _SDK: Final = "2.25.0"
 """Of Amazon's SDK: Hadoop 3.4.1 is made for 2.24, of which one part is not there by itself."""

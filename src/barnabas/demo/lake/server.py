@@ -15,8 +15,8 @@ import click
 
 from barnabas.base.private_files import write_private
 from barnabas.demo.lake.packages import S3_SERVER, SPARK, java
-from barnabas.pipeline.packages import PackageError, fetch_jars
-from barnabas.pipeline.session import default_ivy_directory
+from barnabas.spark.packages import PackageError, fetch_jars
+from barnabas.spark.session import default_ivy_directory
 
 MAIN: Final = "org.gaul.s3proxy.Main"
 JAVA_OPTIONS: Final = (

@@ -14,7 +14,7 @@ from barnabas.demo.topics import (
     TOP_SEARCHES_COUNT_MAX,
     WATERMARK_DELAY_MS,
 )
-from barnabas.pipeline.sink import Rows
+from barnabas.spark.sink import Rows
 
 
 def each_once(events: DataFrame) -> DataFrame:

@@ -19,13 +19,13 @@ from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.schemas import first_schema
 from barnabas.demo.spark.interests import interest_totals, recommendations, top_searches
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
-from barnabas.pipeline.avro_topic import AvroTopic
-from barnabas.pipeline.exactly_once import TransactionalWriter
-from barnabas.pipeline.hosting import PipelineContext, PythonQuery
-from barnabas.pipeline.kafka_io import read_stream
-from barnabas.pipeline.record_writer import RecordWriter
-from barnabas.pipeline.registry_schemas import RegistrySchemas
-from barnabas.pipeline.sink import Output, ResultSink, ResultWriter, Rows
+from barnabas.spark.avro_topic import AvroTopic
+from barnabas.spark.exactly_once import TransactionalWriter
+from barnabas.spark.hosting import PipelineContext, PythonQuery
+from barnabas.spark.kafka_io import read_stream
+from barnabas.spark.record_writer import RecordWriter
+from barnabas.spark.registry_schemas import RegistrySchemas
+from barnabas.spark.sink import Output, ResultSink, ResultWriter, Rows
 
 WAREHOUSE_PROPERTY: Final = "barnabas.demo.warehouse"
 _RANKING_TRIGGER: Final = "1 second"

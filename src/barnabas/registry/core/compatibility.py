@@ -11,8 +11,8 @@ from barnabas.registry.core.lookup import normalizes, version_number
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.core.settings import config_in_scope
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.schema import Incompatibility
 from barnabas.registry.store.records import ConfigValue, SchemaValue
+from barnabas.schemas.schema import Incompatibility
 
 SCHEMA_SHOWN_MAX = 10 * 1024
 """How much of an old schema a message shows, in characters."""

@@ -7,14 +7,14 @@ from barnabas.registry import errors, subjects
 from barnabas.registry.contracts import Metadata, RuleSet, without_version
 from barnabas.registry.core.decision import View
 from barnabas.registry.core.requests import SchemaRequest, TagChange
-from barnabas.registry.schema import (
+from barnabas.registry.store.records import SchemaValue, content_hash
+from barnabas.schemas.schema import (
     ParsedSchema,
     Reference,
     ResolvedReference,
     SchemaFault,
     TaggedEntity,
 )
-from barnabas.registry.store.records import SchemaValue, content_hash
 
 REFERENCE_DEPTH_MAX = 200
 """How long a chain of references may be; a longer one is refused."""

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from barnabas.registry.schema import ParsedSchema, ResolvedReference
 from barnabas.registry.store.records import Record
 from barnabas.registry.store.state import RegistryState
+from barnabas.schemas.schema import ParsedSchema, ResolvedReference
 
 Response = TypeVar("Response")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from barnabas.registry.contracts import Metadata, RuleSet
-from barnabas.registry.schema import Reference, TaggedEntity
+from barnabas.schemas.schema import Reference, TaggedEntity
 
 
 @dataclass(frozen=True, slots=True)

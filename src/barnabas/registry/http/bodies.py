@@ -10,14 +10,14 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from barnabas.base.http_json import parse_json
 from barnabas.registry import errors
 from barnabas.registry.contracts import Metadata, RuleSet
 from barnabas.registry.core.decision import INT_MAX
 from barnabas.registry.core.requests import SchemaRequest, TagChange, TagRequest
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http.answers import plain_fault
-from barnabas.registry.schema import Reference, TaggedEntity
+from barnabas.schemas.schema import Reference, TaggedEntity
+from barnabas.web.json_bodies import parse_json
 
 Part = TypeVar("Part")
 

@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 
 from barnabas import __version__
-from barnabas.base.pem import client_context
+from barnabas.base.tls.pem import client_context
 from barnabas.registry.config import RegistryConfig
 
 BODY_BYTES_MAX = 16 << 20

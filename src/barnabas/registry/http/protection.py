@@ -12,18 +12,18 @@ from functools import partial
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.http_bodies import BodyBudget, SlowBodyError, TooManyBodiesError
-from barnabas.base.http_guard import (
+from barnabas.registry.config import RegistryConfig
+from barnabas.registry.errors import RegistryError
+from barnabas.registry.http.answers import refusal
+from barnabas.registry.http.negotiation import V1
+from barnabas.web.bodies import BodyBudget, SlowBodyError, TooManyBodiesError
+from barnabas.web.guard import (
     basic_credentials,
     is_meant_for_loopback,
     may_ask,
     only_loopback,
 )
-from barnabas.base.http_passwords import REALM, ROLES, SKIP_PATHS, Passwords, of_properties
-from barnabas.registry.config import RegistryConfig
-from barnabas.registry.errors import RegistryError
-from barnabas.registry.http.answers import refusal
-from barnabas.registry.http.negotiation import V1
+from barnabas.web.passwords import REALM, ROLES, SKIP_PATHS, Passwords, of_properties
 
 PASSWORD_FILE = "barnabas.registry.password.file"
 UNAUTHORIZED, FORBIDDEN, TIMED_OUT, MISDIRECTED, BUSY = 401, 403, 408, 421, 503

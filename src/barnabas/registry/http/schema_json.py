@@ -8,8 +8,8 @@ from barnabas.registry.core.content import parsed
 from barnabas.registry.core.decision import View
 from barnabas.registry.core.lookup import formatted, schema_json
 from barnabas.registry.http.answers import json_bytes
-from barnabas.registry.schema import TaggedEntity
 from barnabas.registry.store.records import SchemaValue
+from barnabas.schemas.schema import TaggedEntity
 
 ENCODED_BYTES_MAX = 32 << 20
 """How many bytes of encoded answers are kept; what was put in first goes first."""

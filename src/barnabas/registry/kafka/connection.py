@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.base.pem import client_context
+from barnabas.base.tls.pem import client_context
 from barnabas.registry.config import RegistryConfig
 
 SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -11,7 +11,6 @@ from typing import Any
 
 from barnabas.registry import subjects
 from barnabas.registry.contracts import Metadata, RuleSet
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import (
     COMPATIBILITY_LEVELS,
     COMPATIBILITY_POLICIES,
@@ -36,6 +35,7 @@ from barnabas.registry.store.records import (
     UnreadableRecordError,
     Value,
 )
+from barnabas.schemas.schema import Reference
 
 
 def encode_key(key: Key) -> bytes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from barnabas.registry.contracts import Metadata, RuleSet
-from barnabas.registry.schema import Reference
+from barnabas.schemas.schema import Reference
 
 COMPATIBILITY_LEVELS = (
     "NONE",

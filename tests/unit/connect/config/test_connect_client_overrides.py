@@ -13,7 +13,7 @@ from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.maker import read_flows
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.engine.clients import admin_settings, consumer_settings, producer_settings
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 from support.connect.herder_world import SOURCE
 
 WORKER = {"bootstrap.servers": "127.0.0.1:1"}

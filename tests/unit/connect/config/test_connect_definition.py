@@ -17,7 +17,7 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.config.values import Password, parse_value, show_value
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from barnabas.connect.config.providers import (
     ConfigProviders,
     Provided,
 )
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 PLACE = "org.apache.kafka.common.config.provider."
 

@@ -18,8 +18,8 @@ from barnabas.connect.config.validation import (
     validate_connector,
 )
 from barnabas.connect.connectors.base import EngineKind
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import NEVER, RENAME, SINK, SOURCE
 
 ALONE = WorkerRules()

@@ -18,7 +18,7 @@ from barnabas.connect.converters.registry import avro_any
 from barnabas.connect.converters.registry.avro_plain import AvroNames
 from barnabas.connect.converters.registry.avro_reading import AvroReading
 from barnabas.connect.converters.registry.avro_schemas import AvroOptions, AvroSchemas
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     FLOAT32,
@@ -33,9 +33,9 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
-from barnabas.pipeline.sql.formats.format import StoredSchema as Stored
+from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
+from barnabas.schemas.data.schema import Schema, Struct, Type
+from barnabas.sql.formats.format import StoredSchema as Stored
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values

@@ -15,7 +15,8 @@ from hypothesis.strategies import SearchStrategy
 
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.json import JsonConverter
-from barnabas.connect.data.builder import (
+from barnabas.connect.plugins import HEADER_CONVERTERS, PLUGINS, load
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -35,9 +36,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
-from barnabas.connect.plugins import HEADER_CONVERTERS, PLUGINS, load
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.typed_values import typed_values
 
 CONVERTERS = "org.apache.kafka.connect.converters."

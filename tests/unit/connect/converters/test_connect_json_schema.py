@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     INT8,
     INT32,
     OPTIONAL_STRING,
@@ -25,8 +25,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.registry import registry_converter
 from support.connect.typed_values import typed_values
 

@@ -13,7 +13,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.struct_pb2 import ListValue, Value
 from hypothesis import HealthCheck, given, settings
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     INT8,
     INT32,
     INT64,
@@ -23,10 +23,10 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.formats.protobuf_pool import load as load_text
-from barnabas.pipeline.sql.formats.protobuf_pool import message_class
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct
+from barnabas.sql.formats.protobuf_pool import load as load_text
+from barnabas.sql.formats.protobuf_pool import message_class
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values

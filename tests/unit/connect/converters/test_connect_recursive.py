@@ -15,7 +15,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from barnabas.connect.connectors.storage.formats.arrow import arrow_type
 from barnabas.connect.connectors.storage.formats.plain import plain
-from barnabas.connect.data.builder import (
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.builder import (
     INT32,
     INT64,
     OPTIONAL_STRING,
@@ -24,11 +26,9 @@ from barnabas.connect.data.builder import (
     map_of,
     struct_of,
 )
-from barnabas.connect.data.recursive import SchemaReference, reference
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
-from barnabas.connect.plugins import load
-from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import SchemaReference, reference
+from barnabas.schemas.data.schema import Schema, Struct
 from support.connect.registry import registry_converter
 
 AVRO = "io.confluent.connect.avro.AvroConverter"

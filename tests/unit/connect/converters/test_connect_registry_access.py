@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.converters.registry import access
-from barnabas.connect.data.builder import STRING
-from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
+from barnabas.schemas.data.builder import STRING
+from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
 from support.certificates import Authority
 from support.connect.registry import registry_converter, registry_over_http
 from support.identity_provider import IdentityProvider

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from barnabas.connect.data.builder import INT32, OPTIONAL_STRING, decimal, struct_of, with_default
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.schemas.data.builder import INT32, OPTIONAL_STRING, decimal, struct_of, with_default
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.schema import Struct
 from support.connect.registry import registry_converter
 
 AVRO = "io.confluent.connect.avro.AvroConverter"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -29,8 +29,13 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.logical import (
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import (
+    DataError,
+    SchemaBuilderError,
+    SchemaProjectorError,
+)
+from barnabas.schemas.data.logical import (
     bytes_to_decimal,
     date_to_days,
     days_to_date,
@@ -40,14 +45,9 @@ from barnabas.connect.data.logical import (
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.connect.data.projection import project
-from barnabas.connect.data.schema import Schema, Struct, validate_value
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import (
-    DataError,
-    SchemaBuilderError,
-    SchemaProjectorError,
-)
+from barnabas.schemas.data.projection import project
+from barnabas.schemas.data.schema import Schema, Struct, validate_value
+from barnabas.schemas.data.text import java_text
 
 POINT = struct_of({"x": FLOAT64, "label": OPTIONAL_STRING}, name="geo.Point", version=2)
 

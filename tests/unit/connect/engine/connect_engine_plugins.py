@@ -15,10 +15,10 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.converters.base import Converter, HeaderConverter
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import DataError, RetriableError
 from barnabas.connect.record import ConnectRecord, SinkRecord, SourceRecord
 from barnabas.connect.transforms.base import Predicate, Transform
+from barnabas.schemas.data.errors import DataError, RetriableError
+from barnabas.schemas.data.schema import Schema
 
 
 class Text(Converter):

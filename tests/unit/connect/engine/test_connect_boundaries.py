@@ -22,9 +22,9 @@ from barnabas.connect.engine.boundaries import (
 )
 from barnabas.connect.engine.memory import MemoryOffsets
 from barnabas.connect.engine.spark import SparkEngine
-from barnabas.connect.errors.kinds import ConfigError, IllegalStateError
 from barnabas.connect.record import SourceRecord
 from barnabas.connect.testing import ConnectKit, RunningConnector, TaskLog
+from barnabas.schemas.data.errors import ConfigError, IllegalStateError
 from support.connect import step_source as plugins
 from support.connect.web_service import Answer, Asked, WebService
 

@@ -15,7 +15,7 @@ from barnabas.connect.engine.clients import (
     producer_settings,
 )
 from barnabas.connect.engine.topics import read_groups
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 WORKER = {
     "bootstrap.servers": "127.0.0.1:9",

@@ -12,9 +12,9 @@ import pytest
 from barnabas.connect.connectors.datagen.connector import Datagen
 from barnabas.connect.connectors.datagen.generator import compile_schema
 from barnabas.connect.connectors.datagen.quickstarts import KEYS, quickstart
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 DATAGEN = {
     "connector.class": "io.confluent.kafka.connect.datagen.DatagenConnector",

@@ -15,11 +15,11 @@ import pytest
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.file import writer as module
 from barnabas.connect.connectors.file.writer import FileWriter
-from barnabas.connect.data.builder import DATE_SCHEMA, FLOAT32, FLOAT64, struct_of
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.builder import DATE_SCHEMA, FLOAT32, FLOAT64, struct_of
+from barnabas.schemas.data.errors import ConnectError, RetriableError
+from barnabas.schemas.data.schema import Schema, Struct
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WORKER = {"key.converter": STRING, "value.converter": STRING}

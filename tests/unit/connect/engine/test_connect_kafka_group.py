@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Partition
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.engine import kafka_group
 from barnabas.connect.engine.kafka_group import KafkaGroup
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 A, B = ("t", 0), ("t", 1)
 

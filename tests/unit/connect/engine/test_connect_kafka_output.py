@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError, KafkaException
 from barnabas.connect.engine import kafka_output
 from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.errors import ConnectError
 
 
 def never() -> Any:

@@ -31,9 +31,9 @@ from barnabas.connect.connectors.spark.rows import (
 )
 from barnabas.connect.connectors.spark.sink import SparkSink
 from barnabas.connect.connectors.spark.source import SparkSource
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.errors.spark import spark_failure
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.errors import ConfigError, DataError
 
 PAGE = Path(__file__).parents[4] / "docs/connect/own-connector.md"
 HERE = __name__

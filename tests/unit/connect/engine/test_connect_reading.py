@@ -12,7 +12,7 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.mirror import log_reader, patience, ranges
 from barnabas.connect.engine import kafka_ranges
 from barnabas.connect.engine.kafka_errors import as_connect_error
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 
 class Message:

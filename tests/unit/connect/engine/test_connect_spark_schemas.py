@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.connectors.spark.ddl import parse_schema
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 TABLE = [
     ("id int", "struct<id:int>"),

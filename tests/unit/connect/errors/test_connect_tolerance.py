@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from barnabas.connect.config.hiding import Hiding
-from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
     Dropped,
@@ -24,6 +23,7 @@ from barnabas.connect.errors.tolerance import (
 from barnabas.connect.errors.traces import trace_of
 from barnabas.connect.plugins import load
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 
 RECORD = RawRecord(topic="t", partition=3, key=b"k", value=b"secret", offset=7)
 

@@ -17,10 +17,10 @@ from barnabas.connect.connectors.http.exchange import retry_after_s
 from barnabas.connect.connectors.http.pages import pointed
 from barnabas.connect.connectors.http.sink import Bodies, HttpSink
 from barnabas.connect.connectors.http.source import HttpSource
-from barnabas.connect.data.builder import decimal
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.builder import decimal
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.certificates import Authority
 from support.connect.web_service import Answer, Asked, WebService
 

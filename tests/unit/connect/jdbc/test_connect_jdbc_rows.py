@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.connect.connectors.jdbc.dialects import ColumnSpec
 from barnabas.connect.connectors.jdbc.rows import Columns
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     INT32,
     INT64,
     OPTIONAL_STRING,
@@ -19,8 +19,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct
 
 ROW = struct_of(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.connectors.jdbc.connectors import JdbcSink, JdbcSource
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 URL = {"connection.url": "jdbc:sqlite:/nowhere/at/all"}
 SOURCE = {**URL, "mode": "bulk", "topic.prefix": "p"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.connect.connectors.jdbc.connectors import JdbcSource
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 from support.connect.reading import SourceDriver
 
 

@@ -18,10 +18,10 @@ from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
 from barnabas.connect.connectors.storage.claims import Claim, TakenError, of_file, rules_of
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
 from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import ConnectError, RetriableError
+from barnabas.schemas.data.schema import Struct
 from support.connect.s3 import S3Server, s3_server
 
 ROW = builder.struct_of({"id": builder.INT64, "city": builder.STRING})

@@ -28,10 +28,10 @@ from barnabas.connect.connectors.storage.time_path import (
     truncated,
     zone_of,
 )
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConfigError, DataError, SchemaProjectorError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import ConfigError, DataError, SchemaProjectorError
+from barnabas.schemas.data.schema import Schema, Struct
 
 ROW = builder.struct_of({"city": builder.OPTIONAL_STRING, "at": builder.OPTIONAL_STRING})
 OSLO = zone_of("Europe/Oslo")

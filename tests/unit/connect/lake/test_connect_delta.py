@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 
 from barnabas.connect.connectors.delta.tables import DeltaTables
 from barnabas.connect.connectors.lake.sink import LakeWriter
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.s3 import ACCESS_KEY, REGION, SECRET_KEY, s3_server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

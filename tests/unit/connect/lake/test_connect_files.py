@@ -23,10 +23,10 @@ from barnabas.connect.connectors.storage.formats.avro import AvroFormat
 from barnabas.connect.connectors.storage.formats.lines import JsonFormat
 from barnabas.connect.connectors.storage.formats.parquet import ParquetFormat
 from barnabas.connect.connectors.storage.source import FileSourceReader
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
+from barnabas.schemas.data.schema import Struct
 from support.connect.s3 import S3Server, s3_server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

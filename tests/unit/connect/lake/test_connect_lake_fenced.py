@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from barnabas.connect.connectors.base import TaskContext
 from barnabas.connect.connectors.delta.connectors import DeltaSink
 from barnabas.connect.connectors.lake.sink import Change
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 from support.connect.lake_task import LakeTask
 
 APPENDS = {

@@ -18,8 +18,8 @@ from barnabas.connect.connectors.s3 import bucket as bucket_module
 from barnabas.connect.connectors.s3.bucket import Bucket
 from barnabas.connect.connectors.s3.connectors import S3Sink
 from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.testing import ConnectKit
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 from support.connect.s3 import S3Server, s3_server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -13,7 +13,7 @@ from barnabas.connect.connectors.mirror.policy import (
 )
 from barnabas.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation, Runs, SyncPlan
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
 
 LINES = (
     (Path(__file__).parents[3] / "golden" / "connect" / "mirror" / "kafka.txt")

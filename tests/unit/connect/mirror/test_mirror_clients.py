@@ -22,7 +22,7 @@ from barnabas.connect.connectors.mirror import (
 from barnabas.connect.connectors.mirror.checkpoint_reader import CheckpointReader
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 from support.stale_admin import StaleAdmin
 
 GIVEN = {

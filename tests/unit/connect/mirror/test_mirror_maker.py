@@ -9,7 +9,6 @@ import pytest
 from barnabas.connect.connectors.mirror import dedicated
 from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
 from barnabas.connect.connectors.mirror.maker import read_flows
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
@@ -17,6 +16,7 @@ from barnabas.connect.errors.requests import (
 )
 from barnabas.connect.worker.memory_store import MemoryStore
 from barnabas.connect.worker.offset_file import OffsetFile
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 GIVEN = {
     "clusters": "west, east",

@@ -16,7 +16,7 @@ from barnabas.connect.connectors.mirror.filters import (
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.heartbeat import MirrorHeartbeat
 from barnabas.connect.connectors.mirror.source import MirrorSource
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 GIVEN = {
     "name": "mirror",

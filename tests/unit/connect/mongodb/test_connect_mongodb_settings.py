@@ -10,7 +10,7 @@ from barnabas.connect.connectors.base import TaskContext
 from barnabas.connect.connectors.mongodb.connectors import MongoSink, MongoSource
 from barnabas.connect.connectors.mongodb.reader import ChangeReader
 from barnabas.connect.connectors.mongodb.settings import SOURCE
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 OLD = {"copy.existing": "true", "copy.existing.namespace.regex": r"shop\.(a|b)"}
 

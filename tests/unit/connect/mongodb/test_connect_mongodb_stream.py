@@ -24,9 +24,9 @@ from barnabas.connect.connectors.mongodb.reader import (
 )
 from barnabas.connect.connectors.mongodb.settings import SOURCE
 from barnabas.connect.connectors.mongodb.topics import TopicNames
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.schema import Struct
 
 LOST = OperationFailure("the oplog is shorter", 286)
 

@@ -20,7 +20,8 @@ from barnabas.connect.connectors.mongodb.settings import SINK
 from barnabas.connect.connectors.mongodb.sink import writer as writer_module
 from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
-from barnabas.connect.data.builder import (
+from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.builder import (
     DATE_SCHEMA,
     INT64,
     STRING,
@@ -28,9 +29,8 @@ from barnabas.connect.data.builder import (
     decimal,
     struct_of,
 )
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
-from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
+from barnabas.schemas.data.schema import Struct
 
 Settings = dict[str, str]
 CDC = "change.data.capture.handler"

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.snapshot import Snapshot
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 
 
 def test_a_task_that_ends_does_not_wait_for_its_snapshot() -> None:

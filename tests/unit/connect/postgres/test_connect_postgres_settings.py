@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from barnabas.connect.connectors.postgres.settings import Patterns, PostgresSettings
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 GIVEN = {
     "topic.prefix": "p",

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas import __version__
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.herder_world import RENAME, SOURCE, WORKER
 from support.connect.rest_world import RestWorld
 

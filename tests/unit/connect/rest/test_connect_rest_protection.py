@@ -8,13 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from barnabas.base.http_passwords import Passwords
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.errors.requests import ElsewhereError
 from barnabas.connect.rest import settings
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.routes import Answer, Request, Route
 from barnabas.connect.rest.settings import Listener
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.web.passwords import Passwords
 from support.connect.rest_world import RestWorld
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.rest.settings import advertised_url
 from barnabas.connect.rest.tls import ADMIN, REGULAR, client_tls, listener_tls
-from barnabas.pipeline.sql.server.config import Listener
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.sql.server.config import Listener
 from support.certificates import Authority
 
 

@@ -9,7 +9,10 @@ import pytest
 from barnabas.connect.config.definition import ConfigType
 from barnabas.connect.config.values import parse_value
 from barnabas.connect.connectors.postgres.envelopes import MESSAGE_VALUE, message_value
-from barnabas.connect.data.builder import (
+from barnabas.connect.plugins import load
+from barnabas.connect.record import ConnectRecord, Header, SourceRecord
+from barnabas.connect.transforms.debezium.envelope import DebeziumError
+from barnabas.schemas.data.builder import (
     BYTES,
     INT32,
     INT64,
@@ -20,11 +23,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
-from barnabas.connect.plugins import load
-from barnabas.connect.record import ConnectRecord, Header, SourceRecord
-from barnabas.connect.transforms.debezium.envelope import DebeziumError
+from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 PLACE = "io.debezium.transforms."
 KEY = struct_of({"id": INT32}, name="srv.public.t.Key")

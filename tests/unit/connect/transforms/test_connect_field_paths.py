@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.transforms.paths import FieldPath
+from barnabas.schemas.data.errors import ConfigError
 
 
 @pytest.mark.parametrize(

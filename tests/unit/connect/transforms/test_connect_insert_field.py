@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from barnabas.connect.data.builder import STRING, struct_of
-from barnabas.connect.data.schema import Struct
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.builder import STRING, struct_of
+from barnabas.schemas.data.schema import Struct
 
 ROW = struct_of({"a": STRING})
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from barnabas.connect.data.builder import TIMESTAMP_SCHEMA
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.builder import TIMESTAMP_SCHEMA
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.offset_file import OffsetFile, decode, encode
+from barnabas.schemas.data.errors import ConnectError
 
 # Written by Java 17: an ObjectOutputStream, a HashMap<byte[], byte[]> of three entries.
 JAVA_FILE = bytes.fromhex(

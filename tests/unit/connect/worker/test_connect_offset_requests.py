@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import BadRequestError
 from barnabas.connect.worker import offset_requests
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.herder_world import SINK, HerderWorld
 
 CONFIG = {"connector.class": SINK, "topics": "t"}

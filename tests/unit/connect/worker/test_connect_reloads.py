@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.connect.config.providers import ConfigProvider, Provided
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker import reloads
+from barnabas.schemas.data.errors import ConfigError
 from support.connect.herder_world import HerderWorld, Source
 from support.node_process import wait_until
 

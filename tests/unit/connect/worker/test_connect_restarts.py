@@ -3,13 +3,13 @@
 import pytest
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.worker.restarts import (
     RestartPolicy,
     Restarts,
     can_heal,
     read_policy,
 )
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 TASK = TaskId("a", 0)
 BROKEN = ConnectError("it broke")

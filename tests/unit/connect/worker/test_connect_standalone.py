@@ -10,7 +10,6 @@ import pytest
 from barnabas import __version__
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import (
     AlreadyExistsError,
     BadRequestError,
@@ -18,6 +17,7 @@ from barnabas.connect.errors.requests import (
 )
 from barnabas.connect.worker import running, standalone
 from barnabas.connect.worker.state import PAUSED, STOPPED, RestartRequest
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.hanging import HANGING, STOPPING, Hanging
 from support.connect.herder_world import SINK, SOURCE, WORKER, HerderWorld, Source
 from support.node_process import wait_until

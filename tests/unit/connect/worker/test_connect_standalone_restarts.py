@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.worker.restarts import Name
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import HerderWorld, Source
 from support.node_process import wait_until
 

@@ -9,7 +9,6 @@ from barnabas.registry.core.modes import set_mode
 from barnabas.registry.core.registration import register
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.core.settings import ConfigUpdate, update_config
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import (
     ConfigKey,
     DeleteSubjectKey,
@@ -20,6 +19,7 @@ from barnabas.registry.store.records import (
     Record,
     SchemaKey,
 )
+from barnabas.schemas.schema import Reference
 from support.registry_format import Registry, put, refused, refused_read, text
 
 

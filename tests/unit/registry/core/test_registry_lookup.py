@@ -31,8 +31,8 @@ from barnabas.registry.core.modes import set_mode
 from barnabas.registry.core.requests import SchemaRequest
 from barnabas.registry.core.settings import ConfigUpdate, update_config
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import SchemaValue
+from barnabas.schemas.schema import Reference
 from support.registry_format import Registry, put, refused_read, text
 
 CHECK = RuleSet(domain_rules=(Rule("check", type="CEL"),))

@@ -11,8 +11,8 @@ from barnabas.registry.core.modes import set_mode
 from barnabas.registry.core.registration import modify_tags, register
 from barnabas.registry.core.requests import SchemaRequest, TagChange, TagRequest
 from barnabas.registry.core.settings import ConfigUpdate, update_config
-from barnabas.registry.schema import Reference, TaggedEntity
 from barnabas.registry.store.records import ContextKey, SchemaKey, SchemaValue
+from barnabas.schemas.schema import Reference, TaggedEntity
 from support.registry_format import Registry, put, refused, text
 
 CHECK = Rule("check", type="CEL", mode="WRITE")

@@ -18,7 +18,6 @@ from barnabas.registry.core.settings import (
     update_config,
 )
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import (
     ClearSubjectKey,
     ClearSubjectValue,
@@ -30,6 +29,7 @@ from barnabas.registry.store.records import (
     Record,
     SchemaKey,
 )
+from barnabas.schemas.schema import Reference
 from support.registry_format import Registry, put, refused, refused_read, text
 
 

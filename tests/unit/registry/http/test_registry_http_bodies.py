@@ -12,7 +12,7 @@ from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.bodies import schema_request, tag_request
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.http.negotiation import V1, answer_type
-from barnabas.registry.schema import Reference, TaggedEntity
+from barnabas.schemas.schema import Reference, TaggedEntity
 from support.registry_format import text
 from support.registry_http import ask, run
 from support.registry_service import MemoryService

@@ -5,7 +5,6 @@ import hashlib
 import pytest
 
 from barnabas.registry.contracts import Metadata, Rule, RuleSet
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.encoding import decode_key, decode_value, encode_key, encode_value
 from barnabas.registry.store.records import (
     AssociationKey,
@@ -29,6 +28,7 @@ from barnabas.registry.store.records import (
     Value,
     content_hash,
 )
+from barnabas.schemas.schema import Reference
 
 RULE = Rule(
     "check",

@@ -2,7 +2,6 @@
 
 import pytest
 
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import (
     ClearSubjectKey,
     ClearSubjectValue,
@@ -22,6 +21,7 @@ from barnabas.registry.store.records import (
     Value,
 )
 from barnabas.registry.store.state import RegistryState
+from barnabas.schemas.schema import Reference
 
 
 def schema(subject: str, version: int, schema_id: int, *references: Reference) -> SchemaValue:

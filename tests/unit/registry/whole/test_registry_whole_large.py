@@ -9,11 +9,11 @@ import pytest
 
 from barnabas.registry.core.decision import View
 from barnabas.registry.errors import RegistryError
-from barnabas.registry.formats import FormatTable, all_formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
 from barnabas.registry.large_work import LARGE_BYTES, WAITING_MAX, LargeWork
-from barnabas.registry.schema import ParsedSchema, ResolvedReference
+from barnabas.schemas.formats import FormatTable, all_formats
+from barnabas.schemas.schema import ParsedSchema, ResolvedReference
 from support.registry_http import Reply, ask
 from support.registry_service import MemoryService
 from support.registry_whole import avro_record, request

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.registry.schema import Reference
 from barnabas.registry.store.records import Record, SchemaKey, SchemaValue
+from barnabas.schemas.schema import Reference
 from support.registry_whole import WholeRegistry, avro_record, reference, request
 
 P = 'syntax = "proto3"; '

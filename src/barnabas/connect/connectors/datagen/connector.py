@@ -29,9 +29,9 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.datagen.generator import compile_schema
 from barnabas.connect.connectors.datagen.quickstarts import KEYS, quickstart
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _SCHEMA_CHARACTERS_MAX: Final = 1_000_000
 TASK: Final = "task.id"

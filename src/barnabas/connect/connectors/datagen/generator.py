@@ -16,8 +16,8 @@ from decimal import Decimal
 from random import Random
 from typing import Any, Final
 
-from barnabas.connect.data.schema import Field, Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.schemas.data.schema import Field, Schema, Struct, Type
 
 _PRIMITIVES: Final = {
     "boolean": Type.BOOLEAN,

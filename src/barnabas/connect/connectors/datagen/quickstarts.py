@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 
 def _any(*options: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from deltalake.exceptions import (
 from barnabas.connect.connectors.base import TopicPartition
 from barnabas.connect.connectors.lake.settings import LakeSettings
 from barnabas.connect.connectors.lake.sink import Change, Offsets, Tables, is_refused
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _NEW, _OLD = "n", "o"
 _DELETED = "__barnabas_deleted"

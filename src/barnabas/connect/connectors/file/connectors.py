@@ -28,8 +28,8 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.file.reader import FILENAME, POSITION, FileReader
 from barnabas.connect.connectors.file.writer import FileWriter
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _FILE: Final = "file"
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SourceReader
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.schema import Schema, Type
 
 FILENAME: Final = "filename"
 POSITION: Final = "position"

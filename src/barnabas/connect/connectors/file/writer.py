@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.files.local_store import failed
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.text import java_text
 
 _BLOCK_BYTES: Final = 64 * 1024
 

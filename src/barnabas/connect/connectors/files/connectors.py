@@ -34,7 +34,7 @@ from barnabas.connect.connectors.storage.source import (
     source_settings,
     split_tasks,
 )
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

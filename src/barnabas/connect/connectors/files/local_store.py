@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from barnabas.connect.connectors.storage.claims import Claim
 from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 UNFINISHED = ".unfinished-"
 """Files that are being written begin so; a process that was killed may leave some."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 
 from barnabas.connect.connectors.http.settings import trusted
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _EARLY_SECONDS: Final = 30.0

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.base import SourceReader
 from barnabas.connect.connectors.http.exchange import Exchange, GaveUpError, Sleep, shown
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConnectError, RetriableError
+from barnabas.schemas.data.schema import Schema, Type
 
 _STRING: Final = Schema(Type.STRING)
 _WAIT_SECONDS: Final = 0.1

@@ -23,8 +23,8 @@ from barnabas.connect.config.definition import (
     Validator,
 )
 from barnabas.connect.config.values import invalid
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.server.security.stores import client_context
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.sql.server.security.stores import client_context
 
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
 BATCH_PREFIX: Final = "batch.prefix"

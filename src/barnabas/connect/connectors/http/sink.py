@@ -25,8 +25,8 @@ from barnabas.connect.connectors.http.settings import (
     errors_of,
 )
 from barnabas.connect.converters.json import JsonConverter
-from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 
 
 class HttpSink(SinkConnector):

@@ -16,8 +16,8 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.connectors.http.pages import PageReader, partition_of
 from barnabas.connect.connectors.http.settings import SOURCE, check, errors_of
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConnectError
 
 
 class HttpSource(SourceConnector):

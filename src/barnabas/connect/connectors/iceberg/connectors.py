@@ -18,7 +18,7 @@ from barnabas.connect.connectors.lake.settings import (
 )
 from barnabas.connect.connectors.lake.sink import Tables
 from barnabas.connect.connectors.storage.settings import group
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 PACKAGE: Final = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
 HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.1"

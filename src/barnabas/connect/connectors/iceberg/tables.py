@@ -26,7 +26,7 @@ from barnabas.connect.connectors.iceberg.types import (
 )
 from barnabas.connect.connectors.lake.settings import LakeSettings
 from barnabas.connect.connectors.lake.sink import Change, Offsets, Tables, is_refused
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 PROPERTY: Final = "barnabas.connect.offsets."
 CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _NAMES: Final = {
     "int8": "int",

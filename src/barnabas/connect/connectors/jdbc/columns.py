@@ -11,7 +11,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from barnabas.connect.connectors.jdbc.dialects import Dialect, SqliteDialect
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     DATE_SCHEMA,
@@ -26,7 +26,7 @@ from barnabas.connect.data.builder import (
     decimal,
     optional,
 )
-from barnabas.connect.data.schema import Schema, Type
+from barnabas.schemas.data.schema import Schema, Type
 
 _OF_POSTGRES: Final[dict[str, Schema]] = {
     "bool": BOOLEAN,

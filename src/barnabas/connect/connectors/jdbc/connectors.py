@@ -24,7 +24,7 @@ from barnabas.connect.connectors.jdbc.definition import (
 )
 from barnabas.connect.connectors.jdbc.dialects import dialect_of
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter, check
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 
 class JdbcSink(SinkConnector):

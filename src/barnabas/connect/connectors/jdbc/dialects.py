@@ -16,8 +16,8 @@ import psycopg
 
 from barnabas.connect.connectors.jdbc.envelopes import VARIABLE_DECIMAL
 from barnabas.connect.connectors.postgres.server import failure
-from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 
 Row = Sequence[Any]
 COPY_FROM: Final = 50

@@ -9,7 +9,6 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from typing import Any, Final
 
-from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -18,6 +17,7 @@ from barnabas.connect.transforms.debezium.envelope import (
     typed,
     with_value,
 )
+from barnabas.schemas.data.schema import Schema, Type
 
 TRUNCATE: Final = "t"
 VARIABLE_DECIMAL: Final = "io.debezium.data.VariableScaleDecimal"

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.jdbc.dialects import ColumnSpec
 from barnabas.connect.connectors.jdbc.envelopes import VARIABLE_DECIMAL, plain
-from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct
 
 Bind = Callable[[Schema, Any], Any]
 """Makes what the driver takes of a value."""

@@ -18,10 +18,10 @@ from barnabas.connect.connectors.jdbc.dialects import (
 )
 from barnabas.connect.connectors.jdbc.envelopes import is_truncation, unwrapped
 from barnabas.connect.connectors.jdbc.rows import Columns
-from barnabas.connect.data.builder import INT32, INT64, STRING
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.builder import INT32, INT64, STRING
+from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.schema import Schema, Type
 
 KAFKA_KEY: Final = {
     "__connect_topic": STRING,

@@ -18,10 +18,10 @@ from barnabas.connect.connectors.base import SourceReader, TaskContext
 from barnabas.connect.connectors.jdbc.columns import FieldColumn, fields_of
 from barnabas.connect.connectors.jdbc.definition import SOURCE
 from barnabas.connect.connectors.jdbc.dialects import DRIVER_ERRORS, Dialect, dialect_of
-from barnabas.connect.data.builder import struct_of
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.builder import struct_of
+from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.schema import Struct
 
 TABLES: Final = "tables"
 """A task's own setting: the tables it reads, separated by commas."""

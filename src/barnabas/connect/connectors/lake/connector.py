@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from barnabas.connect.connectors.base import Settings, SinkConnector, SinkWriter, TaskContext
 from barnabas.connect.connectors.lake.settings import LakeSettings
 from barnabas.connect.connectors.lake.sink import LakeWriter, Tables
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 
 class LakeSink(SinkConnector):

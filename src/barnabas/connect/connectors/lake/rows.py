@@ -12,9 +12,9 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.lake.settings import LakeSettings
 from barnabas.connect.connectors.storage.formats.parquet import Columns
 from barnabas.connect.connectors.storage.partitioners import field_of
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConnectError, DataError
+from barnabas.schemas.data.schema import Schema, Struct
 
 OFFSET: Final = "__barnabas_offset"
 IS_DELETE: Final = "__barnabas_is_delete"

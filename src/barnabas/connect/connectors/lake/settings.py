@@ -15,7 +15,7 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.connectors.storage.settings import group
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

@@ -24,8 +24,8 @@ from barnabas.connect.connectors.lake.rows import (
     rows_of,
 )
 from barnabas.connect.connectors.lake.settings import LakeSettings, TableSettings
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 RECORDS_PER_COMMIT: Final = 100_000
 """Of each partition: a micro-batch's rows pass the driver."""

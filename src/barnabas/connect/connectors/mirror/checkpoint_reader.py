@@ -20,9 +20,9 @@ from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.log_reader import LogReader
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import ConnectError, DataError, RetriableError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
+from barnabas.schemas.data.schema import Schema, Type
 
 ASSIGNED: Final = "task.assigned.groups"
 _BYTES: Final = Schema(Type.BYTES)

@@ -30,12 +30,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.app.listed_offsets import answer_of, told_offset
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.flow import Flow, Side
 from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.kafka.listed_offsets import answer_of, told_offset
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000

@@ -13,12 +13,12 @@ from typing import Final
 
 from barnabas.connect.config.providers import ConfigProviders
 from barnabas.connect.connectors.mirror.maker import FlowPlan, read_flows
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder
 from barnabas.connect.worker.secrets import Secrets
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 START_SECONDS: Final = 120.0
 _CHANGING: Final = 409

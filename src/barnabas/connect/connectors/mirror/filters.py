@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import JavaPattern, compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
 
 TOPICS_EXCLUDED: Final = r".*[\-\.]internal, .*\.replica, __.*"
 GROUPS_EXCLUDED: Final = "console-consumer-.*, connect-.*, __.*"

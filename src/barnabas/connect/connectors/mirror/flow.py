@@ -23,8 +23,8 @@ from barnabas.connect.connectors.mirror.filters import (
 from barnabas.connect.connectors.mirror.policy import DefaultReplicationPolicy
 from barnabas.connect.engine.chain import with_prefix
 from barnabas.connect.engine.clients import Client, client_settings
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.plugins import load
+from barnabas.schemas.data.errors import ConfigError
 
 Side = Literal["source", "target"]
 _SHARED: Final = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConnectError
 
 _INT_MAX = 2**31 - 1
 

@@ -23,8 +23,8 @@ from barnabas.connect.connectors.mirror.flow import Flow, client_errors
 from barnabas.connect.connectors.mirror.policy import HEARTBEATS
 from barnabas.connect.connectors.mirror.records import Heartbeat
 from barnabas.connect.connectors.mirror.schedule import Schedule
-from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.schema import Schema, Type
 
 _BYTES: Final = Schema(Type.BYTES)
 _WAIT_SECONDS: Final = 0.1

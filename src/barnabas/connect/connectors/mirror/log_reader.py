@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.connect.engine.taking import take
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 
 _CHUNK: Final = 1000
 _POLL_SECONDS: Final = 0.2

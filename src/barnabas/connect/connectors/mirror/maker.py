@@ -15,7 +15,7 @@ from barnabas.connect.config.client_overrides import ALLOWLIST, unsafe
 from barnabas.connect.connectors.mirror import settings as definitions
 from barnabas.connect.connectors.mirror.flow import client_names, is_client_setting
 from barnabas.connect.engine.chain import names, with_prefix
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _CLIENTS: Final = ("consumer", "producer", "admin")

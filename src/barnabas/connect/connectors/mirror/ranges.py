@@ -21,8 +21,8 @@ from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.engine.kafka_errors import as_connect_error
 from barnabas.connect.engine.taking import take
-from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.raw import RawRecord
+from barnabas.schemas.data.errors import RetriableError
 
 READ_TIMEOUT_SECONDS: Final = 60.0
 WAITING_MAX: Final = 5000

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.connectors.base import TopicPartition
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
 
 _VERSION: Final = 0
 _SHORT: Final = struct.Struct(">h")

@@ -27,8 +27,8 @@ from barnabas.connect.connectors.mirror.source_reader import (
     assignment,
 )
 from barnabas.connect.connectors.mirror.topics import TopicMirror
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConfigError
 
 _EMIT_SYNCS = "emit.offset-syncs.enabled"
 

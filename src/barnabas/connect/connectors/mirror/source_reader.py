@@ -26,9 +26,9 @@ from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.ranges import close_consumers, read_ranges
 from barnabas.connect.connectors.mirror.sync_writer import SyncWriter
 from barnabas.connect.connectors.mirror.syncs import Runs, SyncPlan
-from barnabas.connect.data.schema import Schema, Type
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.schema import Schema, Type
 
 ASSIGNED: Final = "task.assigned.partitions"
 BATCH_RECORDS_MAX: Final = 50_000

@@ -21,7 +21,7 @@ from pymongo.errors import (
 from pymongo.server_api import ServerApi
 
 from barnabas.connect.connectors.mongodb.settings import secret
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(
     document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_AUTO

@@ -34,8 +34,8 @@ from barnabas.connect.connectors.mongodb.settings import (
 )
 from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _AT = "startup.mode.timestamp.start.at.operation.time"
 

@@ -16,7 +16,7 @@ from bson.raw_bson import RawBSONDocument
 from pymongo.errors import PyMongoError
 
 from barnabas.connect.connectors.mongodb.settings import short
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,
     OPTIONAL_FLOAT64,
@@ -29,8 +29,8 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import DATE, TIME, Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.schema import DATE, TIME, Schema, Struct, Type
 
 JsonText = Callable[[Mapping[str, Any]], str]
 _STRICT: Final = json_util.JSONOptions(

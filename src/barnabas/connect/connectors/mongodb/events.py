@@ -24,7 +24,8 @@ from barnabas.connect.connectors.mongodb.topics import TopicNames
 from barnabas.connect.converters.registry.avro_plain import AvroNames
 from barnabas.connect.converters.registry.avro_reading import AvroReading
 from barnabas.connect.converters.registry.avro_schemas import AvroOptions
-from barnabas.connect.data.builder import (
+from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.builder import (
     BYTES,
     OPTIONAL_INT64,
     OPTIONAL_STRING,
@@ -33,10 +34,9 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
-from barnabas.connect.record import JsonMap, SourceRecord
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
+from barnabas.schemas.data.schema import Schema
+from barnabas.sql.formats.format import StoredSchema
 
 _log = logging.getLogger(__name__)
 KEY: Final = struct_of({"_id": STRING}, name="keySchema")

@@ -25,10 +25,10 @@ from barnabas.connect.connectors.mongodb.client import RAW, make_client, told
 from barnabas.connect.connectors.mongodb.deployment import AllDatabases
 from barnabas.connect.connectors.mongodb.events import Events
 from barnabas.connect.connectors.mongodb.settings import is_tolerant, secret
-from barnabas.connect.data.builder import OPTIONAL_BYTES, STRING
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap, SourceRecord
-from barnabas.pipeline.sql.functions.java_regex import compile_java
+from barnabas.java.regex import compile_java
+from barnabas.schemas.data.builder import OPTIONAL_BYTES, STRING
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _log = logging.getLogger(__name__)
 TOKEN: Final = "_id"

@@ -17,7 +17,7 @@ from barnabas.connect.config.unsupported import Unsupported
 from barnabas.connect.config.values import Password, invalid
 from barnabas.connect.connectors.mongodb.topics import topic_map
 from barnabas.connect.connectors.storage.settings import group
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

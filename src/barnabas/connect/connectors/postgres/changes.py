@@ -33,8 +33,8 @@ from barnabas.connect.connectors.postgres.transactions import (
     EventCounts,
     begun,
 )
-from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.schema import Struct
 
 _TYPES: Final = {
     pgoutput.INSERT: "INSERT",

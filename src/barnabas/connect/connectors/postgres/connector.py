@@ -17,8 +17,8 @@ from barnabas.connect.connectors.postgres.rights import missing_rights
 from barnabas.connect.connectors.postgres.server import connect
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.slots import check_server
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 
 class PostgresConnector(SourceConnector):

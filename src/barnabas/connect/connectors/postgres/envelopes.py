@@ -17,7 +17,7 @@ from barnabas.connect.connectors.postgres.types import (
     Modes,
     column_type,
 )
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     INT64,
     OPTIONAL_BYTES,
     OPTIONAL_INT64,
@@ -25,8 +25,8 @@ from barnabas.connect.data.builder import (
     STRING,
     struct_of,
 )
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _log = logging.getLogger(__name__)
 

@@ -59,8 +59,8 @@ from barnabas.connect.connectors.postgres.snapshot import (
 )
 from barnabas.connect.connectors.postgres.stream import LogStream
 from barnabas.connect.connectors.postgres.transactions import EventCounts
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
 WAIT_S: Final = 0.1

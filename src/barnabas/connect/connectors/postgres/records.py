@@ -9,9 +9,9 @@ from barnabas import __version__
 from barnabas.connect.connectors.postgres.envelopes import SOURCE, TableRecords
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
-from barnabas.connect.data.builder import STRING
-from barnabas.connect.data.schema import Struct
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.builder import STRING
+from barnabas.schemas.data.schema import Struct
 
 _CONTEXT: Final = "__debezium.context."
 

@@ -9,7 +9,7 @@ from psycopg import pq
 from psycopg.pq.abc import PGconn
 
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 TEXT_SETTINGS: Final = {
     "datestyle": "ISO,YMD",

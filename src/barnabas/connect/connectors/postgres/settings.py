@@ -14,9 +14,9 @@ from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.types import Modes
 from barnabas.connect.connectors.postgres.unsupported import UNSUPPORTED
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
 
 _TIMES: Final = {"adaptive_time_microseconds": "adaptive_microseconds"}
 FILE_CHANNEL: Final = "io.debezium.pipeline.signal.channels.FileSignalChannel"

@@ -17,7 +17,7 @@ from barnabas.connect.connectors.postgres.server import (
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
 

@@ -35,8 +35,8 @@ from barnabas.connect.connectors.postgres.server import (
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Table
-from barnabas.connect.errors.kinds import RetriableError
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import RetriableError
 
 PAGE_SIZE: Final = 8192
 SPLITS_MIN: Final = 4

@@ -26,7 +26,7 @@ from barnabas.connect.connectors.postgres.server import (
     quoted,
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 WAIT_S: Final = 0.2
 """How long the thread may not notice that it shall end."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.connect.data.builder import (
+from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.builder import (
     INT64,
     OPTIONAL_INT64,
     STRING,
@@ -19,8 +20,7 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.record import JsonMap
+from barnabas.schemas.data.schema import Struct
 
 TRANSACTION_BLOCK: Final = struct_of(
     {"id": STRING, "total_order": INT64, "data_collection_order": INT64},

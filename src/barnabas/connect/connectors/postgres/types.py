@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.postgres import temporal, texts
 from barnabas.connect.connectors.postgres.tables import TypeName
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
     FLOAT32,
@@ -31,8 +31,8 @@ from barnabas.connect.data.builder import (
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct, Type
 
 Parse = Callable[[str], Any]
 _WIDE: Final = Context(prec=20_000)

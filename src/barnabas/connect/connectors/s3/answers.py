@@ -6,7 +6,7 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _SERVER_ERROR: Final = 500
 _DENIED: Final = frozenset({"AccessDenied", "AllAccessDisabled", "403"})

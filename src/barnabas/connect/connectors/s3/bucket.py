@@ -23,7 +23,7 @@ from barnabas.connect.connectors.storage.store import (
     StoredFile,
     Upload,
 )
-from barnabas.connect.errors.kinds import ConnectError, RetriableError
+from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 T = TypeVar("T")
 

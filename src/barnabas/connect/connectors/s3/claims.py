@@ -19,7 +19,7 @@ from barnabas.connect.connectors.s3.answers import (
     NotSupportedError,
 )
 from barnabas.connect.connectors.storage.claims import Claim, TakenError
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 
 if TYPE_CHECKING:
     from barnabas.connect.connectors.s3.bucket import Bucket, BucketPlace

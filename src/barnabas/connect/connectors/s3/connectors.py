@@ -28,7 +28,7 @@ from barnabas.connect.connectors.storage.source import (
     source_settings,
     split_tasks,
 )
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 
 class S3Source(SourceConnector):

@@ -17,7 +17,7 @@ from barnabas.connect.config.definition import (
 from barnabas.connect.config.values import Password
 from barnabas.connect.connectors.s3.bucket import Bucket, BucketPlace
 from barnabas.connect.connectors.storage.settings import SINK, SOURCE, group
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql import types as spark
 
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _PLAIN: Final[Mapping[str, Callable[[], spark.DataType]]] = {
     "boolean": spark.BooleanType,

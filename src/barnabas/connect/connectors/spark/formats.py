@@ -14,8 +14,8 @@ from threading import Condition
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import Settings
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.spark import spark_errors, spark_failure
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 ROWS_MAX: Final = 10_000
 """Of a micro-batch."""

@@ -10,8 +10,9 @@ from pyspark.sql import Row
 from pyspark.sql import types as spark
 
 from barnabas.connect.connectors.spark.ddl import parse_schema
-from barnabas.connect.data.recursive import refuse_recursion
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.recursive import refuse_recursion
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     SCALE,
@@ -21,7 +22,6 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.connect.errors.kinds import ConfigError, DataError
 
 _PLAIN: Final[Mapping[type[spark.DataType], Type]] = {
     spark.BooleanType: Type.BOOLEAN,

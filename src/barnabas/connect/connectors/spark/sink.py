@@ -30,9 +30,9 @@ from barnabas.connect.connectors.base import (
 from barnabas.connect.connectors.spark.formats import options_of
 from barnabas.connect.connectors.spark.rows import row_of, struct_type
 from barnabas.connect.connectors.spark.source import class_errors, data_source, engines_of, is_class
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, RetriableError
 from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 _NO_SCHEMA: Final = 'Missing required configuration "schema" which has no default value.'
 

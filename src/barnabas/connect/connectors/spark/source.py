@@ -44,10 +44,10 @@ from barnabas.connect.connectors.spark.rows import (
     struct_of_row,
     struct_type,
 )
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.plugins import load
 from barnabas.connect.record import SourceRecord
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.schemas.data.schema import Schema, Struct
 
 FORMAT: Final = Setting(
     "format",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
 
 _RULES_DIGITS: Final = 16
 _ALSO: Final = ("key.converter", "value.converter", "header.converter")

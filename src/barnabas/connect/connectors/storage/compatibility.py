@@ -8,9 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from barnabas.connect.data.projection import project
-from barnabas.connect.data.schema import Schema, Type
-from barnabas.connect.errors.kinds import SchemaProjectorError
+from barnabas.schemas.data.errors import SchemaProjectorError
+from barnabas.schemas.data.projection import project
+from barnabas.schemas.data.schema import Schema, Type
 
 _NUMBERS = [Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64]
 

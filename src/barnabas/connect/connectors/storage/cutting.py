@@ -16,8 +16,8 @@ from typing import Any
 
 from barnabas.connect.connectors.storage.compatibility import Compatibility
 from barnabas.connect.connectors.storage.partitioners import Partitioner
-from barnabas.connect.data.schema import Schema
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.schema import Schema
 
 TOMBSTONE = "tombstone"
 

@@ -12,11 +12,11 @@ from barnabas.connect.connectors.storage.cutting import Placed
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter
 from barnabas.connect.connectors.storage.settings import make_format
 from barnabas.connect.connectors.storage.store import Store, Upload
-from barnabas.connect.data import builder
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import ConnectError, DataError
+from barnabas.schemas.data.schema import Schema, Struct
+from barnabas.schemas.data.text import java_text
 
 _HEADER: Final = builder.struct_of({"key": builder.STRING, "value": builder.STRING})
 _HEADERS: Final = builder.array_of(_HEADER)

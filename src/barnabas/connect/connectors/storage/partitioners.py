@@ -18,9 +18,9 @@ from barnabas.connect.connectors.storage.time_path import (
     truncated,
     zone_of,
 )
-from barnabas.connect.data.schema import TIMESTAMP, Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, DataError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConfigError, DataError
+from barnabas.schemas.data.schema import TIMESTAMP, Schema, Struct, Type
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS

@@ -23,7 +23,7 @@ from barnabas.connect.connectors.storage.formats.parquet import CODECS as PARQUE
 from barnabas.connect.connectors.storage.formats.parquet import ParquetFormat
 from barnabas.connect.connectors.storage.partitioners import make_partitioner
 from barnabas.connect.connectors.storage.time_path import zone_of
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 _LAST_LONG: Final = 2**63 - 1
 _SEPARATOR: Final = "format.bytearray.separator"

@@ -31,9 +31,9 @@ from barnabas.connect.connectors.storage.partitioners import Partitioner, make_p
 from barnabas.connect.connectors.storage.planning import FileRange, Pace, Progress
 from barnabas.connect.connectors.storage.store import Store
 from barnabas.connect.connectors.storage.time_path import zone_of
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import ConnectError, DataError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConnectError, DataError
+from barnabas.schemas.data.schema import Schema
 
 
 @dataclass(slots=True, frozen=True)

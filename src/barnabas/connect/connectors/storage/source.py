@@ -23,10 +23,10 @@ from barnabas.connect.connectors.base import OffsetReader, SourceReader
 from barnabas.connect.connectors.storage.formats.base import FileFormat
 from barnabas.connect.connectors.storage.settings import make_format, routes_of
 from barnabas.connect.connectors.storage.store import ChangedFileError, Store, StoredFile
-from barnabas.connect.data.builder import OPTIONAL_STRING
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import DataError, RetriableError
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.builder import OPTIONAL_STRING
+from barnabas.schemas.data.errors import DataError, RetriableError
+from barnabas.schemas.data.schema import Schema, Struct
 
 BATCH_BYTES: Final = 64 * 1024 * 1024
 TASK: Final = "barnabas.connect.files.task"

@@ -19,18 +19,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from barnabas.base import pem
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import jaas_options
+from barnabas.base.tls import pem
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.validators import at_least
 from barnabas.connect.config.values import Password
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.net.oauth.bearer import InvalidTokenError, take_apart
-from barnabas.net.oauth.fetch import FetchError, FetchSettings
-from barnabas.net.oauth.retrieval import RetrievalSettings, retrieve
-from barnabas.pipeline.sql.formats.format import FormatError
-from barnabas.pipeline.sql.formats.schema_store import HttpSchemaStore
+from barnabas.node.net.oauth.bearer import InvalidTokenError, take_apart
+from barnabas.node.net.oauth.fetch import FetchError, FetchSettings
+from barnabas.node.net.oauth.retrieval import RetrievalSettings, retrieve
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.sql.formats.format import FormatError
+from barnabas.sql.formats.schema_store import HttpSchemaStore
 
 _PREFIX: Final = "schema.registry."
 _BASIC: Final = "basic.auth.credentials.source"

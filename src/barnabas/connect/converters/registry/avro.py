@@ -35,10 +35,10 @@ from barnabas.connect.converters.registry.base import (
     Writing,
 )
 from barnabas.connect.converters.settings import flag
-from barnabas.connect.data.recursive import SchemaReference, when_needed
-from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type, validate_value
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import SchemaReference, when_needed
+from barnabas.schemas.data.schema import DECIMAL, Schema, Struct, Type, validate_value
+from barnabas.sql.formats.format import StoredSchema
 
 Convert = Callable[[Any], Any]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from barnabas.connect.data.schema import java_class
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import java_class
 
 _NAMESPACE: Final = "io.confluent.connect.avro"
 NAME: Final = f"{_NAMESPACE}.Anything"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.schemas.data.errors import DataError
+from barnabas.sql.formats.format import StoredSchema
 
 NAMED: Final = ("record", "enum", "fixed", "error")
 _DEPTH_MAX: Final = 200

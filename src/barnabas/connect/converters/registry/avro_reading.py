@@ -21,21 +21,23 @@ from barnabas.connect.converters.registry.avro_schemas import (
     UNION,
     AvroOptions,
 )
-from barnabas.connect.data.builder import (
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.data.builder import (
     STRING,
     array_of,
     map_of,
     struct_of,
     with_default,
 )
-from barnabas.connect.data.logical import (
+from barnabas.schemas.data.errors import DataError, SchemaBuilderError
+from barnabas.schemas.data.logical import (
     bytes_to_decimal,
     days_to_date,
     ms_to_time,
     ms_to_timestamp,
 )
-from barnabas.connect.data.recursive import SchemaReference, reference
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.recursive import SchemaReference, reference
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     SCALE,
@@ -45,8 +47,6 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.connect.errors.kinds import DataError, SchemaBuilderError
-from barnabas.pipeline.sql.java_numbers import low_bits
 
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]

@@ -14,16 +14,16 @@ from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import quote_plus
 
-from barnabas.connect.data.logical import (
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import (
     date_to_days,
     decimal_scale,
     decimal_to_bytes,
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.connect.data.recursive import SchemaReference
-from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.recursive import SchemaReference
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 
 NAMESPACE: Final = "io.confluent.connect.avro"
 DEFAULT_NAME: Final = "ConnectDefault"

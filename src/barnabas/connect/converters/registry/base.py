@@ -21,10 +21,10 @@ from barnabas.connect.config.unsupported import Unsupported, refuse
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
 from barnabas.connect.converters.registry.access import ACCESS_SETTINGS, open_registry
 from barnabas.connect.converters.settings import flag
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import ConfigError, DataError, RetriableError
-from barnabas.pipeline.sql.formats.format import FormatError, StoredSchema
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
+from barnabas.schemas.data.schema import Schema
+from barnabas.sql.formats.format import FormatError, StoredSchema
 
 _PREFIX: Final = struct.Struct(">bI")
 _STRATEGIES: Final = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")

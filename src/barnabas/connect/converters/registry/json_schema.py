@@ -25,8 +25,8 @@ from barnabas.connect.converters.registry.json_schemas import (
     JsonSchemaWriter,
 )
 from barnabas.connect.converters.registry.json_values import JsonSchemaText, reader
-from barnabas.connect.data.schema import DECIMAL, Schema, Type
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.schemas.data.schema import DECIMAL, Schema, Type
+from barnabas.sql.formats.format import StoredSchema
 
 
 class JsonSchemaConverter(RegistryConverter):

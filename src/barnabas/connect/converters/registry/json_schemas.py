@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     STRING,
     array_of,
     map_of,
@@ -19,10 +19,10 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_default,
 )
-from barnabas.connect.data.recursive import SchemaReference, reference
-from barnabas.connect.data.schema import DECIMAL, Schema, Type
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.formats.format import StoredSchema
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import SchemaReference, reference
+from barnabas.schemas.data.schema import DECIMAL, Schema, Type
+from barnabas.sql.formats.format import StoredSchema
 
 PLACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{PLACE}.Enum"

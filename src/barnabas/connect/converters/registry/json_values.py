@@ -13,9 +13,9 @@ from typing import Any
 from barnabas.connect.converters import json_nodes
 from barnabas.connect.converters.json_text import JsonText, Write
 from barnabas.connect.converters.registry.json_schemas import has_text_keys, is_union
-from barnabas.connect.data.recursive import SchemaReference, when_needed
-from barnabas.connect.data.schema import Schema, Struct, Type, validate_value
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import SchemaReference, when_needed
+from barnabas.schemas.data.schema import Schema, Struct, Type, validate_value
 
 Read = Callable[[Any], Any]
 References = dict[Schema, Read]

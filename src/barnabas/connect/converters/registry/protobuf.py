@@ -25,16 +25,16 @@ from barnabas.connect.converters.registry.protobuf_writing import (
     to_message,
 )
 from barnabas.connect.converters.settings import flag
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.errors import AnalysisError
-from barnabas.pipeline.sql.formats.format import StoredSchema
-from barnabas.pipeline.sql.formats.protobuf import decode_indexes, encode_indexes
-from barnabas.pipeline.sql.formats.protobuf_pool import (
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.format import StoredSchema
+from barnabas.sql.formats.protobuf import decode_indexes, encode_indexes
+from barnabas.sql.formats.protobuf_pool import (
     Schema as Loaded,
 )
-from barnabas.pipeline.sql.formats.protobuf_pool import (
+from barnabas.sql.formats.protobuf_pool import (
     indexes_of,
     load,
     message_class,

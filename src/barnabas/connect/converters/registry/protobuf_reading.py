@@ -21,10 +21,11 @@ from barnabas.connect.converters.registry.protobuf_writing import (
     UNION,
     ProtobufOptions,
 )
-from barnabas.connect.data.builder import array_of, map_of, optional, struct_of
-from barnabas.connect.data.logical import bytes_to_decimal, ms_to_time, ms_to_timestamp
-from barnabas.connect.data.recursive import SchemaReference, reference
-from barnabas.connect.data.schema import (
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.data.builder import array_of, map_of, optional, struct_of
+from barnabas.schemas.data.logical import bytes_to_decimal, ms_to_time, ms_to_timestamp
+from barnabas.schemas.data.recursive import SchemaReference, reference
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     SCALE,
@@ -34,8 +35,7 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.pipeline.sql.formats.protobuf_pool import Schema as Loaded
-from barnabas.pipeline.sql.java_numbers import low_bits
+from barnabas.sql.formats.protobuf_pool import Schema as Loaded
 
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]

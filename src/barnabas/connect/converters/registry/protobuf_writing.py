@@ -12,9 +12,10 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.connect.data.logical import decimal_scale, decimal_to_bytes, timestamp_to_ms
-from barnabas.connect.data.recursive import SchemaReference, when_needed
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import decimal_scale, decimal_to_bytes, timestamp_to_ms
+from barnabas.schemas.data.recursive import SchemaReference, when_needed
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -24,8 +25,7 @@ from barnabas.connect.data.schema import (
     Type,
     validate_value,
 )
-from barnabas.connect.errors.kinds import DataError
-from barnabas.pipeline.sql.formats.protobuf_schema import field_meta
+from barnabas.sql.formats.protobuf_schema import field_meta
 
 PLACE: Final = "io.confluent.connect.protobuf"
 TAG: Final = f"{PLACE}.Tag"

@@ -16,11 +16,11 @@ from barnabas.connect.config.definition import (
     Setting,
     Width,
 )
-from barnabas.connect.data.builder import OPTIONAL_STRING, array_of
-from barnabas.connect.data.schema import Schema
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.debezium.envelope import AFTER, BEFORE, is_envelope
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import OPTIONAL_STRING, array_of
+from barnabas.schemas.data.schema import Schema
 
 _CHANGED: Final = "header.changed.name"
 _UNCHANGED: Final = "header.unchanged.name"

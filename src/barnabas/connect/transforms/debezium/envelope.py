@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.record import ConnectRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 BEFORE, AFTER, SOURCE, OPERATION = "before", "after", "source", "op"
 

@@ -13,15 +13,15 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.connect.data.logical import (
+from barnabas.java.maps import text_hash
+from barnabas.schemas.data.logical import (
     DAY_MS,
     date_to_days,
     scale_of,
     time_to_ms,
     timestamp_to_ms,
 )
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.pipeline.sql.java_maps import text_hash
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _BITS_32: Final = 0xFFFF_FFFF
 _BITS_64: Final = 0xFFFF_FFFF_FFFF_FFFF

@@ -14,14 +14,14 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
-from barnabas.connect.data.builder import with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConfigError, SchemaBuilderError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import refused
 from barnabas.connect.transforms.rebuild import plain
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConfigError, SchemaBuilderError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _OPERATIONS: Final = ("move", "copy")
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from barnabas.connect.data.builder import (
+from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,
     OPTIONAL_FLOAT64,
@@ -20,8 +20,8 @@ from barnabas.connect.data.builder import (
     struct_of,
     with_fields,
 )
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import ConnectError
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 
 def expand(text: str, name: str | None, *, keeps_null: bool) -> tuple[Schema, Any]:

@@ -19,15 +19,15 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of_any_case, optional
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.builder import STRING, with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct
-from barnabas.connect.errors.kinds import NullPointerError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import AFTER, BEFORE, is_envelope
 from barnabas.connect.transforms.settings import java_regex
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.connect.transforms.topics import Rewriter
+from barnabas.schemas.data.builder import STRING, with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import NullPointerError
+from barnabas.schemas.data.schema import Schema, Struct
 
 _LOW: Final = Importance.LOW
 _DIGIT_FIRST: Final = re.compile(r"^(?=[0-9])")

@@ -15,10 +15,6 @@ from barnabas.connect.config.definition import (
     Setting,
     Width,
 )
-from barnabas.connect.data.builder import struct_of
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -29,6 +25,10 @@ from barnabas.connect.transforms.debezium.envelope import (
 )
 from barnabas.connect.transforms.debezium.json_payload import expand
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import struct_of
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 _NULLS: Final = "fields.null.include"
 _TITLE: Final = "Defines whether to include fields with null values to the decoded structure"

@@ -19,11 +19,6 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.config.values import invalid
-from barnabas.connect.data.builder import STRING, struct_of
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import ConnectError, IllegalStateError
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -35,6 +30,11 @@ from barnabas.connect.transforms.debezium.json_payload import expand
 from barnabas.connect.transforms.settings import java_regex
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.connect.transforms.topics import Rewriter
+from barnabas.schemas.data.builder import STRING, struct_of
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import ConnectError, IllegalStateError
+from barnabas.schemas.data.schema import Schema, Struct, Type
+from barnabas.schemas.data.text import java_text
 
 log = logging.getLogger(__name__)
 _PAYLOAD: Final = "payload"

@@ -14,8 +14,6 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
-from barnabas.connect.data.schema import Field, Struct, Type
-from barnabas.connect.errors.kinds import ConnectError, DataError, NullPointerError
 from barnabas.connect.record import ConnectRecord, SourceRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -28,6 +26,8 @@ from barnabas.connect.transforms.debezium.envelope import (
 )
 from barnabas.connect.transforms.debezium.hashes import java_hash, murmur_hash
 from barnabas.connect.transforms.sides import PlainTransform
+from barnabas.schemas.data.errors import ConnectError, DataError, NullPointerError
+from barnabas.schemas.data.schema import Field, Struct, Type
 
 _FIELDS: Final = "partition.payload.fields"
 _PARTITIONS: Final = "partition.topic.num"

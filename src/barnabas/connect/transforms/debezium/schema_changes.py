@@ -15,11 +15,11 @@ from barnabas.connect.config.definition import (
     Setting,
     Width,
 )
-from barnabas.connect.data.schema import Type
-from barnabas.connect.errors.kinds import IllegalArgumentError, NullPointerError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import refused, typed
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.errors import IllegalArgumentError, NullPointerError
+from barnabas.schemas.data.schema import Type
 
 _NAME: Final = "schema.change.event.exclude.list"
 _KINDS: Final = ("CREATE", "ALTER", "DROP", "TRUNCATE", "DATABASE")

@@ -8,21 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from barnabas.connect.data.builder import (
-    OPTIONAL_INT32,
-    OPTIONAL_STRING,
-    STRING,
-    array_of,
-    struct_of,
-    with_fields,
-)
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Schema, Struct, validate_value
-from barnabas.connect.errors.kinds import (
-    DataError,
-    IllegalArgumentError,
-    NullPointerError,
-)
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -33,6 +18,21 @@ from barnabas.connect.transforms.debezium.envelope import (
     with_value,
 )
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import (
+    OPTIONAL_INT32,
+    OPTIONAL_STRING,
+    STRING,
+    array_of,
+    struct_of,
+    with_fields,
+)
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import (
+    DataError,
+    IllegalArgumentError,
+    NullPointerError,
+)
+from barnabas.schemas.data.schema import Schema, Struct, validate_value
 
 _PARAMETER: Final = "__debezium.source.column."
 _COLUMN: Final = struct_of(

@@ -24,10 +24,6 @@ from barnabas.connect.config.definition import (
     Setting,
     Width,
 )
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.logical import timestamp_to_ms
-from barnabas.connect.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError, NullPointerError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -39,7 +35,11 @@ from barnabas.connect.transforms.debezium.envelope import (
     with_value,
 )
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
-from barnabas.pipeline.sql.java_time.zones import Zone, offset_text, zone_of
+from barnabas.java.time.zones import Zone, offset_text, zone_of
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import DataError, NullPointerError
+from barnabas.schemas.data.logical import timestamp_to_ms
+from barnabas.schemas.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct, Type
 
 _log = logging.getLogger(__name__)
 _OFFSET: Final = re.compile(r"[+-]\d{2}:\d{2}(:\d{2})?", re.ASCII)

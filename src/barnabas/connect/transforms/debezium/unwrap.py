@@ -17,10 +17,6 @@ from barnabas.connect.config.definition import (
     Width,
 )
 from barnabas.connect.config.validators import one_of_any_case
-from barnabas.connect.data.builder import OPTIONAL_STRING, STRING, with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.schema import Field, Schema, Struct, Type
-from barnabas.connect.errors.kinds import IllegalArgumentError, NullPointerError
 from barnabas.connect.record import ConnectRecord, Header
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
@@ -33,6 +29,10 @@ from barnabas.connect.transforms.debezium.envelope import (
 from barnabas.connect.transforms.rebuild import Rebuild, plain
 from barnabas.connect.transforms.settings import REPLACE_NULL
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import OPTIONAL_STRING, STRING, with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import IllegalArgumentError, NullPointerError
+from barnabas.schemas.data.schema import Field, Schema, Struct, Type
 
 _DELETED: Final = "__deleted"
 _MODES: Final = ("drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone")

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from barnabas.connect.data.builder import with_fields
-from barnabas.connect.data.cache import Cache
-from barnabas.connect.data.recursive import SchemaReference
-from barnabas.connect.data.schema import Schema, Struct, Type
-from barnabas.connect.data.text import java_text
-from barnabas.connect.errors.kinds import NullPointerError
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.debezium.envelope import typed, with_value
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
+from barnabas.schemas.data.builder import with_fields
+from barnabas.schemas.data.cache import Cache
+from barnabas.schemas.data.errors import NullPointerError
+from barnabas.schemas.data.recursive import SchemaReference
+from barnabas.schemas.data.schema import Schema, Struct, Type
+from barnabas.schemas.data.text import java_text
 
 
 class VectorToJsonConverter(PlainTransform):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.base.peer_lines import peer_logger
-from barnabas.connect.errors.kinds import ConfigError
-from barnabas.pipeline.datasource.options import OptionError, read_security
-from barnabas.pipeline.datasource.wire import Access
+from barnabas.kafka.wire import Access
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.spark.datasource.options import OptionError, read_security
 
 _log = peer_logger(__name__)
 _SECURITY: Final = frozenset(

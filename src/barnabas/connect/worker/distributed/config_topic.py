@@ -15,9 +15,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
-from barnabas.app.partitioning import JAVA_PARTITIONER
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.worker.distributed import config_records as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigLog, ConfigState, Update
@@ -25,6 +23,8 @@ from barnabas.connect.worker.distributed.config_records import Pair, SessionKey
 from barnabas.connect.worker.distributed.kafka_log import KafkaLog
 from barnabas.connect.worker.distributed.topics import TopicPlan
 from barnabas.connect.worker.state import Properties, RestartRequest
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _TIMEOUT_S: Final = 30.0
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.group_messages import PROTOCOL_TYPE
-from barnabas.pipeline.datasource.wire import AccessError, Brokers, Connection, WireError
+from barnabas.kafka.wire import AccessError, Brokers, Connection, WireError
 from barnabas.protocol.apis import (
     FIND_COORDINATOR,
     HEARTBEAT,
@@ -28,6 +27,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.schemas.data.errors import ConnectError
 
 _GROUP_KEY_TYPE: Final = 0
 _JOIN_GRACE_S: Final = 5.0

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.connect.engine.task_ids import fenced_ids
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState
-from barnabas.pipeline.datasource.control import ControlError, TransactionControl
+from barnabas.schemas.data.errors import ConnectError
+from barnabas.spark.datasource.control import ControlError, TransactionControl
 
 
 def tasks_to_fence(state: ConfigState, connector: str) -> int | None:

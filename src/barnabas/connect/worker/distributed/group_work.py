@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import NotFoundError
 from barnabas.connect.worker.distributed.group_messages import EAGER_VERSION, Assignment
 from barnabas.connect.worker.distributed.kafka_log import LogTimeoutError
@@ -28,6 +27,7 @@ from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.distributed.work import LocalWork
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import DESTROYED, STARTED, RestartRequest
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 _FALL_BACKS: Final = 5

@@ -23,7 +23,6 @@ from typing import Final
 
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import (
     AlreadyExistsError,
     BadRequestError,
@@ -56,6 +55,7 @@ from barnabas.connect.worker.herder import (
 )
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import STOPPED, Properties, RestartRequest
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 _TEND_S: Final = 0.5

@@ -27,11 +27,11 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from barnabas.app.listed_offsets import answer_of, told_offset
-from barnabas.app.partitioning import JAVA_PARTITIONER
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.topics import TopicPlan, prepare
+from barnabas.kafka.listed_offsets import answer_of, told_offset
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 _POLL_S: Final = 0.2

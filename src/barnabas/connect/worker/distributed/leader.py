@@ -11,7 +11,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import BadRequestError, ElsewhereError, RequestError
 from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic, FencedError
@@ -22,6 +21,7 @@ from barnabas.connect.worker.distributed.signatures import (
     SigningRules,
     check,
 )
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 

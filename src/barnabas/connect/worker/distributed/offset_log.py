@@ -15,9 +15,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from barnabas.connect.errors.kinds import DataError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.distributed.records import RecordError, dump, parse
+from barnabas.schemas.data.errors import DataError
 
 _log = logging.getLogger(__name__)
 Offsets = list[tuple[JsonMap, JsonMap]]

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.kafka_log import KafkaLog
 from barnabas.connect.worker.distributed.offset_log import OffsetLog, Offsets
 from barnabas.connect.worker.distributed.topics import TopicPlan
+from barnabas.schemas.data.errors import ConnectError
 
 _TIMEOUT_S: Final = 30.0
 

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker.distributed.config_records import SessionKey
+from barnabas.schemas.data.errors import ConfigError
 
 SIGNATURE: Final = "X-Connect-Authorization"
 ALGORITHM: Final = "X-Connect-Request-Signature-Algorithm"

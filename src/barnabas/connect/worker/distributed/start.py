@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import Engine
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.coordination import Coordination, GroupSettings
 from barnabas.connect.worker.distributed.fencing import Fencer
@@ -22,6 +21,7 @@ from barnabas.connect.worker.distributed.signatures import read_rules
 from barnabas.connect.worker.distributed.store import EXACTLY_ONCE, TopicStore
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
+from barnabas.schemas.data.errors import ConfigError
 
 
 def distributed_herder(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState, Update
@@ -17,6 +16,7 @@ from barnabas.connect.worker.distributed.offset_topic import OffsetTopic, TopicO
 from barnabas.connect.worker.distributed.status_topic import StatusTopic
 from barnabas.connect.worker.distributed.topics import TopicPlan, topic_plan
 from barnabas.connect.worker.state import Properties, RestartRequest, Status, TopicStatus
+from barnabas.schemas.data.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 EXACTLY_ONCE: Final = "exactly.once.source.support"

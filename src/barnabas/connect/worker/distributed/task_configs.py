@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import STARTED, Properties, tasks_changed
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 _BACKOFF_S: Final = 0.25

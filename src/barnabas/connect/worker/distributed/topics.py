@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _log = logging.getLogger(__name__)
 Kind = Literal["config", "offset", "status"]

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConfigError, ConnectError
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
@@ -26,6 +25,7 @@ from barnabas.connect.worker.herder import connector_type
 from barnabas.connect.worker.restarts import RestartPolicy, Restarts, read_policy
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import FAILED, STARTED
+from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _log = logging.getLogger(__name__)
 STARTERS_MAX: Final = 8

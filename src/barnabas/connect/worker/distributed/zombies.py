@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
@@ -22,6 +21,7 @@ from barnabas.connect.worker.distributed.fencing import Fencer, tasks_to_fence
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.ticks import Ticks
 from barnabas.connect.worker.herder import connector_type
+from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 

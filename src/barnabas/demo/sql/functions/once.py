@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.pipeline.udf import udaf
+from barnabas.sql.udf import udaf
 
 
 @udaf(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConfigError
 from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.signatures import (
     ALGORITHM,
@@ -13,6 +12,7 @@ from barnabas.connect.worker.distributed.signatures import (
     read_rules,
     sign,
 )
+from barnabas.schemas.data.errors import ConfigError
 
 KEY = SessionKey(bytes(range(32)), "HmacSHA256", 1_000)
 RULES = SigningRules()

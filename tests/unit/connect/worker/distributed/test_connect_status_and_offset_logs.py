@@ -3,7 +3,6 @@
 import pytest
 
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.errors.kinds import DataError
 from barnabas.connect.worker.distributed.offset_log import OffsetLog
 from barnabas.connect.worker.distributed.status_log import (
     StatusLog,
@@ -12,6 +11,7 @@ from barnabas.connect.worker.distributed.status_log import (
     topic_removal,
 )
 from barnabas.connect.worker.state import Status, TopicStatus
+from barnabas.schemas.data.errors import DataError
 
 RUNNING = Status("RUNNING", "one:8083", 3, version="4.3.1")
 

@@ -6,8 +6,8 @@ from threading import Event
 
 import pytest
 
-from barnabas.connect.errors.kinds import ConnectError
 from barnabas.connect.worker.distributed.ticks import Ticks
+from barnabas.schemas.data.errors import ConnectError
 from support.node_process import wait_until
 
 

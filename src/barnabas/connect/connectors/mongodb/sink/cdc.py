@@ -11,7 +11,7 @@ from pymongo import DeleteOne, ReplaceOne, UpdateOne
 from barnabas.connect.connectors.mongodb.settings import short
 from barnabas.connect.connectors.mongodb.sink.models import MakeModel, Model
 from barnabas.connect.connectors.mongodb.sink.parts import Document, SinkDocument
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.schemas.data.errors import ConfigError, DataError
 
 
 def change_handler(values: Mapping[str, Any]) -> MakeModel | None:

@@ -16,7 +16,7 @@ from barnabas.connect.connectors.mongodb.sink.parts import (
     only,
     without,
 )
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.schemas.data.errors import ConfigError, DataError
 
 MakeId = Callable[[SinkDocument], Any]
 

@@ -11,7 +11,7 @@ from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 from barnabas.connect.connectors.mongodb.settings import short
 from barnabas.connect.connectors.mongodb.sink.ids import id_strategy
 from barnabas.connect.connectors.mongodb.sink.parts import Document, SinkDocument
-from barnabas.connect.errors.kinds import ConfigError, DataError
+from barnabas.schemas.data.errors import ConfigError, DataError
 
 Model = InsertOne[Any] | ReplaceOne[Any] | UpdateOne | DeleteOne
 MakeModel = Callable[[SinkDocument], Model | None]

@@ -17,7 +17,7 @@ from barnabas.connect.connectors.mongodb.sink.parts import (
     only,
     without,
 )
-from barnabas.connect.errors.kinds import ConfigError
+from barnabas.schemas.data.errors import ConfigError
 
 Process = Callable[[SinkDocument], None]
 

@@ -24,8 +24,8 @@ from barnabas.connect.connectors.mongodb.sink.models import (
 from barnabas.connect.connectors.mongodb.sink.overrides import for_topic
 from barnabas.connect.connectors.mongodb.sink.parts import SinkDocument, at_path
 from barnabas.connect.connectors.mongodb.sink.processors import chain
-from barnabas.connect.errors.kinds import ConfigError, ConnectError, DataError
 from barnabas.connect.record import SinkRecord
+from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
 
 _log = logging.getLogger(__name__)
 _BULK_MAX = 10_000

@@ -37,7 +37,7 @@ from barnabas.connect.connectors.postgres.positions import lsn_of
 from barnabas.connect.connectors.postgres.server import failure, quoted
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.tables import Column, Table
-from barnabas.connect.errors.kinds import RetriableError
+from barnabas.schemas.data.errors import RetriableError
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")

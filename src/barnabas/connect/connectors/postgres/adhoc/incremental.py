@@ -56,8 +56,8 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     WriteCloseMark,
     WriteOpenMark,
 )
-from barnabas.pipeline.sql.functions.java_regex import compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
 
 
 @dataclass(slots=True)

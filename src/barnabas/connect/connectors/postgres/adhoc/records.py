@@ -11,15 +11,15 @@ from typing import Final
 
 from barnabas.connect.connectors.postgres.adhoc.items import ChunkRows, Note
 from barnabas.connect.connectors.postgres.records import RecordMaker, records_of
-from barnabas.connect.data.builder import (
+from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.builder import (
     INT64,
     STRING,
     map_of,
     optional,
     struct_of,
 )
-from barnabas.connect.data.schema import Struct
-from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.data.schema import Struct
 
 INCREMENTAL: Final = "incremental"
 NOTE_KEY: Final = struct_of(

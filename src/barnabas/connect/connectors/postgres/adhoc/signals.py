@@ -18,8 +18,8 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     StopAsked,
     Wanted,
 )
-from barnabas.pipeline.sql.functions.java_regex import JavaPattern, compile_java
-from barnabas.pipeline.sql.functions.regex_characters import PatternError
+from barnabas.java.regex import JavaPattern, compile_java
+from barnabas.java.regex_characters import PatternError
 
 _log = logging.getLogger(__name__)
 OPEN: Final = "snapshot-window-open"

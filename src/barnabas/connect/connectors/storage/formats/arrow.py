@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from barnabas.connect.connectors.storage.formats.avro_schema import decimal_precision
 from barnabas.connect.connectors.storage.formats.plain import part
-from barnabas.connect.data import builder
-from barnabas.connect.data.logical import decimal_scale
-from barnabas.connect.data.recursive import refuse_recursion
-from barnabas.connect.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import decimal_scale
+from barnabas.schemas.data.recursive import refuse_recursion
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 
 _DECIMAL128_DIGITS: Final = 38
 _PRIMITIVES: Final = {

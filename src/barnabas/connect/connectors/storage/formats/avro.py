@@ -17,8 +17,8 @@ from barnabas.connect.connectors.storage.formats.avro_schema import avro_of, con
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
 from barnabas.connect.connectors.storage.formats.plain import plain
 from barnabas.connect.connectors.storage.formats.structs import maker
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import ConnectError, DataError
+from barnabas.schemas.data.errors import ConnectError, DataError
+from barnabas.schemas.data.schema import Schema
 
 _BLOCK_BYTES: Final = 64 * 1024
 _MAGIC: Final = b"Obj\x01"

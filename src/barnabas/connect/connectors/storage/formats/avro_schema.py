@@ -20,10 +20,10 @@ from barnabas.connect.converters.registry.avro_schemas import (
     PRIMITIVES,
     default_json,
 )
-from barnabas.connect.data import builder
-from barnabas.connect.data.logical import decimal_scale
-from barnabas.connect.data.schema import DECIMAL, Schema, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data import builder
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.logical import decimal_scale
+from barnabas.schemas.data.schema import DECIMAL, Schema, Type
 
 
 def decimal_precision(schema: Schema) -> int:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar, Protocol
 
-from barnabas.connect.data.schema import Schema
+from barnabas.schemas.data.schema import Schema
 
 
 class Output(Protocol):

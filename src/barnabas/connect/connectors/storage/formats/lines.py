@@ -8,9 +8,9 @@ from typing import Any, BinaryIO, ClassVar
 
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
 from barnabas.connect.converters.json import JsonConverter
-from barnabas.connect.data.builder import OPTIONAL_BYTES
-from barnabas.connect.data.schema import Schema
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.builder import OPTIONAL_BYTES
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import Schema
 
 _READ_BYTES = 256 * 1024
 

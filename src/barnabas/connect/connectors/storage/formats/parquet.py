@@ -13,7 +13,8 @@ from barnabas.connect.connectors.storage.formats.arrow import arrow_schema, conn
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
 from barnabas.connect.connectors.storage.formats.plain import Plain, plain
 from barnabas.connect.connectors.storage.formats.structs import maker
-from barnabas.connect.data.schema import (
+from barnabas.schemas.data.errors import ConnectError, DataError
+from barnabas.schemas.data.schema import (
     DATE,
     DECIMAL,
     TIME,
@@ -22,7 +23,6 @@ from barnabas.connect.data.schema import (
     Struct,
     Type,
 )
-from barnabas.connect.errors.kinds import ConnectError, DataError
 
 ROWS_PER_GROUP: Final = 65_536
 _CHUNK_ROWS: Final = 2048

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.connect.data.recursive import refuse_recursion
-from barnabas.connect.data.schema import DECIMAL, Schema, Struct, Type
-from barnabas.connect.errors.kinds import DataError
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.recursive import refuse_recursion
+from barnabas.schemas.data.schema import DECIMAL, Schema, Struct, Type
 
 Plain = Callable[[Any], Any]
 

@@ -7,7 +7,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from barnabas.connect.connectors.storage.formats.plain import part
-from barnabas.connect.data.schema import Schema, Struct, Type
+from barnabas.schemas.data.schema import Schema, Struct, Type
 
 Make = Callable[[Any], Any]
 

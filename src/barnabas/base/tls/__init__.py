@@ -1,0 +1,1 @@
+"""TLS: key stores of every kind, PEM, certificates and contexts."""

@@ -1,0 +1,1 @@
+"""Java's behaviour, imitated exactly: time, numbers, texts, regular expressions and hashes."""

@@ -1,0 +1,1 @@
+"""What every client of any Kafka cluster shares."""

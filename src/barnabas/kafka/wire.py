@@ -1,0 +1,233 @@
+"""Blocking connections to brokers, for the few requests that client libraries do not offer.
+
+A library's producer ends its own transaction only; here the driver ends those of its tasks. One
+request at a time, TLS and SASL (PLAIN and SCRAM) as the options say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, Final, TypeVar
+
+from barnabas.base.scram import HASHES, ScramClient, ScramError
+from barnabas.base.tls.pem import key_file
+from barnabas.protocol.api import Api
+from barnabas.protocol.apis import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.codec import decode_at
+from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.frames import decode_response_header, encode_request
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.schema import Message
+
+CLIENT_ID: Final = "barnabas-sink"
+RESPONSE_SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
+_SIZE = Struct(">i")
+_API_VERSIONS_VERSION: Final = 3
+_AUTHENTICATE_VERSION: Final = 1
+
+R = TypeVar("R", bound=Message)
+
+
+class WireError(Exception):
+    """A broker cannot be reached, broke off or answered nonsense: ask again, here or elsewhere."""
+
+
+class AccessError(Exception):
+    """The brokers do not let us in, or their certificate is not trusted; to ask again is no use."""
+
+
+@dataclass(slots=True, frozen=True)
+class Access:
+    """How to reach the brokers. Paths are of PEM files; `mechanism` is a SASL mechanism."""
+
+    bootstrap_servers: str
+    has_tls: bool = False
+    ca_path: str | None = None
+    ca_pem: str | None = None
+    certificate_path: str | None = None
+    key_path: str | None = None
+    own_pem: str | None = field(default=None, repr=False)
+    """A private key and its certificates, in place of the paths of files."""
+    key_password: str | None = field(default=None, repr=False)
+    checks_host: bool = True
+    checks_certificate: bool = True
+    mechanism: str | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+    timeout_seconds: float = 10.0
+
+    def addresses(self) -> list[tuple[str, int]]:
+        """Return the bootstrap servers."""
+        pairs = (server.strip().rpartition(":") for server in self.bootstrap_servers.split(","))
+        return [(host.strip("[]"), int(port)) for host, _, port in pairs]
+
+    def tls(self) -> ssl.SSLContext:
+        """Return what TLS connections are made with. Raises AccessError for unfit files."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_path, cadata=self.ca_pem)
+            context.check_hostname = self.checks_host
+            if not self.checks_certificate:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            # As a function: without a password OpenSSL would ask for it on the terminal.
+            password = self.key_password or ""
+            if self.own_pem is not None:
+                with key_file(self.own_pem) as path:
+                    context.load_cert_chain(path, password=lambda: password)
+            elif self.certificate_path is not None:
+                context.load_cert_chain(
+                    self.certificate_path, self.key_path, password=lambda: password
+                )
+        except (OSError, ssl.SSLError) as error:
+            raise AccessError(f"cannot read the certificates: {error}") from error
+        return context
+
+
+class Connection:
+    """One connection to one broker, which knows the versions that the broker speaks."""
+
+    def __init__(self, access: Access, host: str, port: int) -> None:
+        self._correlation_id = 0
+        self._where = f"{host}:{port}"
+        try:
+            self._socket = socket.create_connection((host, port), access.timeout_seconds)
+        except OSError as error:
+            raise WireError(f"cannot connect to {self._where}: {error}") from error
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if access.has_tls:
+                self._socket = _wrap(access, self._socket, host)
+            answer = self._exchange(
+                API_VERSIONS,
+                _API_VERSIONS_VERSION,
+                ApiVersionsRequest(client_software_name="barnabas", client_software_version="1"),
+            )
+            self._versions = {key.api_key: key for key in answer.api_keys}
+            if access.mechanism is not None:
+                self._authenticate(access, access.mechanism)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def call(self, api: Api[Message, R], request: Message, version_max: int | None = None) -> R:
+        """Send a request in the newest version that both know, and return the answer.
+
+        Raises WireError where none came or the broker does not know the API.
+        """
+        newest = api.max_stable_version if version_max is None else version_max
+        theirs = self._versions.get(api.key)
+        version = -1 if theirs is None else min(newest, theirs.max_version)
+        if theirs is None or version < max(theirs.min_version, api.min_version):
+            raise WireError(f"{self._where} does not answer {api.key.name} as it is needed")
+        return self._exchange(api, version, request)
+
+    def close(self) -> None:
+        """Close it."""
+        self._socket.close()
+
+    def abort(self) -> None:
+        """End whatever waits for an answer, from another thread: it raises WireError."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _exchange(self, api: Api[Message, R], version: int, request: Message) -> R:
+        self._correlation_id += 1
+        frame = encode_request(api.key, version, self._correlation_id, CLIENT_ID, request)
+        try:
+            self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+            (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+            if not 0 <= size <= RESPONSE_SIZE_BYTES_MAX:
+                raise WireError(f"{self._where} sent a frame of {size} bytes")
+            answer = self._receive(size)
+            header, position = decode_response_header(api, version, answer)
+            if header.correlation_id != self._correlation_id:
+                raise WireError(f"{self._where} answered another request")
+            response, _ = decode_at(api.response, version, answer, position)
+        except (OSError, DecodeError) as error:
+            raise WireError(f"{self._where} broke off: {error}") from error
+        return response
+
+    def _receive(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            piece = self._socket.recv(size - len(data))
+            if not piece:
+                raise WireError(f"{self._where} closed the connection")
+            data += piece
+        return bytes(data)
+
+    def _authenticate(self, access: Access, mechanism: str) -> None:
+        shaken = self._exchange(SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism))
+        if shaken.error_code != ErrorCode.NONE:
+            offered = ", ".join(shaken.mechanisms)
+            raise AccessError(f"{self._where} does not offer SASL {mechanism}, but {offered}")
+        if mechanism not in HASHES:
+            self._prove(f"\0{access.user}\0{access.password}".encode())
+            return
+        scram = ScramClient(mechanism, access.user, access.password, secrets.token_urlsafe(24))
+        try:
+            scram.verify(self._prove(scram.final(self._prove(scram.first()))))
+        except ScramError as error:
+            raise AccessError(f"{self._where}: {error}") from error
+
+    def _prove(self, message: bytes) -> bytes:
+        request = SaslAuthenticateRequest(auth_bytes=message)
+        answer = self._exchange(SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, request)
+        if answer.error_code != ErrorCode.NONE:
+            raise AccessError(f"{self._where} refused us: {answer.error_message}")
+        return bytes(answer.auth_bytes)
+
+
+def _wrap(access: Access, plain: socket.socket, host: str) -> ssl.SSLSocket:
+    context = access.tls()
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        raise AccessError(f"the certificate of {host} is not trusted: {error}") from error
+    except OSError as error:
+        raise WireError(f"no TLS with {host}: {error}") from error
+
+
+class Brokers:
+    """All brokers of a cluster: the connections to them are kept until one fails."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._connections: dict[tuple[str, int], Connection] = {}
+
+    def any(self) -> Connection:
+        """Return a connection to whichever bootstrap server answers first. Raises WireError."""
+        problem = WireError("there are no bootstrap servers")
+        for address in self._access.addresses():
+            try:
+                return self.at(*address)
+            except WireError as error:
+                problem = error
+        raise problem
+
+    def at(self, host: str, port: int) -> Connection:
+        """Return the connection to one broker. Raises WireError."""
+        at = (host, port)
+        if at not in self._connections:
+            self._connections[at] = Connection(self._access, host, port)
+        return self._connections[at]
+
+    def addresses(self) -> Sequence[tuple[str, int]]:
+        """Return the addresses of all brokers that live. Raises WireError."""
+        answer: Any = self.any().call(METADATA, MetadataRequest(topics=[]))
+        return [(broker.host, broker.port) for broker in answer.brokers]
+
+    def close(self) -> None:
+        """Close all connections; the next request opens what it needs."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()

@@ -1,0 +1,1 @@
+"""A node: one process, one event loop."""

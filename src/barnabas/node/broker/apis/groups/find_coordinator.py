@@ -1,0 +1,138 @@
+"""FindCoordinator (key 10), versions 0-6: KIP-98, 699, 890, 932.
+
+Groups, transactional ids and share-partitions are found; their topic is created when the first
+client asks that may know. The key of a share-partition is `group:topicId:partition`.
+"""
+
+from barnabas.base.ids import NO_NODE
+from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.node.broker.apis.topics.auto_create import create_topics
+from barnabas.node.broker.authorization import allowed, may
+from barnabas.node.broker.context import RequestContext
+from barnabas.node.broker.services import BrokerServices
+from barnabas.node.coordinator.partition_of import partition_of
+from barnabas.node.coordinator.share.state import SharePartitionKey
+from barnabas.node.metadata.asker import OWN
+from barnabas.node.metadata.image import TopicImage
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+GROUP = 0
+TRANSACTION = 1
+SHARE = 2
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
+DESCRIBED = {
+    GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    TRANSACTION: (
+        ResourceType.TRANSACTIONAL_ID,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
+}
+"""What clients must be allowed to DESCRIBE to learn who coordinates it, and the error if not."""
+BATCHED_FROM_VERSION = 4
+SHARE_FROM_VERSION = 6
+
+
+async def handle_find_coordinator(
+    services: BrokerServices, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    """Name the broker for each key."""
+    is_batched = context.api_version >= BATCHED_FROM_VERSION
+    keys = request.coordinator_keys if is_batched else [request.key]
+    name = TOPICS.get(request.key_type)
+    if name is None or (name == SHARE_GROUP_STATE and context.api_version < SHARE_FROM_VERSION):
+        found = [_failure(key, ErrorCode.INVALID_REQUEST) for key in keys]
+    else:
+        found = await _find_allowed(services, context, request.key_type, keys)
+    if is_batched:
+        return FindCoordinatorResponse(coordinators=found)
+    only = found[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+async def _find_allowed(
+    services: BrokerServices, context: RequestContext, key_type: int, keys: list[str]
+) -> list[Coordinator]:
+    """Find what the sender may know of, and refuse the rest."""
+    name = TOPICS[key_type]
+    if not services.authorizer.is_enabled:
+        return await _find(services, context, name, keys)
+    if key_type == SHARE:
+        if may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
+            return await _find(services, context, name, keys)
+        return [_failure(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) for key in keys]
+    resource_type, error = DESCRIBED[key_type]
+    visible = allowed(services, context, Operation.DESCRIBE, resource_type, keys)
+    found = await _find(services, context, name, [key for key in keys if key in visible])
+    in_order = iter(found)
+    return [next(in_order) if key in visible else _failure(key, error) for key in keys]
+
+
+async def _find(
+    services: BrokerServices, context: RequestContext, name: str, keys: list[str]
+) -> list[Coordinator]:
+    topic = None
+    places: dict[str, str | None] = {
+        key: _share_key(key) if name == SHARE_GROUP_STATE else key for key in keys
+    }
+    if any(place is not None for place in places.values()):
+        topic = await _topic(services, name)
+    found = []
+    for key in keys:
+        place = places[key]
+        if place is None:
+            found.append(_failure(key, ErrorCode.INVALID_REQUEST))
+        elif topic is None:
+            found.append(_failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            found.append(_locate(services, context, topic, key, place))
+    return found
+
+
+def _share_key(key: str) -> str | None:
+    """What decides on the partition for a share-partition's key; None where it is none."""
+    try:
+        return SharePartitionKey.parse(key).coordinator_key
+    except ValueError:
+        return None
+
+
+async def _topic(services: BrokerServices, name: str) -> TopicImage | None:
+    topic = services.image.topics.by_name.get(name)
+    if topic is None:
+        await create_topics(services, [name], OWN)
+        topic = services.image.topics.by_name.get(name)
+    return topic
+
+
+def _locate(
+    services: BrokerServices, context: RequestContext, topic: TopicImage, key: str, place: str
+) -> Coordinator:
+    partition = topic.partitions.get(partition_of(place, len(topic.partitions)))
+    leader = None if partition is None else services.image.brokers.get(partition.leader)
+    endpoint = None if leader is None else leader.listeners.get(context.listener_name)
+    if leader is None or leader.fenced or endpoint is None:
+        return _failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port)
+
+
+def _failure(key: str, error: ErrorCode) -> Coordinator:
+    return Coordinator(
+        key=key,
+        node_id=NO_NODE,
+        host="",
+        port=-1,
+        error_code=error,
+        error_message=error.message,
+    )

@@ -1,0 +1,109 @@
+"""Shared by the handlers of groups: the client of a request, what it may do, its topics."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.node.broker.authorization import allowed
+from barnabas.node.broker.context import RequestContext
+from barnabas.node.broker.services import BrokerServices
+from barnabas.node.coordinator.group.client import ClientInfo
+from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
+from barnabas.node.metadata.image import TopicImage
+from barnabas.protocol.acls import Operation, ResourceType
+
+
+def client_of(context: RequestContext) -> ClientInfo:
+    """The sender as the coordinator knows it."""
+    return ClientInfo(
+        context.client_id, context.client_host, context.principal, context.api_version
+    )
+
+
+def subscriber_of(services: BrokerServices, context: RequestContext) -> ClientInfo:
+    """The sender as the coordinator knows it, where it may subscribe by a regular expression."""
+    if not services.authorizer.is_enabled:
+        return client_of(context)
+
+    def keep_visible(names: Iterable[str]) -> Collection[str]:
+        return allowed(
+            services, context, Operation.DESCRIBE, ResourceType.TOPIC, names, logs_denial=False
+        )
+
+    return replace(client_of(context), keep_visible=keep_visible)
+
+
+def may_read_group(services: BrokerServices, context: RequestContext, group_id: str) -> bool:
+    """Whether the sender may be a member of the group, and commit its offsets."""
+    authorizer = services.authorizer  # `may` at half its cost: members ask all the time
+    return not authorizer.is_enabled or authorizer.allows(
+        context.caller, Operation.READ, ResourceType.GROUP, group_id
+    )
+
+
+def split_groups(
+    services: BrokerServices,
+    context: RequestContext,
+    operation: Operation,
+    group_ids: Sequence[str],
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The groups with which the sender may do this, and the others."""
+    if not services.authorizer.is_enabled:
+        return group_ids, ()
+    rightful = allowed(services, context, operation, ResourceType.GROUP, group_ids)
+    return (
+        [group_id for group_id in group_ids if group_id in rightful],
+        [group_id for group_id in group_ids if group_id not in rightful],
+    )
+
+
+def allowed_topics(
+    services: BrokerServices,
+    context: RequestContext,
+    operation: Operation,
+    names: Iterable[str],
+) -> set[str]:
+    """The topics with which the sender may do this."""
+    return allowed(services, context, operation, ResourceType.TOPIC, names)
+
+
+def may_describe_topics(
+    services: BrokerServices, context: RequestContext, names: Iterable[str]
+) -> bool:
+    """Whether the sender may know of all these topics."""
+    if not services.authorizer.is_enabled:
+        return True
+    asked = set(names)
+    return len(allowed_topics(services, context, Operation.DESCRIBE, asked)) == len(asked)
+
+
+def find_topic(
+    services: BrokerServices, name: str, topic_id: Uuid, *, by_id: bool
+) -> TopicImage | None:
+    """The topic that a request names, by id in versions that do so (KIP-516)."""
+    topics = services.image.topics
+    if by_id:
+        return topics.by_id.get(topic_id) if topic_id != ZERO_UUID else None
+    return topics.by_name.get(name)
+
+
+def serves_consumer_protocol(services: BrokerServices) -> bool:
+    """Whether groups of the consumer protocol are served: by configuration and `group.version`."""
+    return (
+        GroupType.CONSUMER in services.config.get_list("group.coordinator.rebalance.protocols")
+        and services.image.features.get(GROUP_VERSION, 0) > 0
+    )
+
+
+def serves_share_groups(services: BrokerServices) -> bool:
+    """Whether share groups are served: by `share.version` alone."""
+    return services.image.features.get(SHARE_VERSION, 0) > 0
+
+
+def serves_streams_protocol(services: BrokerServices) -> bool:
+    """Whether groups of Kafka Streams are served: by configuration and `streams.version`."""
+    return (
+        GroupType.STREAMS in services.config.get_list("group.coordinator.rebalance.protocols")
+        and services.image.features.get(STREAMS_VERSION, 0) > 0
+    )

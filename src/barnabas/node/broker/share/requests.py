@@ -1,0 +1,151 @@
+"""Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
+
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.base.ids import Uuid
+from barnabas.node.broker.authorization import allowed, may
+from barnabas.node.broker.context import RequestContext
+from barnabas.node.broker.services import BrokerServices
+from barnabas.node.loop.promise import Promise
+from barnabas.node.metadata.features import SHARE_VERSION
+from barnabas.node.share.core.states import AckBatch, AcknowledgeType, Refused
+from barnabas.node.share.sessions import MEMBER_ID_LENGTH_MAX, PartitionId
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+
+RENEWALS_FROM = 2
+
+
+class AckOutcome(NamedTuple):
+    """What became of a partition's acknowledgements."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+class _Batch(Protocol):
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+class _Partition(Protocol):
+    partition_index: int
+
+    @property
+    def acknowledgement_batches(self) -> Sequence[_Batch]: ...
+
+
+class _Topic(Protocol):
+    topic_id: Uuid
+
+    @property
+    def partitions(self) -> Sequence[_Partition]: ...
+
+
+def request_error(
+    services: BrokerServices,
+    context: RequestContext,
+    group_id: str | None,
+    member_id: str | None,
+) -> ErrorCode:
+    """Why the sender is not served at all."""
+    if services.image.features.get(SHARE_VERSION, 0) <= 0:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if group_id is None or not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
+        return ErrorCode.INVALID_REQUEST
+    if not may(services, context, Operation.READ, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
+
+
+def readable_topics(
+    services: BrokerServices,
+    context: RequestContext,
+    topics: Iterable[_Topic],
+    names: Iterable[str | None] = (),
+) -> Container[str]:
+    """The names of those topics that the sender may read; None is not asked for."""
+    known = services.image.topics.by_id
+    asked = {name for name in names if name is not None}
+    asked |= {known[topic.topic_id].name for topic in topics if topic.topic_id in known}
+    return allowed(services, context, Operation.READ, ResourceType.TOPIC, asked)
+
+
+def acknowledge(
+    services: BrokerServices,
+    group_id: str,
+    member_id: str,
+    topics: Iterable[_Topic],
+    *,
+    version: int,
+    is_renewal: bool,
+    readable: Container[str],
+) -> dict[PartitionId, AckOutcome | Promise[ErrorCode]]:
+    """Take the acknowledgements of a request, partition by partition, of `readable` topics."""
+    outcomes: dict[PartitionId, AckOutcome | Promise[ErrorCode]] = {}
+    without: list[PartitionId] = []
+    any_taken = False
+    known = services.image.topics.by_id
+    type_max = AcknowledgeType.RENEW if version >= RENEWALS_FROM else AcknowledgeType.REJECT
+    for topic in topics:
+        image = known.get(topic.topic_id)
+        for partition in topic.partitions:
+            key = (topic.topic_id, partition.partition_index)
+            batches = partition.acknowledgement_batches
+            if image is None:
+                outcomes[key] = AckOutcome(ErrorCode.UNKNOWN_TOPIC_ID)
+            elif not _are_valid(batches, type_max, is_renewal=is_renewal):
+                outcomes[key] = AckOutcome(ErrorCode.INVALID_REQUEST)
+            elif image.name not in readable:
+                outcomes[key] = AckOutcome(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            elif key[1] not in image.partitions:
+                outcomes[key] = AckOutcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif not batches:
+                without.append(key)
+            else:
+                any_taken = True
+                outcomes[key] = _acknowledge_one(services, group_id, member_id, key, batches)
+    if any_taken:
+        outcomes.update((key, AckOutcome(ErrorCode.NONE)) for key in without)
+    return outcomes
+
+
+def _acknowledge_one(
+    services: BrokerServices,
+    group_id: str,
+    member_id: str,
+    key: PartitionId,
+    batches: Sequence[_Batch],
+) -> AckOutcome | Promise[ErrorCode]:
+    hosted = services.share_partitions.find(group_id, *key)
+    if hosted is None:
+        return AckOutcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    outcome = hosted.acknowledge(
+        member_id,
+        [
+            AckBatch(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in batches
+        ],
+    )
+    return AckOutcome(outcome.error, outcome.reason) if isinstance(outcome, Refused) else outcome
+
+
+def _are_valid(batches: Sequence[_Batch], type_max: int, *, is_renewal: bool) -> bool:
+    """Whether ranges ascend and have a type for all of their records, or one for each."""
+    previous_last = -1
+    for batch in batches:
+        types = batch.acknowledge_types
+        if (
+            batch.first_offset > batch.last_offset
+            or batch.first_offset < previous_last
+            or not types
+            or (len(types) > 1 and batch.last_offset - batch.first_offset != len(types) - 1)
+            or min(types) < 0
+            or max(types) > type_max
+            or (not is_renewal and AcknowledgeType.RENEW in types)
+        ):
+            return False
+        previous_last = batch.last_offset
+    return True

@@ -1,0 +1,97 @@
+"""Requests and timers of the consumer groups of one shard.
+
+Each method makes a step, lets the modules beside this one decide, and returns a `Decision` whose
+records change the group as they are replayed. A refused request writes nothing.
+"""
+
+from typing import ClassVar
+
+from barnabas.node.coordinator.decision import Decision, Moment, Waiter
+from barnabas.node.coordinator.group.classic.join import Join
+from barnabas.node.coordinator.group.classic.responses import join_error
+from barnabas.node.coordinator.group.consumer import classic_members, describe
+from barnabas.node.coordinator.group.consumer.fencing import fence
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.node.coordinator.group.consumer.heartbeat import heartbeat
+from barnabas.node.coordinator.group.consumer.member import ConsumerMember
+from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
+from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.leave_group import MemberIdentity
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+
+
+class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):
+    """The door to the consumer groups of a shard."""
+
+    __slots__ = ()
+
+    makes_way: ClassVar[bool] = True
+
+    def heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        client: Client,
+        new_member_id: str,
+        now: Moment,
+    ) -> Decision:
+        """ConsumerGroupHeartbeat."""
+        step = self.step(now)
+        step.keep_visible = client.keep_visible
+        response = heartbeat(step, self._groups, request, client, new_member_id)
+        if isinstance(response, Refusal):
+            return Decision(response=refused(response))
+        return step.decide_and_replay(response)
+
+    def describe(self, group_id: str) -> Decision:
+        """ConsumerGroupDescribe of one group."""
+        group = self._groups.find(ConsumerGroup, group_id)
+        assignors = self._config.consumer_assignors
+        return Decision(response=describe.described(group_id, group, self._metadata, assignors))
+
+    # Classic members
+
+    def join(self, group: ConsumerGroup, request: Join, now: Moment) -> Decision:
+        """JoinGroup to a consumer group that has members."""
+        step = self.step(now)
+        step.keep_visible = request.client.keep_visible
+        response = classic_members.join(step, self._groups, group, request)
+        if isinstance(response, ErrorCode):
+            return Decision(response=join_error(response, request.request.member_id))
+        needs_id = response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        return step.decide_and_replay(response, is_soft=needs_id)
+
+    def sync(
+        self, group: ConsumerGroup, request: SyncGroupRequest, waiter: Waiter, now: Moment
+    ) -> Decision:
+        """SyncGroup to a consumer group."""
+        return Decision(response=classic_members.sync(self.step(now), group, request))
+
+    def classic_heartbeat(
+        self, group: ConsumerGroup, request: HeartbeatRequest, now: Moment
+    ) -> Decision:
+        """Heartbeat to a consumer group."""
+        response = classic_members.heartbeat(self.step(now), group, request)
+        return Decision(response=response, is_soft=True)
+
+    def leave(self, group: ConsumerGroup, leaving: list[MemberIdentity], now: Moment) -> Decision:
+        """LeaveGroup to a consumer group."""
+        step = self.step(now)
+        response = classic_members.leave(step, self._groups, group, leaving)
+        return step.decide_and_replay(response)
+
+    # Time
+
+    def _fence(self, step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
+        fence(step, self._groups, group, [member])
+
+
+def refused(refusal: Refusal) -> ConsumerGroupHeartbeatResponse:
+    """The response to a heartbeat that is refused."""
+    return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)

@@ -1,0 +1,87 @@
+"""The interface of every group, whatever its kind.
+
+Offsets, administration, the registry and the shard know groups by this alone. Each kind says for
+itself who may commit, when its offsets expire, and which records end it.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.coordinator.group.step import TimerKey
+from barnabas.node.coordinator.group.view import GroupMetadata
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+
+class Group(Protocol):
+    """A group of any kind."""
+
+    group_id: str
+
+    @property
+    def group_type(self) -> GroupType:
+        """The group's kind."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """What its members do with each other, as ListGroups tells; None where nobody said."""
+
+    @property
+    def state(self) -> str:
+        """Where the group stands, as clients see it."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group has no members."""
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """Members by id."""
+
+    # Offsets
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether a member reads `topic`, for which its offsets are kept."""
+
+    def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
+        """Whether the committer may commit."""
+
+    def check_transactional_commit(
+        self, request: TxnOffsetCommitRequest, metadata: GroupMetadata
+    ) -> ErrorCode:
+        """Whether the producer may commit: its consumer must be a member (KIP-447).
+
+        Older clients name no member; then nothing is checked.
+        """
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether offsets may be read."""
+
+    def check_delete(self) -> ErrorCode:
+        """Whether offsets of topics that nobody reads may be deleted (KIP-496)."""
+
+    @property
+    def keeps_offsets(self) -> bool:
+        """Whether nothing of the group may expire now, neither offsets nor the group itself."""
+
+    @property
+    def retention_since_ms(self) -> int | None:
+        """The wall time from which offsets are kept for their retention; None: from the commit."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody is about to join, for whom a group without members is kept."""
+
+    # Records and timers
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """What deletes the group."""
+
+    def timer_keys(self) -> list[TimerKey]:
+        """Every timer that may run for the group or its members."""
+
+    def dropped(self) -> None:
+        """The group is forgotten: it was deleted, or has moved to another node."""

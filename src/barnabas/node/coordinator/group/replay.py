@@ -1,0 +1,35 @@
+"""Replay of the records of a shard: one table for all kinds of groups.
+
+Offsets are not here: they are many, belong to no kind, and go from the shard to the `OffsetStore`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.node.coordinator.group.classic.replay import replay_classic
+from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
+from barnabas.node.coordinator.group.modern.group import ModernGroup
+from barnabas.node.coordinator.group.modern.replay import replay_modern
+from barnabas.node.coordinator.group.registry import GroupRegistry
+from barnabas.node.coordinator.group.share.group import ShareGroup
+from barnabas.node.coordinator.group.streams.group import StreamsGroup
+from barnabas.protocol.messages.group_records import GroupMetadataKey
+from barnabas.protocol.schema import Message
+
+MODERN_KINDS: Final[tuple[type[ModernGroup[Any, Any]], ...]] = (
+    ConsumerGroup,
+    ShareGroup,
+    StreamsGroup,
+)
+REPLAYS: Final[dict[type[Message], Callable[[GroupRegistry, CoordinatorRecord], None]]] = {
+    GroupMetadataKey: replay_classic,
+    **{key: partial(replay_modern, kind) for kind in MODERN_KINDS for key in kind.replays},
+}
+"""How each record of a group is applied, by the type of its key."""
+
+
+def replay(groups: GroupRegistry, record: CoordinatorRecord) -> None:
+    """Apply a record of a group."""
+    REPLAYS[type(record.key)](groups, record)

@@ -1,0 +1,284 @@
+"""The group machine of one partition of `__consumer_offsets`: every request, event and record.
+
+Requests find their group here, and go to the requests of its kind (`GroupRequests`); what they
+gather becomes a `Decision`. Offsets are committed alike for all kinds.
+Source: Kafka's GroupCoordinatorShard.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from barnabas.node.coordinator.decision import (
+    Answer,
+    CoordinatorRecord,
+    Decision,
+    Moment,
+    Transactional,
+    Waiter,
+)
+from barnabas.node.coordinator.group import admin, offset_requests
+from barnabas.node.coordinator.group.classic.group import ClassicGroup
+from barnabas.node.coordinator.group.classic.join import Join
+from barnabas.node.coordinator.group.classic.requests import ClassicGroupRequests
+from barnabas.node.coordinator.group.classic.responses import unknown_members
+from barnabas.node.coordinator.group.config import GroupConfig
+from barnabas.node.coordinator.group.consumer.requests import ConsumerGroupRequests
+from barnabas.node.coordinator.group.continuation import Continuation
+from barnabas.node.coordinator.group.group import Group
+from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.coordinator.group.offset_record import OffsetRecord
+from barnabas.node.coordinator.group.offsets import OffsetStore
+from barnabas.node.coordinator.group.records import offset_tombstone
+from barnabas.node.coordinator.group.registry import GroupRegistry
+from barnabas.node.coordinator.group.replay import replay
+from barnabas.node.coordinator.group.requests import GroupRequests
+from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
+from barnabas.node.coordinator.group.step import Client, GroupTimers, Step
+from barnabas.node.coordinator.group.streams.requests import StreamsGroupRequests
+from barnabas.node.coordinator.group.view import GroupMetadata
+from barnabas.node.log.producers.verification import Verification
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.group_records import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+
+class GroupShard:
+    """Groups and offsets of one partition. Pure: see `decision.Shard` for who calls it."""
+
+    def __init__(self, config: GroupConfig, metadata: GroupMetadata | None = None) -> None:
+        self._config = config
+        self._timers: GroupTimers = GroupTimers()
+        self._metadata = metadata or GroupMetadata()
+        self.groups = GroupRegistry(self._timers)
+        self.offsets = OffsetStore()
+        parts = config, self._timers, self.groups, self._metadata
+        self.classics = ClassicGroupRequests(*parts)
+        self.consumers = ConsumerGroupRequests(*parts)
+        self.shares = ShareGroupRequests(*parts)
+        self.streams = StreamsGroupRequests(*parts)
+        self._of_type: dict[GroupType, GroupRequests] = {
+            GroupType.CLASSIC: self.classics,
+            GroupType.CONSUMER: self.consumers,
+            GroupType.SHARE: self.shares,
+            GroupType.STREAMS: self.streams,
+        }
+
+    # The classic protocol
+
+    def join_group(
+        self,
+        request: JoinGroupRequest,
+        client: Client,
+        id_suffix: str,
+        waiter: Waiter,
+        now: Moment,
+    ) -> Decision:
+        """JoinGroup; a member without an id creates the group if need be."""
+        join = Join(request, client, waiter, id_suffix)
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return self.classics.create(join, now)
+        requests = self._requests(group)
+        if group.is_empty and requests.makes_way:
+            return self.classics.create(join, now, replaced=group)
+        return requests.join(group, join, now)
+
+    def sync_group(self, request: SyncGroupRequest, waiter: Waiter, now: Moment) -> Decision:
+        """SyncGroup."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return Decision(response=SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        return self._requests(group).sync(group, request, waiter, now)
+
+    def heartbeat(self, request: HeartbeatRequest, now: Moment) -> Decision:
+        """Heartbeat."""
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return Decision(response=HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        return self._requests(group).classic_heartbeat(group, request, now)
+
+    def leave_group(self, group_id: str, leaving: list[MemberIdentity], now: Moment) -> Decision:
+        """LeaveGroup."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return Decision(response=unknown_members(leaving))
+        return self._requests(group).leave(group, leaving, now)
+
+    # Offsets
+
+    def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Moment) -> Decision:
+        """OffsetCommit; the response is an error code where nothing may be committed."""
+        error = self.check_commit(request, version, now)
+        if error:
+            return Decision(response=error)
+        records, response = offset_requests.commit(request, self._config, now)
+        return Decision(records, response)
+
+    def check_commit(self, request: OffsetCommitRequest, version: int, now: Moment) -> ErrorCode:
+        """Whether the committer may commit; if so, its session counts from now."""
+        group = self.groups.get(request.group_id)
+        error = offset_requests.check_commit(group, request, version)
+        if not error and group is not None:
+            self._requests(group).committed(group, request.member_id, now)
+        return error
+
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None, now: Moment
+    ) -> Decision:
+        """TxnOffsetCommit; the response is an error code where nothing may be committed."""
+        error = offset_requests.check_transactional_commit(
+            self.groups.get(request.group_id), request, self._metadata
+        )
+        if error:
+            return Decision(response=error)
+        records, response = offset_requests.transactional_commit(request, self._config, now)
+        producer = Transactional(request.producer_id, request.producer_epoch, verification)
+        return Decision(records, response, transactional=producer)
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, require_stable: bool) -> Decision:
+        """OffsetFetch of one group."""
+        group = self.groups.get(request.group_id)
+        response = offset_requests.fetch(self.offsets, group, request, require_stable)
+        return Decision(response=response)
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Decision:
+        """OffsetDelete."""
+        group = self.groups.get(request.group_id)
+        records, response = offset_requests.delete(self.offsets, group, request)
+        return Decision(records, response, is_atomic=False)
+
+    def topics_deleted(self, topics: frozenset[str]) -> Decision:
+        """Forget the offsets of topics that are gone."""
+        partitions = self.offsets.partitions_of_topics(topics)
+        records = [offset_tombstone(*partition) for partition in partitions]
+        return Decision(records, len(records), is_atomic=False)
+
+    def expire_offsets(self, now: Moment) -> Decision:
+        """Forget what has outlived its retention, and groups that nothing keeps any more."""
+        records: list[CoordinatorRecord] = []
+        for group in self.groups:
+            tombstones, is_all = offset_requests.expired(self.offsets, group, self._config, now)
+            records += tombstones
+            if is_all and group.is_empty and not group.is_awaited:
+                records += group.tombstones()
+        return Decision(records, len(records), is_atomic=False)
+
+    # Administration
+
+    def list_groups(self, request: ListGroupsRequest) -> Decision:
+        """ListGroups: the groups of this shard."""
+        return Decision(response=admin.listed(self.groups, request))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Decision:
+        """DeleteGroups; the response gives an error code for each group."""
+        records, outcomes = admin.deletion(group_ids, self.groups, self.offsets)
+        return Decision(records, outcomes, is_atomic=False)
+
+    # Records
+
+    def replay(self, offset: int, producer_id: int, record: CoordinatorRecord) -> None:
+        """Apply one record of the partition."""
+        if isinstance(record, OffsetRecord):
+            committed = record.committed
+            committed.record_offset = offset
+            self._make_simple_group(record.group_id, committed.commit_timestamp_ms)
+            self.offsets.put(
+                producer_id, record.group_id, record.topic, record.partition, committed
+            )
+            return
+        key, value = record.key, record.value
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            self._replay_offset(offset, producer_id, key, value)
+        elif isinstance(key, LegacyOffsetCommitKey):
+            assert value is None or isinstance(value, LegacyOffsetCommitValue)
+            self._replay_offset(offset, producer_id, *_modern(key, value))
+        else:
+            replay(self.groups, record)
+
+    def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:
+        """Apply the end of a transaction that committed offsets."""
+        self.offsets.replay_end_transaction(producer_id, is_commit)
+
+    def loaded(self, now: Moment) -> Decision:
+        """Give every member a whole session from now, since nobody knows its last heartbeat."""
+        step = self._step(now)
+        for group in self.groups:
+            self._requests(group).loaded(group, step)
+        return step.decide()
+
+    def unloaded(self, error: ErrorCode) -> list[Answer]:
+        """Answer whoever waits in a group; the shard is not used again."""
+        answers = []
+        for group in self.groups:
+            answers += self._requests(group).unloaded(group, error)
+            self.groups.drop(group.group_id)
+        return answers
+
+    def stored(
+        self, continuation: Continuation, error: ErrorCode, is_appended: bool, now: Moment
+    ) -> Decision:
+        """Go on after records that somebody waits for were committed or failed."""
+        step = self._step(now)
+        continuation.stored(step, self.groups, error, is_appended)
+        return step.decide()
+
+    # Time
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next timer may be due."""
+        return self._timers.next_deadline_ms()
+
+    def expire(self, now: Moment) -> Iterator[Decision]:
+        """Run the timers that are due."""
+        while (key := self._timers.pop_due(now.monotonic_ms)) is not None:
+            group = self.groups.get(key.group_id)
+            if group is not None:
+                yield self._requests(group).timer_is_up(group, key, now)
+
+    def _replay_offset(
+        self,
+        offset: int,
+        producer_id: int,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+    ) -> None:
+        if value is not None:
+            self._make_simple_group(key.group, value.commit_timestamp)
+        self.offsets.replay(offset, producer_id, key, value)
+
+    def _make_simple_group(self, group_id: str, commit_timestamp_ms: int) -> None:
+        """Offsets without members make a 'simple' group, which has no record of its own."""
+        if self.groups.get(group_id) is None:
+            self.groups.put(ClassicGroup(group_id, state_timestamp_ms=commit_timestamp_ms))
+
+    def _requests(self, group: Group) -> GroupRequests:
+        return self._of_type[group.group_type]
+
+    def _step(self, now: Moment) -> Step:
+        self.groups.cancel_ended()
+        return Step(now, self._config, self._timers, self._metadata)
+
+
+def _modern(
+    key: LegacyOffsetCommitKey, value: LegacyOffsetCommitValue | None
+) -> tuple[OffsetCommitKey, OffsetCommitValue | None]:
+    """A record of Kafka 0.8 in today's form."""
+    modern_key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
+    if value is None:
+        return modern_key, None
+    return modern_key, OffsetCommitValue(
+        offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+    )

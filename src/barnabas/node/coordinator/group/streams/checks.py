@@ -1,0 +1,82 @@
+"""Validation of a StreamsGroupHeartbeat that needs no group.
+
+Source: Kafka's GroupCoordinatorService, with its words.
+"""
+
+from barnabas.node.coordinator.group.modern.heartbeat import blank_field
+from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
+from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    Topology,
+)
+
+
+def check_request(request: StreamsGroupHeartbeatRequest) -> Refusal | None:
+    """What is not supported yet (in Kafka 4.3 neither), then what is not valid."""
+    message = _unsupported(request) or _invalid(request)
+    if message:
+        return Refusal(ErrorCode.INVALID_REQUEST, message)
+    if request.member_epoch == JOINING_EPOCH and request.topology is not None:
+        message = _invalid_topology(request.topology)
+        if message:
+            return Refusal(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    message = _inconsistent(request)
+    return Refusal(ErrorCode.INVALID_REQUEST, message) if message else None
+
+
+def _unsupported(request: StreamsGroupHeartbeatRequest) -> str:
+    if request.instance_id is not None:
+        return "Static membership is not yet supported."
+    if request.task_offsets is not None:
+        return "TaskOffsets are not supported yet."
+    if request.task_end_offsets is not None:
+        return "TaskEndOffsets are not supported yet."
+    if request.warmup_tasks:
+        return "WarmupTasks are not supported yet."
+    topology = request.topology
+    if topology is not None and any(each.source_topic_regex for each in topology.subtopologies):
+        return "Regular expressions for source topics are not supported yet."
+    return ""
+
+
+def _invalid(request: StreamsGroupHeartbeatRequest) -> str:
+    blank = blank_field(request.member_id, request.group_id, request.rack_id)
+    if blank:
+        return blank
+    epoch = request.member_epoch
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            return "RebalanceTimeoutMs must be provided in first request."
+        if request.active_tasks:
+            return "ActiveTasks must be empty when (re-)joining."
+        if request.standby_tasks:
+            return "StandbyTasks must be empty when (re-)joining."
+        if request.topology is None:
+            return "Topology must be non-null when (re-)joining."
+    elif epoch == STATIC_LEAVING_EPOCH:
+        return "InstanceId can't be null."
+    elif epoch < STATIC_LEAVING_EPOCH:
+        return f"MemberEpoch is {epoch}, but must be greater than or equal to -2."
+    return ""
+
+
+def _invalid_topology(topology: Topology) -> str:
+    for subtopology in topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions:
+                return (
+                    f"Changelog topic {topic.name} must have an undefined partition count, "
+                    f"but it is set to {topic.partitions}."
+                )
+    return ""
+
+
+def _inconsistent(request: StreamsGroupHeartbeatRequest) -> str:
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if any(tasks is None for tasks in roles) and any(tasks is not None for tasks in roles):
+        return "If one task-type is non-null, all must be non-null."
+    if request.member_epoch != JOINING_EPOCH and request.topology is not None:
+        return "Topology can only be provided when (re-)joining."
+    return ""

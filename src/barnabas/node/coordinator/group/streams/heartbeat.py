@@ -1,0 +1,334 @@
+"""StreamsGroupHeartbeat: joining, staying, following the assignment, leaving.
+
+A heartbeat does five things, as far as they are due: it writes what has changed about the member,
+takes the topology over from the first member, puts it on the topics that exist (which says what
+internal topics are to be created), has the target assignment made for a new group epoch, and takes
+the member one step towards its target.
+Source: Kafka's GroupMetadataManager.streamsGroupHeartbeat.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from barnabas.node.coordinator.group.modern.heartbeat import (
+    check_epoch,
+    check_size,
+    find_for_member,
+    find_member,
+    find_or_create,
+)
+from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH
+from barnabas.node.coordinator.group.modern.timing import (
+    heartbeat_interval_ms,
+    reset_session,
+    schedule_revocation,
+)
+from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.registry import GroupRegistry
+from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.streams.configuring import (
+    configured_topology,
+    updated_topology,
+)
+from barnabas.node.coordinator.group.streams.endpoints import endpoints
+from barnabas.node.coordinator.group.streams.fencing import fence
+from barnabas.node.coordinator.group.streams.group import UNVALIDATED, StreamsGroup
+from barnabas.node.coordinator.group.streams.member import Endpoint, StreamsMember
+from barnabas.node.coordinator.group.streams.reconcile import Goal, reconcile
+from barnabas.node.coordinator.group.streams.records import (
+    current_record,
+    epoch_record,
+    member_record,
+)
+from barnabas.node.coordinator.group.streams.settings import (
+    assignment_configs,
+    initial_rebalance_delay_ms,
+)
+from barnabas.node.coordinator.group.streams.target import Draft, delay_key, update_target
+from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology
+from barnabas.node.coordinator.group.streams.topology import InternalTopic, Notice, Status, Topology
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.streams_group_heartbeat import Status as StatusField
+from barnabas.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestTaskIds,
+    StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatResponseTaskIds,
+)
+
+telemetry = logging.getLogger(__name__)
+
+
+class Heard(NamedTuple):
+    """The response to a heartbeat, and the internal topics that must be created for the group."""
+
+    response: StreamsGroupHeartbeatResponse
+    missing_topics: tuple[InternalTopic, ...] = ()
+
+
+def heartbeat(
+    step: Step, groups: GroupRegistry, request: StreamsGroupHeartbeatRequest, client: Client
+) -> Heard | Refusal:
+    """Handle a heartbeat that `check_request` lets pass."""
+    if request.member_epoch < JOINING_EPOCH:
+        return _leave(step, groups, request)
+    group = _find_or_create(step, groups, request)
+    if isinstance(group, Refusal):
+        return group
+    owned = _owned(request)
+    former = _find_or_join(group, request, owned)
+    if isinstance(former, Refusal):
+        return former
+    member = _updated(former, request, client)
+    if member != former:
+        step.records.append(member_record(group.group_id, member))
+    topology = updated_topology(step, group, request.topology)
+    if isinstance(topology, Refusal):
+        return topology
+    draft = _draft(step, group, member, topology, owned, has_changed=member != former)
+    if isinstance(draft, Refusal):
+        return draft
+    if group.is_empty:
+        _wait_for_more(step, group.group_id)
+    epoch, target = update_target(step, draft)
+    reconciled = reconcile(group, member, Goal(epoch, target, owned))
+    if isinstance(reconciled, Refusal):
+        return reconciled
+    if reconciled != member:
+        step.records.append(current_record(group.group_id, reconciled))
+        schedule_revocation(step, group, reconciled)
+    reset_session(step, group, member)
+    if request.shutdown_application:
+        _request_shutdown(group, member.member_id)
+    is_known = groups.get(group.group_id) is group
+    has_news = request.member_epoch == JOINING_EPOCH or reconciled.assigned != former.assigned
+    return _response(step, request, draft, reconciled, has_news=has_news, is_known=is_known)
+
+
+def _leave(
+    step: Step, groups: GroupRegistry, request: StreamsGroupHeartbeatRequest
+) -> Heard | Refusal:
+    group = groups.find(StreamsGroup, request.group_id)
+    if isinstance(group, Refusal):
+        return group
+    if request.shutdown_application:
+        _request_shutdown(group, request.member_id)
+    member = find_member(group, request.member_id)
+    if isinstance(member, Refusal):
+        return member
+    telemetry.info("group %s: %s leaves", group.group_id, member.member_id)
+    fence(step, group, member)
+    return Heard(
+        StreamsGroupHeartbeatResponse(
+            member_id=member.member_id, member_epoch=request.member_epoch, status=[]
+        )
+    )
+
+
+def _request_shutdown(group: StreamsGroup, member_id: str) -> None:
+    if group.shutdown_member_id is None:
+        telemetry.info("group %s: %s asks all to shut down", group.group_id, member_id)
+        group.shutdown_member_id = member_id
+
+
+def _find_or_create(
+    step: Step, groups: GroupRegistry, request: StreamsGroupHeartbeatRequest
+) -> StreamsGroup | Refusal:
+    """The group; one that joins may create it, also in place of an empty classic group."""
+    group_id = request.group_id
+    if request.member_epoch != JOINING_EPOCH:
+        return find_for_member(groups, StreamsGroup, group_id)
+    group = find_or_create(step, groups, StreamsGroup, group_id)
+    if isinstance(group, Refusal):
+        return group
+    # As in Kafka, also for a member that only comes back.
+    return check_size(step, group) or group
+
+
+def _find_or_join(
+    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Tasks | None
+) -> StreamsMember | Refusal:
+    if request.member_epoch == JOINING_EPOCH:
+        telemetry.info("group %s: %s joins", group.group_id, request.member_id)
+        return group.members.get(request.member_id) or StreamsMember(request.member_id)
+    member = find_member(group, request.member_id)
+    if isinstance(member, Refusal):
+        return member
+
+    def has_no_more() -> bool:
+        return owned is not None and member.assigned.contains(owned)
+
+    return check_epoch(group, member, request.member_epoch, has_no_more) or member
+
+
+def _updated(
+    member: StreamsMember, request: StreamsGroupHeartbeatRequest, client: Client
+) -> StreamsMember:
+    """The member with what the request says anew."""
+    endpoint, tags = request.user_endpoint, request.client_tags
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        client_id=client.client_id,
+        client_host=client.host,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms
+            if request.rebalance_timeout_ms == -1
+            else request.rebalance_timeout_ms
+        ),
+        topology_epoch=(
+            member.topology_epoch if request.topology is None else request.topology.epoch
+        ),
+        process_id=member.process_id if request.process_id is None else request.process_id,
+        user_endpoint=(
+            member.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port)
+        ),
+        client_tags=(member.client_tags if tags is None else {tag.key: tag.value for tag in tags}),
+    )
+
+
+def _draft(
+    step: Step,
+    group: StreamsGroup,
+    member: StreamsMember,
+    topology: Topology,
+    owned: Tasks | None,
+    *,
+    has_changed: bool,
+) -> Draft | Refusal:
+    """Put the topology on the topics, and raise the group epoch if anything matters to it."""
+    configured = configured_topology(step, group, topology)
+    if isinstance(configured, Refusal):
+        return configured
+    validated_epoch = UNVALIDATED
+    if configured.is_ready:
+        validated_epoch = topology.epoch
+        refusal = _check_tasks(owned, configured.task_counts)
+        if refusal is not None:
+            return refusal
+    configs = assignment_configs(step, group.group_id)
+    draft = Draft(group, member, group.epoch, configured, configs)
+    known = group.topology
+    if known is not None and member.topology_epoch < known.epoch:
+        draft.statuses.append(
+            Notice(
+                Status.STALE_TOPOLOGY,
+                f"The member's topology epoch {member.topology_epoch} is behind the group's "
+                f"topology epoch {known.epoch}.",
+            )
+        )
+    if (
+        has_changed
+        or configured.metadata_hash != group.metadata_hash
+        or validated_epoch != group.validated_topology_epoch
+        or configs != group.assignment_configs
+    ):
+        draft.epoch += 1
+        step.records.append(
+            epoch_record(
+                group.group_id, draft.epoch, configured.metadata_hash, validated_epoch, configs
+            )
+        )
+        telemetry.info("group %s: epoch %d", group.group_id, draft.epoch)
+    group.checked_topics = (step.metadata.topics, draft.epoch)
+    return draft
+
+
+def _check_tasks(owned: Tasks | None, task_counts: dict[str, int]) -> Refusal | None:
+    """Whether tasks that a member says it has exist."""
+    if owned is None:
+        return None
+    for tasks in (owned.active, owned.standby, owned.warmup):
+        for subtopology_id, number in sorted(tasks):
+            count = task_counts.get(subtopology_id)
+            if count is None:
+                return Refusal(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Subtopology {subtopology_id} does not exist in the topology.",
+                )
+            if not 0 <= number < count:
+                return Refusal(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Task {number} for subtopology {subtopology_id} is invalid. "
+                    f"Number of tasks for this subtopology: {count}",
+                )
+    return None
+
+
+def _wait_for_more(step: Step, group_id: str) -> None:
+    """Give others time to join a group that had no members."""
+    delay_ms, key = initial_rebalance_delay_ms(step, group_id), delay_key(group_id)
+    if delay_ms > 0 and key not in step.timers:
+        step.schedule(key, delay_ms)
+
+
+def _response(
+    step: Step,
+    request: StreamsGroupHeartbeatRequest,
+    draft: Draft,
+    member: StreamsMember,
+    *,
+    has_news: bool,
+    is_known: bool,
+) -> Heard:
+    group, configured = draft.group, draft.configured
+    response = StreamsGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        heartbeat_interval_ms=heartbeat_interval_ms(
+            step.config, step.metadata, group.group_type, group.group_id
+        ),
+    )
+    if has_news:
+        assigned = member.assigned
+        response.active_tasks = _task_ids(assigned.active)
+        response.standby_tasks = _task_ids(assigned.standby)
+        response.warmup_tasks = _task_ids(assigned.warmup)
+        if member.user_endpoint is not None:
+            group.endpoint_epoch += 1
+    if group.endpoint_epoch != request.endpoint_information_epoch:
+        others = [each for key, each in group.members.items() if key != member.member_id]
+        response.partitions_by_user_endpoint = endpoints(
+            (*others, member), configured, step.metadata.named_partition_count
+        )
+    if is_known:
+        # A group that has just come into being does not keep what is not written.
+        response.endpoint_information_epoch = group.endpoint_epoch
+    statuses = list(draft.statuses)
+    if configured.problem is not None:
+        statuses.append(configured.problem)
+    if group.shutdown_member_id is not None:
+        statuses.append(
+            Notice(
+                Status.SHUTDOWN_APPLICATION,
+                f"Streams group member {group.shutdown_member_id} encountered a fatal error and "
+                "requested a shutdown for the entire application.",
+            )
+        )
+    response.status = [
+        StatusField(status_code=notice.status, status_detail=notice.detail) for notice in statuses
+    ]
+    return Heard(response, configured.missing_topics)
+
+
+def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """What the member says that it has; None where it does not say."""
+    active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
+    if active is None or standby is None or warmup is None:
+        return None
+    return Tasks(_task_set(active), _task_set(standby), _task_set(warmup))
+
+
+def _task_set(tasks: list[StreamsGroupHeartbeatRequestTaskIds]) -> frozenset[TaskId]:
+    return frozenset(
+        TaskId(each.subtopology_id, number) for each in tasks for number in each.partitions
+    )
+
+
+def _task_ids(tasks: Iterable[TaskId]) -> list[StreamsGroupHeartbeatResponseTaskIds]:
+    return [
+        StreamsGroupHeartbeatResponseTaskIds(subtopology_id=subtopology_id, partitions=partitions)
+        for subtopology_id, partitions in by_subtopology(tasks)
+    ]

@@ -1,0 +1,60 @@
+"""A member of a streams group, as its records tell.
+
+Source: Kafka's StreamsGroupMember and MemberState.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.node.coordinator.group.modern.member import ModernMember
+from barnabas.node.coordinator.group.streams.tasks import AssignedTasks
+
+
+class MemberState(IntEnum):
+    """How far a member has come; the numbers are those of the records, one more than consumers'."""
+
+    STABLE = 1
+    UNREVOKED_TASKS = 2
+    """It was told to give tasks up and has not said that it did."""
+    UNRELEASED_TASKS = 3
+    """Tasks that it shall get still belong to others."""
+    UNKNOWN = 127
+    """Written by a later version."""
+
+
+class Endpoint(NamedTuple):
+    """Where a member's application answers interactive queries."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsMember(ModernMember):
+    """Who takes part, and what it owns in which epoch.
+
+    A member is a stream thread; the members of one process share its state directory, so a task
+    is never in two of them, whatever the role.
+    """
+
+    previous_member_epoch: int = 0
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    topology_epoch: int = -1
+    process_id: str = ""
+    user_endpoint: Endpoint | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    assigned: AssignedTasks = field(default_factory=AssignedTasks)
+    pending_revocation: AssignedTasks = field(default_factory=AssignedTasks)
+
+    @property
+    def must_give_up(self) -> bool:
+        """Whether it was told to give tasks up and has not said that it did."""
+        return self.state is MemberState.UNREVOKED_TASKS
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has all that it shall have in its epoch, and no more."""
+        return self.state is MemberState.STABLE

@@ -1,0 +1,110 @@
+"""An internal topic's partitions, as the leader of each has them (a `PartitionWriter`)."""
+
+from collections.abc import Callable, Iterator
+
+from barnabas.base.clock import Clock
+from barnabas.base.disk import Buffer, FileRange
+from barnabas.node.coordinator.errors import CoordinatorWriteError
+from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.log.partition_log import AppendOrigin
+from barnabas.node.log.producers.verification import AppendTerms
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.protocol.errors import ErrorCode
+
+READ_SIZE_BYTES = 256 << 10
+
+
+class InternalTopic:
+    """One internal topic, by name."""
+
+    __slots__ = ("_clock", "_replicas", "name")
+
+    def __init__(self, name: str, replicas: ReplicaManager, clock: Clock) -> None:
+        self.name = name
+        self._replicas = replicas
+        self._clock = clock
+
+    def append(self, partition: int, batch: bytearray, terms: AppendTerms | None = None) -> int:
+        """Append one batch; returns the offset after it. Raises CoordinatorWriteError."""
+        found = self._leader(partition)
+        if found.is_under_min_isr:
+            raise CoordinatorWriteError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        try:
+            result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR, terms)
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+        if result.error:
+            raise CoordinatorWriteError(result.error)
+        return result.last_offset + 1
+
+    def append_plain(
+        self, partition: int, batch: bytearray, size_bytes_bound: int
+    ) -> tuple[int, bool]:
+        """As `append`: (the offset after the batch, whether it is committed)."""
+        found = self._leader(partition)
+        log = found.log
+        if size_bytes_bound > log.config.max_message_bytes:
+            raise CoordinatorWriteError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        try:
+            is_committed = found.append_own_alone(batch)
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+        if is_committed:
+            return log.log_end_offset, True
+        end_offset = self.append(partition, batch)
+        return end_offset, found.high_watermark >= end_offset
+
+    def is_committed(self, partition: int, end_offset: int) -> bool:
+        """Whether everything before `end_offset` is committed, for all that is known now."""
+        found = self._replicas.find(self.name, partition)
+        return isinstance(found, Partition) and found.high_watermark >= end_offset
+
+    def when_committed(
+        self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call back once everything before `end_offset` is committed, or cannot be known."""
+        try:
+            found = self._leader(partition)
+        except CoordinatorWriteError as failure:
+            callback(failure.error)
+            return
+        found.when_committed(end_offset, callback)
+
+    def read_all(self, partition: int) -> Iterator[Buffer]:
+        """The whole partition in runs of batches. Raises CoordinatorWriteError."""
+        found = self._leader(partition)
+        offset = found.log.log_start_offset
+        while offset < found.log.log_end_offset:
+            log = found.log  # another one, if the replica moves to another directory meanwhile
+            try:
+                result = log.read_local(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
+            except LogDirFailure as failure:
+                raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+            if result.error:
+                raise CoordinatorWriteError(result.error)
+            if not result.size_bytes:
+                return
+            for part in result.parts:
+                yield part.read() if isinstance(part, FileRange) else part
+            offset = result.next_offset
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Delete what lies before a committed offset. Raises CoordinatorWriteError."""
+        found = self._leader(partition)
+        try:
+            found.raise_log_start(min(offset, found.high_watermark))
+        except LogDirFailure as failure:
+            raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
+
+    def batch_size_bytes_max(self, partition: int) -> int:
+        """The largest batch that the partition takes. Raises CoordinatorWriteError."""
+        return self._leader(partition).log.config.max_message_bytes
+
+    def _leader(self, partition: int) -> Partition:
+        found = self._replicas.find(self.name, partition)
+        if not isinstance(found, Partition):
+            raise CoordinatorWriteError(found)
+        if not found.is_leader:
+            raise CoordinatorWriteError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return found

@@ -1,0 +1,100 @@
+"""Records of the internal topics to bytes and back.
+
+A key begins with the number of its record type, a value with its version (int16 each), and the
+message follows. Source: Kafka's CoordinatorRecordSerde.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.protocol.codec import decode, encode
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.own_batch import KeyValue
+from barnabas.protocol.records.records import Record
+from barnabas.protocol.schema import Message
+
+RecordTypes = Mapping[int, tuple[type[Message], type[Message]]]
+"""Record type to the classes of its key and value."""
+
+KEY_VERSION = 0
+"""Every key has had one layout; a new one would be a new record type."""
+RECORD_OVERHEAD_BYTES = 32
+"""More than the lengths, deltas and attributes around a key and a value take."""
+
+
+class SelfEncoding(CoordinatorRecord):
+    """A record of a kind that is written so often that it makes its bytes without messages."""
+
+    __slots__ = ()
+
+    def encoded(self) -> KeyValue:
+        """What `encode_record` gives of its key and value. Raises EncodeError."""
+        return _encode_messages(self)
+
+
+def encode_record(record: CoordinatorRecord) -> KeyValue:
+    """Key and value as they stand in a batch. Raises EncodeError for what is out of bounds."""
+    if isinstance(record, SelfEncoding):
+        return record.encoded()
+    return _encode_messages(record)
+
+
+def _encode_messages(record: CoordinatorRecord) -> KeyValue:
+    value = None if record.value is None else encode_value(record.value, record.value_version)
+    return encode_key(record.key), value
+
+
+def encode_key(key: Message) -> bytes:
+    """A key as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    key_type = type(key).SCHEMA.api_key
+    assert key_type is not None, f"{type(key).__name__} is no key of a record"
+    return key_type.to_bytes(2, "big") + encode(key, KEY_VERSION)
+
+
+def encode_value(value: Message, version: int) -> bytes:
+    """A value as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    return version.to_bytes(2, "big") + encode(value, version)
+
+
+def decode_record(record: Record, types: RecordTypes) -> CoordinatorRecord | None:
+    """The record of an internal topic; None for a type that is not among `types`.
+
+    Raises DecodeError for a key or value that is missing, malformed or of an unknown version.
+    """
+    key = record.key
+    if key is None or len(key) < 2:
+        raise DecodeError(f"record {record.offset} has no record type in its key")
+    classes = types.get(int.from_bytes(key[:2], "big", signed=True))
+    if classes is None:
+        return None
+    key_class, value_class = classes
+    key_message = decode(key_class, KEY_VERSION, key[2:])
+    value = record.value
+    if value is None:
+        return CoordinatorRecord(key_message, None)
+    if len(value) < 2:
+        raise DecodeError(f"record {record.offset} has a value without a version")
+    version = int.from_bytes(value[:2], "big", signed=True)
+    if not value_class.SCHEMA.versions.covers(version):
+        raise DecodeError(f"record {record.offset}: {value_class.__name__} version {version}")
+    return CoordinatorRecord(key_message, decode(value_class, version, value[2:]), version)
+
+
+def chunk_records(records: Sequence[KeyValue], size_bytes_max: int) -> list[list[KeyValue]]:
+    """Split records, in order, into runs that fit a batch each; a huge one stands alone."""
+    chunks: list[list[KeyValue]] = []
+    room = 0
+    for record in records:
+        size = record_size_bytes(record)
+        if not chunks or size > room:
+            chunks.append([])
+            room = size_bytes_max
+        chunks[-1].append(record)
+        room -= size
+    return chunks
+
+
+def record_size_bytes(record: KeyValue) -> int:
+    """An upper bound of what the record takes in a batch."""
+    key, value = record
+    return len(key) + len(value or b"") + RECORD_OVERHEAD_BYTES

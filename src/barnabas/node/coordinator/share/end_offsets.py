@@ -1,0 +1,137 @@
+"""End offsets of partitions, from which the lag of a share group is counted.
+
+Partitions that this node leads are looked at; the leaders of others are asked with ListOffsets, one
+request for all of a leader's. A leader that has moved is looked for again a few times.
+Source: Kafka's NetworkPartitionMetadataClient.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.node.loop.pause import pause
+from barnabas.node.metadata.broker_peers import BrokerPeers
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.read_requests import CONSUMER_ID, LATEST
+
+ATTEMPTS_MAX: Final = 5
+PAUSE_MS: Final = 100
+"""The first pause; each is twice the one before."""
+RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+Ends = dict[TopicPartition, int | ErrorCode]
+
+
+class EndOffsets:
+    """Tells the high watermarks of partitions anywhere in the cluster."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        peers: BrokerPeers,
+        image: Callable[[], MetadataImage],
+        replicas: ReplicaManager,
+    ) -> None:
+        self._node_id = peers.node_id
+        self._clock = clock
+        self._leaders = peers.channel("end-offsets")
+        self._image = image
+        self._replicas = replicas
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._leaders.close()
+
+    async def find(self, partitions: Iterable[TopicPartition]) -> Ends:
+        """The end of each partition, or why it cannot be told."""
+        found: Ends = {}
+        wanted = list(dict.fromkeys(partitions))
+        pause_ms = PAUSE_MS
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            found |= await self._find_once(wanted)
+            wanted = [place for place in wanted if _may_pass(found[place])]
+            if not wanted or attempt == ATTEMPTS_MAX:
+                break
+            await pause(self._clock, pause_ms)
+            pause_ms *= 2
+        return found
+
+    async def _find_once(self, wanted: list[TopicPartition]) -> Ends:
+        found: Ends = {}
+        elsewhere: dict[int, list[TopicPartition]] = {}
+        for place in wanted:
+            image = self._image().topics.partition(*place)
+            if image is None:
+                found[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif image.leader == self._node_id:
+                found[place] = self._here(place)
+            else:
+                elsewhere.setdefault(image.leader, []).append(place)
+        answers = await asyncio.gather(
+            *(self._ask(node_id, places) for node_id, places in elsewhere.items())
+        )
+        for answer in answers:
+            found |= answer
+        return found
+
+    def _here(self, place: TopicPartition) -> int | ErrorCode:
+        partition = self._replicas.find(*place)
+        if not isinstance(partition, Partition):
+            return partition
+        return partition.high_watermark if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    async def _ask(self, node_id: int, places: list[TopicPartition]) -> Ends:
+        if not self._leaders.reaches(node_id):
+            return dict.fromkeys(places, ErrorCode.LEADER_NOT_AVAILABLE)
+        found: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
+        try:
+            response = await self._leaders.ask(node_id, _request(places))
+        except OSError:
+            return found
+        for topic in response.topics:
+            for answer in topic.partitions:
+                place = TopicPartition(topic.name, answer.partition_index)
+                error = ErrorCode.of(answer.error_code)
+                found[place] = error or answer.offset
+        return found
+
+
+def _may_pass(outcome: int | ErrorCode) -> bool:
+    """Whether it is an error that may be gone soon. An end of 6 equals NOT_LEADER_OR_FOLLOWER."""
+    return isinstance(outcome, ErrorCode) and outcome in RETRIABLE
+
+
+def _request(places: list[TopicPartition]) -> ListOffsetsRequest:
+    topics: dict[str, list[int]] = {}
+    for topic, index in places:
+        topics.setdefault(topic, []).append(index)
+    return ListOffsetsRequest(
+        replica_id=CONSUMER_ID,
+        topics=[
+            ListOffsetsTopic(
+                name=name,
+                partitions=[
+                    ListOffsetsPartition(partition_index=index, timestamp=LATEST)
+                    for index in indexes
+                ],
+            )
+            for name, indexes in topics.items()
+        ],
+    )

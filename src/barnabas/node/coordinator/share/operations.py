@@ -1,0 +1,266 @@
+"""The five requests for share-partitions, each as data: how to ask, answer and understand it.
+
+A request names many share-partitions of one group. The coordinator's node takes it apart with
+these (`serve`), and a persister puts one together for another node.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from barnabas.base.ids import Uuid
+from barnabas.node.coordinator.share.service import ShareCoordinator
+from barnabas.node.coordinator.share.state import (
+    DONE,
+    Failure,
+    SharePartitionKey,
+    ShareState,
+    ShareSummary,
+    StateBatch,
+)
+from barnabas.node.loop.promise import Promise, gather
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import delete_share_group_state as deleting
+from barnabas.protocol.messages import initialize_share_group_state as initializing
+from barnabas.protocol.messages import read_share_group_state as reading
+from barnabas.protocol.messages import read_share_group_state_summary as summarizing
+from barnabas.protocol.messages import write_share_group_state as writing
+from barnabas.protocol.schema import Message
+
+Resp = TypeVar("Resp", bound=Message, covariant=True)
+
+
+class _Question(Protocol):
+    partition: int
+
+
+class _Topic(Protocol):
+    topic_id: Uuid
+
+    @property
+    def partitions(self) -> Sequence[_Question]: ...
+
+
+class _Request(Protocol):
+    group_id: str
+
+    @property
+    def topics(self) -> Sequence[_Topic]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation(Generic[Resp]):
+    """One of the requests. A *question* is its struct for one partition, a *result* the answer's.
+
+    `read` turns a result without an error into an outcome, `tell` an outcome into a result.
+    """
+
+    name: str
+    request: Callable[..., Message]
+    request_topic: Callable[..., Any]
+    ask: Callable[[ShareCoordinator, SharePartitionKey, Any], Any]
+    response: Callable[..., Resp]
+    response_topic: Callable[..., Any]
+    result: Callable[..., Any]
+    tell: Callable[[Any, Any], None]
+    read: Callable[[Any], Any]
+    takes_topics_without_partitions: bool = False
+
+
+def serve(
+    operation: Operation[Resp], coordinator: ShareCoordinator, request: _Request
+) -> Resp | Promise[Resp]:
+    """Handle a whole request. What makes no sense gets an empty answer, as in Kafka."""
+    topics = request.topics
+    if (
+        not request.group_id
+        or not topics
+        or not (
+            operation.takes_topics_without_partitions or all(topic.partitions for topic in topics)
+        )
+    ):
+        return operation.response()
+    questions = [(topic.topic_id, question) for topic in topics for question in topic.partitions]
+    parts = [
+        operation.ask(
+            coordinator, SharePartitionKey(request.group_id, topic_id, question.partition), question
+        )
+        for topic_id, question in questions
+    ]
+
+    def combine(outcomes: list[Any]) -> Resp:
+        results: dict[Uuid, list[Any]] = {}
+        for (topic_id, question), outcome in zip(questions, outcomes, strict=True):
+            result = operation.result(partition=question.partition)
+            if isinstance(outcome, Failure):
+                result.error_code = outcome.error
+                result.error_message = outcome.message
+            else:
+                operation.tell(result, outcome)
+            results.setdefault(topic_id, []).append(result)
+        return operation.response(
+            results=[
+                operation.response_topic(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in results.items()
+            ]
+        )
+
+    return gather(parts, combine)
+
+
+def refuse(operation: Operation[Resp], request: _Request, error: ErrorCode) -> Resp:
+    """The same error for every share-partition of a request."""
+    return operation.response(
+        results=[
+            operation.response_topic(
+                topic_id=topic.topic_id,
+                partitions=[
+                    operation.result(
+                        partition=question.partition,
+                        error_code=error,
+                        error_message=error.message,
+                    )
+                    for question in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def request_for(
+    operation: Operation[Message], group_id: str, questions: Sequence[tuple[Uuid, Any]]
+) -> Message:
+    """One request with all `questions`, each with its topic."""
+    topics: dict[Uuid, list[Any]] = {}
+    for topic_id, question in questions:
+        topics.setdefault(topic_id, []).append(question)
+    return operation.request(
+        group_id=group_id,
+        topics=[
+            operation.request_topic(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+    )
+
+
+def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid, int], Any]:
+    """Outcomes by topic and partition."""
+    found: dict[tuple[Uuid, int], Any] = {}
+    for topic in response.results:
+        for result in topic.partitions:
+            error = ErrorCode.of(result.error_code)
+            found[topic.topic_id, result.partition] = (
+                Failure(error, result.error_message or error.message)
+                if error
+                else operation.read(result)
+            )
+    return found
+
+
+def _tell_state(result: reading.PartitionResult, state: ShareState) -> None:
+    result.state_epoch = state.state_epoch
+    result.start_offset = state.start_offset
+    result.state_batches = [
+        reading.StateBatch(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            delivery_state=batch.delivery_state,
+            delivery_count=batch.delivery_count,
+        )
+        for batch in state.batches
+    ]
+
+
+def _tell_summary(result: summarizing.PartitionResult, summary: ShareSummary) -> None:
+    result.state_epoch = summary.state_epoch
+    result.leader_epoch = summary.leader_epoch
+    result.start_offset = summary.start_offset
+    result.delivery_complete_count = summary.delivery_complete_count
+
+
+def _tell_nothing(_result: Any, _outcome: Any) -> None:
+    """That there is no error says it all."""
+
+
+def batches_of(batches: Sequence[reading.StateBatch | writing.StateBatch]) -> list[StateBatch]:
+    """Batches of a message as the share room has them."""
+    return [
+        StateBatch(
+            batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
+        )
+        for batch in batches
+    ]
+
+
+INITIALIZE: Final = Operation(
+    name="initialize",
+    request=initializing.InitializeShareGroupStateRequest,
+    request_topic=initializing.InitializeStateData,
+    ask=lambda coordinator, key, question: coordinator.initialize(
+        key, question.state_epoch, question.start_offset
+    ),
+    response=initializing.InitializeShareGroupStateResponse,
+    response_topic=initializing.InitializeStateResult,
+    result=initializing.PartitionResult,
+    tell=_tell_nothing,
+    read=lambda _: DONE,
+    takes_topics_without_partitions=True,
+)
+READ: Final = Operation(
+    name="read",
+    request=reading.ReadShareGroupStateRequest,
+    request_topic=reading.ReadStateData,
+    ask=lambda coordinator, key, question: coordinator.read(key, question.leader_epoch),
+    response=reading.ReadShareGroupStateResponse,
+    response_topic=reading.ReadStateResult,
+    result=reading.PartitionResult,
+    tell=_tell_state,
+    read=lambda result: ShareState(
+        result.state_epoch, result.start_offset, tuple(batches_of(result.state_batches))
+    ),
+)
+WRITE: Final = Operation(
+    name="write",
+    request=writing.WriteShareGroupStateRequest,
+    request_topic=writing.WriteStateData,
+    ask=lambda coordinator, key, question: coordinator.write(
+        key,
+        (question.state_epoch, question.leader_epoch),
+        question.start_offset,
+        question.delivery_complete_count,
+        batches_of(question.state_batches),
+    ),
+    response=writing.WriteShareGroupStateResponse,
+    response_topic=writing.WriteStateResult,
+    result=writing.PartitionResult,
+    tell=_tell_nothing,
+    read=lambda _: DONE,
+)
+DELETE: Final = Operation(
+    name="delete",
+    request=deleting.DeleteShareGroupStateRequest,
+    request_topic=deleting.DeleteStateData,
+    ask=lambda coordinator, key, _: coordinator.delete(key),
+    response=deleting.DeleteShareGroupStateResponse,
+    response_topic=deleting.DeleteStateResult,
+    result=deleting.PartitionResult,
+    tell=_tell_nothing,
+    read=lambda _: DONE,
+)
+SUMMARY: Final = Operation(
+    name="read the summary of",
+    request=summarizing.ReadShareGroupStateSummaryRequest,
+    request_topic=summarizing.ReadStateSummaryData,
+    ask=lambda coordinator, key, _: coordinator.summary(key),
+    response=summarizing.ReadShareGroupStateSummaryResponse,
+    response_topic=summarizing.ReadStateSummaryResult,
+    result=summarizing.PartitionResult,
+    tell=_tell_summary,
+    read=lambda result: ShareSummary(
+        result.state_epoch,
+        result.leader_epoch,
+        result.start_offset,
+        result.delivery_complete_count,
+    ),
+)

@@ -1,0 +1,215 @@
+"""The share coordinator's door: what is asked of one share-partition, and housekeeping.
+
+Each method returns the outcome or a promise of it; a `Failure` is an outcome too. Requests of the
+protocol, which name many share-partitions, are taken apart in `operations.py`.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar, Union
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import Uuid
+from barnabas.node.coordinator.decision import Decision, Moment
+from barnabas.node.coordinator.errors import CoordinatorWriteError
+from barnabas.node.coordinator.partition_of import partition_of
+from barnabas.node.coordinator.partition_writer import PartitionWriter
+from barnabas.node.coordinator.runtime import CoordinatorRuntime
+from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
+from barnabas.node.coordinator.share.shard import PartitionCount, ShareShard
+from barnabas.node.coordinator.share.state import (
+    Done,
+    Failure,
+    SharePartitionKey,
+    ShareState,
+    ShareSummary,
+    StateBatch,
+)
+from barnabas.node.loop.promise import Promise
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.share_records import SHARE_RECORDS
+
+R = TypeVar("R")
+Outcome = Union[R, Failure, Promise[Union[R, Failure]]]  # noqa: UP007  # mypy takes no generic alias of the other form
+
+telemetry = logging.getLogger(__name__)
+
+
+class StateTopic(PartitionWriter, Protocol):
+    """`__share_group_state`: its records may also be deleted from the start."""
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        """Delete what lies before a committed offset. Raises CoordinatorWriteError."""
+
+
+class ShareCoordinator:
+    """The share-partitions whose partitions of `__share_group_state` this node leads."""
+
+    def __init__(
+        self,
+        config: ShareCoordinatorConfig,
+        clock: Clock,
+        topic: StateTopic,
+        partition_count_of: PartitionCount,
+    ) -> None:
+        """`partition_count_of` tells how many partitions a topic has, 0 where there is none."""
+        self.config = config
+        self.partition_count = config.state_partitions
+        """Partitions of `__share_group_state`; to be set where the topic has another number."""
+        self._topic = topic
+        self._is_closed = False
+        self._pruned: dict[int, int] = {}
+        """Before which offset each partition was pruned last."""
+        self.runtime: CoordinatorRuntime[ShareShard] = CoordinatorRuntime(
+            clock,
+            topic,
+            lambda _: ShareShard(config, partition_count_of),
+            SHARE_RECORDS,
+            write_timeout_ms=config.write_timeout_ms,
+        )
+
+    # Where
+
+    def partition_for(self, key: SharePartitionKey) -> int:
+        """The partition of `__share_group_state` whose leader coordinates the key."""
+        return partition_of(key.coordinator_key, self.partition_count)
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """This node leads the partition since `leader_epoch`: serve it."""
+        if not self._is_closed:
+            self.runtime.load(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Another node leads the partition, or none."""
+        self._pruned.pop(partition, None)
+        self.runtime.unload(partition, leader_epoch)
+
+    async def close(self) -> None:
+        """Answer all that waits and serve nobody any more."""
+        self._is_closed = True
+        self.runtime.close()
+
+    # One share-partition
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> Outcome[Done]:
+        """Begin to keep the state of a share-partition, or begin anew."""
+        outcome: Outcome[Done] = self._run(
+            key,
+            "initialize",
+            lambda shard, now: shard.initialize(key, state_epoch, start_offset, now),
+        )
+        return outcome
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> Outcome[ShareState]:
+        """What is kept, for the leader of the topic's partition."""
+        outcome: Outcome[ShareState] = self._run(
+            key, "read", lambda shard, now: shard.read(key, leader_epoch, now)
+        )
+        return outcome
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        epochs: tuple[int, int],
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> Outcome[Done]:
+        """Keep what has changed. `epochs` are those of the state and of the leader."""
+        outcome: Outcome[Done] = self._run(
+            key,
+            "write",
+            lambda shard, now: shard.write(
+                key, *epochs, start_offset, delivery_complete_count, batches, now
+            ),
+        )
+        return outcome
+
+    def summary(self, key: SharePartitionKey) -> Outcome[ShareSummary]:
+        """What is kept, without the batches."""
+        outcome: Outcome[ShareSummary] = self._run(
+            key, "read the summary of", lambda shard, _: shard.summary(key)
+        )
+        return outcome
+
+    def delete(self, key: SharePartitionKey) -> Outcome[Done]:
+        """Keep nothing any more."""
+        outcome: Outcome[Done] = self._run(key, "delete", lambda shard, _: shard.delete(key))
+        return outcome
+
+    # Housekeeping
+
+    def on_topics_deleted(self, topic_ids: Iterable[Uuid]) -> None:
+        """Forget the share-partitions of topics that are gone, in every shard of this node."""
+        gone = frozenset(topic_ids)
+        for partition in self.runtime.partitions():
+            self.runtime.run(
+                partition,
+                lambda shard, _waiter, _now: shard.topics_deleted(gone),
+                _logged(partition, "the state of deleted topics stays"),
+            )
+
+    def snapshot_cold(self) -> None:
+        """Write old snapshots anew, so that what lies before them can be deleted.
+
+        To be called each `share.coordinator.cold.partition.snapshot.interval.ms`.
+        """
+        for partition in self.runtime.partitions():
+            self.runtime.run(
+                partition,
+                lambda shard, _waiter, now: shard.snapshot_cold(now),
+                _logged(partition, "old snapshots stay"),
+            )
+
+    def prune(self) -> None:
+        """Delete records that newer snapshots have made redundant.
+
+        To be called each `share.coordinator.state.topic.prune.interval.ms`.
+        """
+        for partition in self.runtime.partitions():
+            outcome: Any = self.runtime.run(
+                partition,
+                lambda shard, _waiter, _now: shard.redundant_before(),
+                _logged(partition, "redundant records stay"),
+            )
+            if isinstance(outcome, Promise):
+                outcome.then(lambda offset, partition=partition: self._prune(partition, offset))  # type: ignore[misc]  # mypy cannot infer a default
+            else:
+                self._prune(partition, outcome)
+
+    def _prune(self, partition: int, offset: int | None) -> None:
+        if not offset or self._pruned.get(partition) == offset:
+            return
+        try:
+            self._topic.delete_before(partition, offset)
+        except CoordinatorWriteError as failure:
+            telemetry.warning("partition %d cannot be pruned: %s", partition, failure)
+            return
+        self._pruned[partition] = offset
+
+    def _run(
+        self,
+        key: SharePartitionKey,
+        verb: str,
+        step: Callable[[ShareShard, Moment], Decision],
+    ) -> Any:
+        if self._is_closed:
+            return Failure(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, "Share coordinator is not available."
+            )
+        return self.runtime.run(
+            self.partition_for(key),
+            lambda shard, _waiter, now: step(shard, now),
+            lambda error: Failure(error, f"Unable to {verb} share group state: {error.message}"),
+        )
+
+
+def _logged(partition: int, what: str) -> Callable[[ErrorCode], int | None]:
+    """For housekeeping, whose failures nobody waits for: it comes round again."""
+
+    def failed(error: ErrorCode) -> None:
+        telemetry.info("partition %d: %s: %s", partition, what, error.name)
+
+    return failed

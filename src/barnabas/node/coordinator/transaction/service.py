@@ -1,0 +1,379 @@
+"""The transaction coordinator's door: requests of the protocol in, responses out.
+
+Each method returns the response, or a promise of it where it must wait for a commit. Where a
+producer id is needed, one is fetched and the request is decided anew.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.node.coordinator.decision import Decision, Moment
+from barnabas.node.coordinator.partition_of import partition_of
+from barnabas.node.coordinator.partition_writer import PartitionWriter
+from barnabas.node.coordinator.runtime import CoordinatorRuntime
+from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.transaction.ending import EndRequest
+from barnabas.node.coordinator.transaction.initializing import InitRequest
+from barnabas.node.coordinator.transaction.markers import Markers, MarkerSender
+from barnabas.node.coordinator.transaction.shard import (
+    Listing,
+    NeedsProducerId,
+    TransactionShard,
+    end_error,
+)
+from barnabas.node.coordinator.transaction.states import TransactionState
+from barnabas.node.coordinator.transaction.transaction import Transaction
+from barnabas.node.loop.promise import Promise, gather
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.end_txn import EndTxnResponse
+from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
+from barnabas.protocol.messages.transaction_records import TRANSACTION_RECORDS
+from barnabas.protocol.records.batch import NO_PRODUCER_ID
+from barnabas.protocol.records.control import TRANSACTION_VERSION_2
+
+RETRY_MS = 100
+
+R = TypeVar("R")
+
+telemetry = logging.getLogger(__name__)
+
+AllocateProducerId = Callable[[], Awaitable[int | ErrorCode]]
+
+
+class TransactionCoordinator:
+    """The transactions whose partitions of `__transaction_state` this node leads."""
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        clock: Clock,
+        writer: PartitionWriter,
+        sender: MarkerSender,
+        allocate_producer_id: AllocateProducerId,
+        transaction_version: Callable[[], int],
+    ) -> None:
+        """`transaction_version` tells the finalized level of that feature."""
+        self.config = config
+        self.partition_count = config.state_partitions
+        """Partitions of `__transaction_state`; to be set where the topic has another number."""
+        self._clock = clock
+        self._sender = sender
+        self._allocate_producer_id = allocate_producer_id
+        self._is_closed = False
+        self._waiting: dict[str, list[Promise[None]]] = {}
+        """Who waits for a transaction to be complete."""
+        sender.on_written = self._markers_written
+        self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            clock,
+            writer,
+            lambda _: TransactionShard(transaction_version, self._prepared),
+            TRANSACTION_RECORDS,
+            write_timeout_ms=config.write_timeout_ms,
+        )
+
+    # Where
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of `__transaction_state` whose leader coordinates the id."""
+        return partition_of(transactional_id, self.partition_count)
+
+    def load(self, partition: int, leader_epoch: int) -> None:
+        """This node leads the partition since `leader_epoch`: serve its transactions."""
+        if not self._is_closed:
+            self.runtime.load(partition, leader_epoch)
+
+    def unload(self, partition: int, leader_epoch: int | None = None) -> None:
+        """Another node leads the partition (or none): its transactions are found elsewhere."""
+        self._sender.forget(partition)
+        self.runtime.unload(partition, leader_epoch)
+
+    async def close(self) -> None:
+        """Answer all that waits and serve nobody any more."""
+        self._is_closed = True
+        self.runtime.close()
+        await self._sender.close()
+
+    # Producers
+
+    async def init_producer_id(
+        self, transactional_id: str, request: InitRequest
+    ) -> InitProducerIdResponse:
+        """Make the sender the producer of a transactional id."""
+        if not transactional_id:
+            return _init_error(ErrorCode.INVALID_REQUEST)
+        if not 0 < request.timeout_ms <= self.config.timeout_max_ms:
+            return _init_error(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        return await self._with_producer_id(
+            transactional_id,
+            lambda shard, producer_id, now: shard.init_producer_id(
+                transactional_id, request, producer_id, now
+            ),
+            _init_error,
+        )
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Iterable[TopicPartition],
+        client_version: int,
+    ) -> ErrorCode | Promise[ErrorCode]:
+        """Make partitions part of the producer's transaction, which begins if need be."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        added = tuple(partitions)
+        return self._run(
+            transactional_id,
+            lambda shard, now: shard.add_partitions(
+                transactional_id, (producer_id, producer_epoch), added, client_version, now
+            ),
+            lambda error: error,
+        )
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+    ) -> dict[TopicPartition, ErrorCode] | Promise[dict[TopicPartition, ErrorCode]]:
+        """Whether partitions are part of the producer's transaction."""
+        if not transactional_id:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+        return self._run(
+            transactional_id,
+            lambda shard, _now: shard.verify(
+                transactional_id, (producer_id, producer_epoch), partitions
+            ),
+            lambda error: dict.fromkeys(partitions, error),
+        )
+
+    def end(
+        self, transactional_id: str, request: EndRequest
+    ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+        """Commit or abort; the answer comes when the decision is committed."""
+        if not transactional_id:
+            return end_error(ErrorCode.INVALID_REQUEST)
+        response: Any = self._run(
+            transactional_id,
+            lambda shard, now: shard.end(transactional_id, request, NO_PRODUCER_ID, now),
+            end_error,
+        )
+        if isinstance(response, EndTxnResponse):
+            return response
+        return self._end_later(transactional_id, request, response)
+
+    async def _end_later(
+        self, transactional_id: str, request: EndRequest, response: Any
+    ) -> EndTxnResponse:
+        outcome = await response if isinstance(response, Promise) else response
+        if isinstance(outcome, EndTxnResponse):
+            return outcome
+        return await self._with_producer_id(
+            transactional_id,
+            lambda shard, producer_id, now: shard.end(transactional_id, request, producer_id, now),
+            end_error,
+        )
+
+    async def completed(self, transactional_id: str) -> None:
+        """Wait until the markers of the id's transaction are written, but not for long."""
+        shard = self.runtime.shard(self.partition_for(transactional_id))
+        transaction = None if shard is None else shard.transactions.get(transactional_id)
+        if transaction is None or not transaction.state.is_prepared:
+            return
+        promise: Promise[None] = Promise()
+        waiting = self._waiting.setdefault(transactional_id, [])
+        waiting.append(promise)
+        timer = self._clock.call_later(
+            self.config.retry_backoff_max_ms, lambda: promise.settle(None)
+        )
+        try:
+            await promise
+        finally:
+            timer.cancel()
+            waiting.remove(promise)
+            if not waiting and self._waiting.get(transactional_id) is waiting:
+                del self._waiting[transactional_id]
+
+    # Looking
+
+    def describe(
+        self, transactional_id: str
+    ) -> Transaction | ErrorCode | Promise[Transaction | ErrorCode]:
+        """One transaction, or why it cannot be described."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        return self._run(
+            transactional_id,
+            lambda shard, _now: shard.describe(transactional_id),
+            lambda error: error,
+        )
+
+    def list_transactions(
+        self, listing: Listing
+    ) -> ErrorCode | list[tuple[str, Transaction]] | Promise[Any]:
+        """The transactions of this node; an error while one of its partitions loads."""
+        if self._is_closed:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        parts: list[Any] = [
+            self.runtime.run(
+                partition,
+                lambda shard, _waiter, now: shard.list_transactions(listing, now),
+                lambda error: error,
+            )
+            for partition in self.runtime.partitions()
+        ]
+
+        def combine(results: list[Any]) -> Any:
+            found: list[tuple[str, Transaction]] = []
+            for result in results:
+                if isinstance(result, ErrorCode):
+                    if result is not ErrorCode.NOT_COORDINATOR:
+                        return result
+                else:
+                    found += result
+            return found
+
+        return gather(parts, combine)
+
+    # What time brings
+
+    async def abort_overdue(self) -> None:
+        """Abort what has been open for too long.
+
+        To be called each `transaction.abort.timed.out.transaction.cleanup.interval.ms`.
+        """
+        now = self._now()
+        overdue = [
+            transactional_id
+            for partition in self.runtime.partitions()
+            if (shard := self.runtime.shard(partition)) is not None
+            for transactional_id in shard.overdue(now)
+        ]
+        for transactional_id in overdue:
+            error = await self._abort_overdue(transactional_id)
+            if not error:
+                telemetry.info(
+                    "aborted the transaction of %s, which exceeded its time-out", transactional_id
+                )
+            else:
+                telemetry.info(
+                    "cannot abort the transaction of %s yet: %s", transactional_id, error.name
+                )
+
+    async def _abort_overdue(self, transactional_id: str) -> ErrorCode:
+        return await self._with_producer_id(
+            transactional_id,
+            lambda shard, producer_id, now: shard.abort_overdue(transactional_id, producer_id, now),
+            lambda error: error,
+        )
+
+    def expire_ids(self) -> None:
+        """Forget transactional ids that nobody uses any more.
+
+        To be called each `transaction.remove.expired.transaction.cleanup.interval.ms`.
+        """
+
+        def failed(error: ErrorCode) -> int:
+            telemetry.warning("cannot remove expired transactional ids: %s", error.name)
+            return 0
+
+        for partition in self.runtime.partitions():
+            self.runtime.run(
+                partition,
+                lambda shard, _waiter, now: shard.expire_ids(self.config.id_expiration_ms, now),
+                failed,
+            )
+
+    # Markers
+
+    def _prepared(self, transactional_id: str, transaction: Transaction) -> None:
+        """The outcome is in the log for good: have the markers written."""
+        partition = self.partition_for(transactional_id)
+        self._sender.send(
+            Markers(
+                state_partition=partition,
+                coordinator_epoch=self.runtime.leader_epoch(partition),
+                transactional_id=transactional_id,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                is_commit=transaction.state is TransactionState.PREPARE_COMMIT,
+                transaction_version=transaction.client_version,
+                missing=dict(transaction.partitions),
+            )
+        )
+
+    def _markers_written(self, markers: Markers) -> None:
+        transactional_id = markers.transactional_id
+
+        def failed(error: ErrorCode) -> ErrorCode:
+            if error is ErrorCode.COORDINATOR_NOT_AVAILABLE and not self._is_closed:
+                self._clock.call_later(RETRY_MS, lambda: self._markers_written(markers))
+            return error
+
+        self._run(
+            transactional_id,
+            lambda shard, now: shard.complete(
+                transactional_id, markers.producer_id, markers.producer_epoch, now
+            ),
+            failed,
+        )
+        for promise in self._waiting.get(transactional_id, ()):
+            promise.settle(None)
+
+    # Helpers
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.now_ms(), self._clock.monotonic_ms())
+
+    def _run(
+        self,
+        transactional_id: str,
+        step: Callable[[TransactionShard, Moment], Decision],
+        on_error: Callable[[ErrorCode], R],
+    ) -> R | Promise[R]:
+        """A step of the shard to which the transactional id belongs."""
+        if self._is_closed:
+            return on_error(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return self.runtime.run(
+            self.partition_for(transactional_id),
+            lambda shard, _waiter, now: step(shard, now),
+            on_error,
+        )
+
+    async def _with_producer_id(
+        self,
+        transactional_id: str,
+        step: Callable[[TransactionShard, int, Moment], Decision],
+        on_error: Callable[[ErrorCode], R],
+    ) -> R:
+        """A step that may need a new producer id, which is fetched then."""
+        producer_id = NO_PRODUCER_ID
+        while True:
+            response: Any = self._run(
+                transactional_id,
+                lambda shard, now, new_id=producer_id: step(shard, new_id, now),  # type: ignore[misc]  # mypy cannot infer a default
+                on_error,
+            )
+            if isinstance(response, Promise):
+                response = await response
+            if not isinstance(response, NeedsProducerId):
+                outcome: R = response
+                return outcome
+            allocated = await self._allocate_producer_id()
+            if isinstance(allocated, ErrorCode):
+                return on_error(allocated)
+            producer_id = allocated
+
+
+def client_version_of(api_version: int, version_2_from: int) -> int:
+    """The transaction.version that a client works with, as the version of its request tells."""
+    return TRANSACTION_VERSION_2 if api_version >= version_2_from else 0
+
+
+def _init_error(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)

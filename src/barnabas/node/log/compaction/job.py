@@ -1,0 +1,89 @@
+"""Messages between the event loop and the worker: plain values, which pass through a pipe."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.node.log.index.txn_index import AbortedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """What of an active producer must stay: its last data offset (-1: none), or its epoch."""
+
+    last_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A segment to be read."""
+
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanJob:
+    """One round of cleaning one log, [0, end_offset) of it. Times are ms.
+
+    `sources` are all segments below `end_offset`, which is the base offset of the first that is
+    left alone. `aborted` are aborted transactions whose markers lie there or later; those of
+    `sources` are read from their indexes.
+    """
+
+    directory: str
+    start_offset: int
+    """The first dirty offset."""
+    end_offset: int
+    sources: list[Source]
+    producers: dict[int, LastRecord]
+    aborted: list[AbortedTransaction]
+    now_ms: int
+    delete_retention_ms: int
+    index_interval_bytes: int
+    map_bytes_max: int
+    map_load_factor: float
+    io_buffer_bytes: int
+    bytes_per_second_max: float
+
+    @classmethod
+    def from_plain(cls, values: dict[str, Any]) -> "CleanJob":
+        """From what JSON makes of `dataclasses.asdict`."""
+        values["sources"] = [Source(**source) for source in values["sources"]]
+        values["producers"] = {
+            int(producer_id): LastRecord(**last)
+            for producer_id, last in values["producers"].items()
+        }
+        values["aborted"] = [AbortedTransaction(*entry) for entry in values["aborted"]]
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class MapBuilt:
+    """The map of latest offsets is there; it takes in everything below `end_offset`."""
+
+    end_offset: int
+    bytes_read: int
+    records_read: int
+    keys: int
+    utilization: float
+    """Share of the keys that the map may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCleaned:
+    """A group of segments was written anew, to `.cleaned` files that are on the medium.
+
+    Without `is_changed` the files say what the one segment of the group says already, and were
+    removed again.
+    """
+
+    base_offset: int
+    size_bytes: int
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    records_written: int
+    keyless_records: int
+    """Records without a key, which a compacted log cannot keep."""
+    is_changed: bool

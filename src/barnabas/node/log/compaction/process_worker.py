@@ -1,0 +1,145 @@
+"""Cleaning in a process of its own, beside the node's.
+
+A thread would not do: it decodes records in Python, so it would hold the interpreter most of the
+time and make the event loop wait for it at every turn. The process is started when there is
+something to clean and ended when there is not, which gives its memory back (the map of keys may
+take `log.cleaner.dedupe.buffer.size`). One line of JSON each way for every call.
+
+`worker_main` is what runs there.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final
+
+from barnabas.node.log.compaction.compactor import WorkerLostError
+from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
+from barnabas.node.log.errors import CorruptIndexError
+from barnabas.protocol.records.batch import CorruptBatchError
+
+PROGRAM: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
+    "from barnabas.node.log.compaction.worker_main import main; main()"
+)
+
+
+class ProcessWorker:
+    """A `compactor.Worker`. One thread waits for the process, and does nothing else."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = threading.Event()
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process, while there is one."""
+        return None if self._process is None else self._process.pid
+
+    async def build_map(self, job: CleanJob) -> MapBuilt:
+        return MapBuilt(**await self._call({"job": asdict(job)}))
+
+    async def clean(self, group: list[Source]) -> GroupCleaned:
+        return GroupCleaned(**await self._call({"group": [asdict(source) for source in group]}))
+
+    async def _call(self, request: dict[str, Any]) -> dict[str, Any]:
+        line = json.dumps(request).encode() + b"\n"
+        answer = json.loads(await self._exchange_soon(line))
+        error = answer.pop("error", None)
+        if error is None:
+            result: dict[str, Any] = answer
+            return result
+        match error:
+            case "OSError":
+                raise OSError(*answer["arguments"])
+            case "CorruptBatchError":
+                raise CorruptBatchError(answer["message"])
+            case "CorruptIndexError":
+                raise CorruptIndexError(answer["message"])
+        raise WorkerLostError(answer["message"])
+
+    def _exchange_soon(self, line: bytes) -> "asyncio.Future[bytes]":
+        """Call in a thread that no interpreter waits for when it ends, as it would for a pool's."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bytes] = loop.create_future()
+
+        def run() -> None:
+            try:
+                answer = self._exchange(line)
+            except WorkerLostError as error:
+                loop.call_soon_threadsafe(_settle, future, error)
+            else:
+                loop.call_soon_threadsafe(_settle, future, answer)
+
+        self._thread = threading.Thread(target=run, name="compaction", daemon=True)
+        self._thread.start()
+        return future
+
+    def _exchange(self, line: bytes) -> bytes:
+        """One call, in the thread."""
+        if self._stopped.is_set():
+            raise WorkerLostError("the node is stopping")
+        process = self._process
+        try:
+            if process is None:
+                process = self._process = _start()
+                if self._stopped.is_set():  # which may not have seen it
+                    process.kill()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(line)
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except OSError as error:
+            self._end()
+            raise WorkerLostError(f"the worker process: {error}") from error
+        if not answer.endswith(b"\n"):
+            self._end()
+            raise WorkerLostError("the worker process ended in the middle of its work")
+        return answer
+
+    def rest(self) -> None:
+        self._end()
+
+    async def stop(self) -> None:
+        self._stopped.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+        if self._thread is not None:
+            self._thread.join()
+        self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(BrokenPipeError):  # what it was to be told, it need not know
+                        pipe.close()
+
+
+def _settle(future: "asyncio.Future[bytes]", result: bytes | WorkerLostError) -> None:
+    if future.done():
+        return  # cancelled
+    if isinstance(result, bytes):
+        future.set_result(result)
+    else:
+        future.set_exception(result)
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Start the process: its own session, so that a Ctrl-C meant for the node is not for it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, json.dumps(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )

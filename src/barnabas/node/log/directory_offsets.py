@@ -1,0 +1,72 @@
+"""Offsets of a directory's logs, from its checkpoints.
+
+A future log is named by its partition like any other: no directory holds a log and its copy.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from barnabas.base.disk import Disk
+from barnabas.base.ids import TopicPartition
+from barnabas.node.log.checkpoints import read_offsets, write_offsets
+from barnabas.node.log.errors import CorruptCheckpointError
+from barnabas.node.log.log_state import LogState
+from barnabas.node.log.names import (
+    CLEANER_OFFSET_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+)
+
+telemetry = logging.getLogger(__name__)
+
+
+class DirectoryOffsets(NamedTuple):
+    """Offsets by partition; 0, or none for what was compacted, where a log is not named."""
+
+    recovery_points: Mapping[TopicPartition, int]
+    start_offsets: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int]
+    cleaned: Mapping[TopicPartition, int]
+
+    def named(self) -> list[TopicPartition]:
+        """Every partition that is named, perhaps more than once."""
+        return list(chain(*self))
+
+
+def read_directory_offsets(disk: Disk, path: str) -> DirectoryOffsets:
+    """What a directory's checkpoints say; one that is damaged says nothing. Raises OSError."""
+    return DirectoryOffsets(
+        _read(disk, f"{path}/{RECOVERY_POINT_FILE}"),
+        _read(disk, f"{path}/{LOG_START_OFFSET_FILE}"),
+        _read(disk, f"{path}/{HIGH_WATERMARK_FILE}"),
+        _read(disk, f"{path}/{CLEANER_OFFSET_FILE}"),
+    )
+
+
+def _read(disk: Disk, path: str) -> Mapping[TopicPartition, int]:
+    try:
+        return read_offsets(disk, path)
+    except CorruptCheckpointError as error:
+        telemetry.warning("treating every offset as 0: %s", error)
+        return {}
+
+
+def write_directory_offsets(disk: Disk, path: str, logs: Sequence[LogState], *, sync: bool) -> None:
+    """Write all but what was compacted. Raises OSError."""
+    for name, offsets in (
+        (RECOVERY_POINT_FILE, {log.topic_partition: log.recovery_point for log in logs}),
+        (HIGH_WATERMARK_FILE, {log.topic_partition: log.high_watermark for log in logs}),
+        (
+            LOG_START_OFFSET_FILE,
+            # A log that starts with its first segment needs no entry.
+            {
+                log.topic_partition: log.log_start_offset
+                for log in logs
+                if log.log_start_offset > log.segments[0].base_offset
+            },
+        ),
+    ):
+        write_offsets(disk, f"{path}/{name}", offsets, sync=sync)

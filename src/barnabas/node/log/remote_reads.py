@@ -1,0 +1,68 @@
+"""Reads of what is no longer on this node's disks: they are answered later.
+
+A log whose oldest segments have gone to a bucket has `remote`, which reads them. It answers at
+once with a promise, which it settles from the event loop when the records have arrived, or cannot
+be had. Whoever gets one waits as long as he has time, and abandons it if he goes before.
+
+Nothing here fetches anything: a storage tier implements `RemoteReads`. Source: KIP-405.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from barnabas.base.disk import Buffer, FileRange
+from barnabas.node.log.index.txn_index import AbortedTransaction
+from barnabas.node.log.reader import ReadResult
+from barnabas.node.log.timestamp_lookup import LookedUp
+from barnabas.node.loop.promise import Promise
+from barnabas.protocol.errors import ErrorCode
+
+
+class RemoteRead(ReadResult):
+    """What a remote read found, with the transactions aborted in it: this node cannot tell."""
+
+    __slots__ = ("aborted",)
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        parts: list[Buffer | FileRange],
+        size_bytes: int,
+        next_offset: int,
+        aborted: Sequence[AbortedTransaction] = (),
+    ) -> None:
+        super().__init__(error, parts, size_bytes, next_offset)
+        self.aborted = aborted
+
+
+class DeferredRead(Promise[RemoteRead]):
+    """A read whose records come later."""
+
+    __slots__ = ("on_abandon",)
+
+    def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.on_abandon = on_abandon
+        """Called at most once, if nobody waits any more."""
+
+    def abandon(self) -> None:
+        """Nobody waits any more: fetching may stop. Harmless when the records are there."""
+        on_abandon, self.on_abandon = self.on_abandon, None
+        if on_abandon is not None and not self.is_settled:
+            on_abandon()
+
+
+class RemoteReads(Protocol):
+    """The part of a log that is not local: from its start offset to its first local segment.
+
+    Every promise is settled in the end, with an error if need be, and never before the call that
+    makes it returns: those who look up offsets have no time limit of their own.
+    """
+
+    def read(
+        self, offset: int, max_bytes: int, max_offset: int, min_one_batch: bool
+    ) -> DeferredRead:
+        """As `PartitionLog.read`, later; errors are in the result."""
+
+    def offset_for_timestamp(self, timestamp: int, end_offset: int) -> Promise[LookedUp]:
+        """As `PartitionLog.offset_for_timestamp`, later, of the remote part alone."""

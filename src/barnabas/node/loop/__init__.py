@@ -1,0 +1,1 @@
+"""What runs on a node's event loop: promises, pauses, turns and rates."""

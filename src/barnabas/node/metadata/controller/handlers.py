@@ -1,0 +1,91 @@
+"""Table of the controller's requests and the functions that decide them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from barnabas.node.metadata.controller.acls import create_acls, delete_acls
+from barnabas.node.metadata.controller.alter_partition import alter_partition
+from barnabas.node.metadata.controller.assign_directories import assign_replicas_to_dirs
+from barnabas.node.metadata.controller.brokers import (
+    broker_heartbeat,
+    register_broker,
+    unregister_broker,
+)
+from barnabas.node.metadata.controller.client_quotas import alter_client_quotas
+from barnabas.node.metadata.controller.config_changes import (
+    alter_configs,
+    incremental_alter_configs,
+)
+from barnabas.node.metadata.controller.controllers import register_controller
+from barnabas.node.metadata.controller.create_partitions import create_partitions
+from barnabas.node.metadata.controller.create_topics import create_topics
+from barnabas.node.metadata.controller.decision import ControllerState, Decision
+from barnabas.node.metadata.controller.delegation_tokens import (
+    create_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
+from barnabas.node.metadata.controller.delete_topics import delete_topics
+from barnabas.node.metadata.controller.elections import elect_leaders
+from barnabas.node.metadata.controller.features import update_features
+from barnabas.node.metadata.controller.producer_ids import allocate_producer_ids
+from barnabas.node.metadata.controller.reassignment import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
+from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+)
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+)
+from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
+from barnabas.protocol.messages.create_acls import CreateAclsRequest
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
+
+DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    AlterConfigsRequest: alter_configs,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterClientQuotasRequest: alter_client_quotas,
+    AlterUserScramCredentialsRequest: alter_user_scram_credentials,
+    CreateAclsRequest: create_acls,
+    DeleteAclsRequest: delete_acls,
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    AlterPartitionRequest: alter_partition,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    ListPartitionReassignmentsRequest: list_partition_reassignments,
+    ElectLeadersRequest: elect_leaders,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
+    BrokerRegistrationRequest: register_broker,
+    BrokerHeartbeatRequest: broker_heartbeat,
+    UnregisterBrokerRequest: unregister_broker,
+    ControllerRegistrationRequest: register_controller,
+    UpdateFeaturesRequest: update_features,
+    CreateDelegationTokenRequest: create_delegation_token,
+    RenewDelegationTokenRequest: renew_delegation_token,
+    ExpireDelegationTokenRequest: expire_delegation_token,
+}

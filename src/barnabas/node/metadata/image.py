@@ -1,0 +1,196 @@
+"""The cluster as one moment of the metadata log describes it.
+
+Images are never changed: a delta (replay.py) builds the next one and shares what did not
+change. So a reader may hold one across an await, and the controller keeps two, the committed
+one and the one its uncommitted decisions lead to.
+Source: Kafka's MetadataImage and its parts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.base.ids import Uuid
+from barnabas.node.metadata.features import METADATA_VERSION, MetadataVersion
+from barnabas.node.metadata.topics_index import IndexSlot, TopicsIndex
+from barnabas.protocol.messages.metadata_records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+
+NO_LEADER = -1
+
+
+class LeaderRecoveryState(IntEnum):
+    """Whether a leader came from the in-sync replicas or must recover from an unclean election."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class ConfigResourceType(IntEnum):
+    """What a configuration belongs to; the numbers of the protocol."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class Endpoint(NamedTuple):
+    """Where a listener answers; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
+
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    """One partition: replicas in preferred order, who is in sync, and who leads since when."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    directories: tuple[Uuid, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader_recovery_state: int = LeaderRecoveryState.RECOVERED
+
+    def directory_of(self, broker_id: int) -> Uuid | None:
+        """The id of the log directory that holds a replica; None if it is not known."""
+        if broker_id not in self.replicas:
+            return None
+        place = self.replicas.index(broker_id)
+        return self.directories[place] if place < len(self.directories) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic and its partitions by number."""
+
+    name: str
+    id: Uuid
+    partitions: Mapping[int, PartitionImage]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage:
+    """Every topic, by name and by id."""
+
+    by_name: Mapping[str, TopicImage] = field(default_factory=dict)
+    by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
+    _slot: IndexSlot = field(default_factory=IndexSlot, repr=False, compare=False)
+
+    @property
+    def index(self) -> TopicsIndex:
+        """Partitions by broker and state; cheap on the newest image only (topics_index.py)."""
+        index = self._slot.index
+        if index is None:
+            index = self._slot.index = TopicsIndex(self.by_id.values())
+        return index
+
+    def give_index(self) -> TopicsIndex | None:
+        """Part with the index, if there is one: whoever takes it brings it up to date."""
+        index, self._slot.index = self._slot.index, None
+        return index
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        """The partition, or None if topic or partition are unknown."""
+        image = self.by_name.get(topic)
+        return None if image is None else image.partitions.get(partition)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    """A registered broker. It takes part once it is neither fenced nor shutting down."""
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    listeners: Mapping[str, Endpoint]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_dirs: tuple[Uuid, ...]
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    cordoned_log_dirs: tuple[Uuid, ...] | None = None
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the broker may join an ISR and lead."""
+        return not (self.fenced or self.in_controlled_shutdown)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerImage:
+    """A registered controller and the features it can run."""
+
+    id: int
+    incarnation_id: Uuid
+    listeners: Mapping[str, Endpoint]
+    features: Mapping[str, tuple[int, int]]
+    zk_migration_ready: bool = False
+
+
+_NO_CONFIGS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsImage:
+    """Dynamic configurations by (resource type, resource name); broker "" is the default."""
+
+    by_resource: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
+
+    def for_resource(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What was set on the resource; empty where nothing was."""
+        return self.by_resource.get((resource_type, name), _NO_CONFIGS)
+
+    def names(self, resource_type: int) -> list[str]:
+        """The resources of a type on which something is set, sorted."""
+        return sorted(name for kind, name in self.by_resource if kind == resource_type)
+
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Sorted (entity type, entity name or None for the default) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """All metadata up to and with `offset` (-1: none), written in `epoch`."""
+
+    cluster_id: str = ""
+    offset: int = -1
+    epoch: int = -1
+    timestamp_ms: int = -1
+    features: Mapping[str, int] = field(default_factory=dict)
+    zk_migration_state: int | None = None
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerImage] = field(default_factory=dict)
+    configs: ConfigsImage = field(default_factory=ConfigsImage)
+    client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    acls: Mapping[Uuid, AccessControlEntryRecord] = field(default_factory=dict)
+    scram: Mapping[tuple[int, str], UserScramCredentialRecord] = field(default_factory=dict)
+    """SCRAM credentials by (mechanism, user)."""
+    delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
+
+    @property
+    def metadata_version(self) -> MetadataVersion:
+        """The finalized level. Raises ValueError if this node cannot run it."""
+        return MetadataVersion(self.features[METADATA_VERSION])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no metadata was ever written (not even a feature level)."""
+        return METADATA_VERSION not in self.features

@@ -1,0 +1,60 @@
+"""An answer that comes later, and the connection that waits for it."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.base.network import Part
+
+if TYPE_CHECKING:
+    from barnabas.node.net.connection import Connection
+
+
+class Reply:
+    """An answer that comes later."""
+
+    __slots__ = ("_change", "_connection", "_parts", "busy_ns", "on_abandon")
+
+    def __init__(self) -> None:
+        self._change: Callable[[Sequence[Part]], Sequence[Part]] | None = None
+        self._connection: Connection | None = None
+        self._parts: Sequence[Part] | None = None
+        self.busy_ns = 0
+        """How long making it kept the loop, where that is measured."""
+        self.on_abandon: Callable[[], None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._parts is not None
+
+    def complete(self, parts: Sequence[Part]) -> None:
+        """Give the answer. Harmless when the connection has gone."""
+        assert self._parts is None, "a request is answered once"
+        self._parts = parts if self._change is None else self._change(parts)
+        if self._connection is not None:
+            self._connection.reply_ready()
+
+    def fail(self) -> None:
+        """Close the connection in place of an answer (our own fault; it has been logged)."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def change(self, change: Callable[[Sequence[Part]], Sequence[Part]]) -> None:
+        """Send what `change` makes of the answer, once it is there."""
+        self._change = change
+        if self._parts is not None:
+            self._parts = change(self._parts)
+
+    def bind(self, connection: "Connection") -> None:
+        """Say which connection waits."""
+        self._connection = connection
+
+    def take(self) -> Sequence[Part]:
+        """The answer, once done."""
+        assert self._parts is not None
+        return self._parts
+
+    def abandon(self) -> None:
+        """The connection has gone: nobody waits any more."""
+        self._connection = None
+        if self.on_abandon is not None:
+            self.on_abandon()

@@ -1,0 +1,224 @@
+"""StandardAuthorizer: who may do what, by the ACLs of the cluster's metadata.
+
+A super user may do everything. Otherwise one DENY that fits forbids, whatever else fits; then one
+ALLOW that fits allows. Where no ACL is about the resource at all,
+`allow.everyone.if.no.acl.found` decides; where one is, but not for this caller, it is no. READ,
+WRITE, DELETE and ALTER allow DESCRIBE too, and ALTER_CONFIGS allows DESCRIBE_CONFIGS; a DENY means
+just what it says.
+
+Until the node has the cluster's metadata, super users alone may do anything.
+Source: Kafka's StandardAuthorizer and StandardAuthorizerData; Authorizer.authorizeByResourceType.
+"""
+
+from dataclasses import dataclass
+from logging import DEBUG
+from typing import Final, Self
+
+from barnabas.base.config.node import NodeConfig
+from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY, parse_super_users
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.security.acl_index import Acl, AclIndex
+from barnabas.node.security.audit import AuditLog, Decided, is_noted
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.principal import Principal
+from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
+
+ALLOW_EVERYONE_KEY: Final = "allow.everyone.if.no.acl.found"
+EVERYBODY: Final = "User:*"
+KNOWN_MAX: Final = 20_000
+"""The most decisions that are kept; when there are more, all are forgotten."""
+KNOWN_NAME_MAX: Final = 256
+"""Decisions about longer names are not kept: the caller chooses names, and memory is ours."""
+SOME_NAME: Final = "hardcode"
+"""Kafka's name for a resource that nobody has: who may use it may use some."""
+
+ALLOWS: Final[dict[Operation, frozenset[Operation]]] = {
+    operation: frozenset({operation, Operation.ALL}) for operation in Operation
+} | {
+    Operation.DESCRIBE: frozenset(
+        {
+            Operation.ALL,
+            Operation.DESCRIBE,
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DELETE,
+            Operation.ALTER,
+        }
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset(
+        {Operation.ALL, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
+    ),
+}
+"""By operation: the operations of an ALLOW that allow it."""
+
+SUPER_USER: Final = Decided(True, "SuperUser")
+DEFAULT_ALLOW: Final = Decided(True, "DefaultAllow")
+DEFAULT_DENY: Final = Decided(False, "DefaultDeny")
+NOT_READY: Final = Decided(False, "AuthorizerNotReady")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizerSettings:
+    """What a node's configuration says."""
+
+    super_users: frozenset[str] = frozenset()
+    """As text: `User:admin`."""
+    allows_everyone: bool = False
+    """Whether what no ACL is about is open to all."""
+
+    @classmethod
+    def from_config(cls, config: NodeConfig) -> Self | None:
+        """None where the node has no authorizer."""
+        if not config.get_str(AUTHORIZER_KEY).strip():
+            return None
+        return cls(
+            parse_super_users(config.get_str(SUPER_USERS_KEY)),
+            config.get_bool(ALLOW_EVERYONE_KEY),
+        )
+
+
+class StandardAuthorizer:
+    """An `Authorizer`: one per node, which tells it of each image."""
+
+    is_enabled: Final = True
+
+    def __init__(self, settings: AuthorizerSettings, audit: AuditLog) -> None:
+        self._super_users = settings.super_users
+        self._default = DEFAULT_ALLOW if settings.allows_everyone else DEFAULT_DENY
+        self._audit = audit
+        self._acls = AclIndex()
+        self._known: dict[tuple[Principal, str, int, int, str], Decided] = {}
+        self._known_some: dict[tuple[Principal, str, int, int], bool] = {}
+        self._is_ready = False
+        self.generation = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cluster's ACLs are known."""
+        return self._is_ready
+
+    @property
+    def acl_count(self) -> int:
+        """How many ACLs there are."""
+        return len(self._acls)
+
+    def is_super_user(self, principal: str) -> bool:
+        """Whether a principal, as text, may do everything."""
+        return principal in self._super_users
+
+    def image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
+        """A `metadata.publisher.ImageListener`."""
+        becomes_ready = not self._is_ready and not image.is_empty
+        if not delta.acls and len(image.acls) == len(self._acls) and not becomes_ready:
+            return
+        self._acls.follow(delta.acls, image.acls)
+        self._is_ready = self._is_ready or becomes_ready
+        self._known.clear()
+        self._known_some.clear()
+        self.generation += 1
+
+    # -- Authorizer
+
+    @property
+    def notes_grants(self) -> bool:
+        return self._audit.notes_grants()
+
+    def allows(
+        self,
+        caller: Caller,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        logs_denial: bool = True,
+        logs_grant: bool = True,
+    ) -> bool:
+        question = (caller.principal, caller.host, operation, resource_type, name)
+        decided = self._known.get(question)
+        if decided is None:
+            decided = self._decide(*question)
+            if len(name) <= KNOWN_NAME_MAX:
+                if len(self._known) >= KNOWN_MAX:
+                    self._known.clear()
+                self._known[question] = decided
+        audit = self._audit
+        if decided.is_allowed:
+            if is_noted(DEBUG):
+                audit.granted(caller, operation, resource_type, name, decided, is_use=logs_grant)
+            return True
+        if logs_denial or audit.notes_all():
+            audit.denied(caller, operation, resource_type, name, decided, is_attempt=logs_denial)
+        return False
+
+    def allows_some(
+        self, caller: Caller, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        if self.allows(caller, operation, resource_type, SOME_NAME, logs_denial=False):
+            return True
+        if not self._is_ready:
+            return False
+        question = (caller.principal, caller.host, operation, resource_type)
+        some = self._known_some.get(question)
+        if some is None:
+            some = self._allows_some(caller, operation, resource_type)
+            if len(self._known_some) >= KNOWN_MAX:
+                self._known_some.clear()
+            self._known_some[question] = some
+        return some
+
+    # -- rules
+
+    def _decide(
+        self, principal: Principal, host: str, operation: Operation, resource_type: int, name: str
+    ) -> Decided:
+        own = str(principal)
+        if own in self._super_users:
+            return SUPER_USER
+        if not self._is_ready:
+            return NOT_READY
+        is_anything_said = False
+        allowing: Acl | None = None
+        allows = ALLOWS[operation]
+        for of_pattern in self._acls.matching(resource_type, name):
+            is_anything_said = True
+            for who in (own, EVERYBODY):
+                for acl in of_pattern.get(who, ()):
+                    if acl.host not in (WILDCARD, host):
+                        continue
+                    if acl.permission_type == Permission.ALLOW:
+                        if acl.operation in allows:
+                            allowing = acl
+                    elif acl.operation in (operation, Operation.ALL):
+                        return Decided(False, acl)
+        if allowing is not None:
+            return Decided(True, allowing)
+        return DEFAULT_DENY if is_anything_said else self._default
+
+    def _allows_some(self, caller: Caller, operation: int, resource_type: int) -> bool:
+        """Whether some ALLOW is not dominated by a DENY; operations imply no others here."""
+        denied: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
+        allowed: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
+        who = dict.fromkeys((str(caller.principal), EVERYBODY))
+        for acl in self._acls.of_principals(resource_type, tuple(who)):
+            if acl.host not in (WILDCARD, caller.host):
+                continue
+            if acl.operation not in (operation, Operation.ALL):
+                continue
+            is_literal = acl.pattern_type == PatternType.LITERAL
+            if acl.permission_type == Permission.DENY:
+                if is_literal and acl.resource_name == WILDCARD:
+                    return False
+                denied.setdefault(acl.pattern_type, set()).add(acl.resource_name)
+            elif acl.permission_type == Permission.ALLOW:
+                allowed.setdefault(acl.pattern_type, set()).add(acl.resource_name)
+        if WILDCARD in allowed[PatternType.LITERAL]:
+            return True
+        hidden = denied[PatternType.PREFIXED]
+        lengths = {len(prefix) for prefix in hidden}
+        return any(
+            not (pattern == PatternType.LITERAL and name in denied[PatternType.LITERAL])
+            and not any(name[:length] in hidden for length in lengths if length <= len(name))
+            for pattern in (PatternType.LITERAL, PatternType.PREFIXED)
+            for name in allowed[pattern]
+        )

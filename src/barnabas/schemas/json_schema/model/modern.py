@@ -1,0 +1,241 @@
+"""Drafts 2019-09 and 2020-12 to kinds, by the rules that Confluent translates them with.
+
+Each keyword is a small schema of one kind. Two of the same kind join into one; with one of several
+types, the keywords of that type join it; what cannot join is an allOf.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.schemas.json_schema.dialect import Draft
+from barnabas.schemas.json_schema.model import values
+from barnabas.schemas.json_schema.model.kinds import (
+    ArraySchema,
+    BooleanSchema,
+    CombinedSchema,
+    ConditionalSchema,
+    ConstSchema,
+    EmptySchema,
+    EnumSchema,
+    FalseSchema,
+    NotSchema,
+    NullSchema,
+    NumberSchema,
+    ObjectSchema,
+    Schema,
+    StringSchema,
+    TrueSchema,
+)
+from barnabas.schemas.json_schema.references import REFERENCE_KEYWORDS, Place
+from barnabas.schemas.json_schema.text import value_key
+
+if TYPE_CHECKING:
+    from barnabas.schemas.json_schema.model.reader import Reader
+
+_STRING = {"minLength", "maxLength", "pattern"}
+_NUMBER = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+_ARRAY = {
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "unevaluatedItems",
+}
+_OBJECT = {
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "dependentSchemas",
+    "propertyNames",
+    "unevaluatedProperties",
+}
+
+
+def read_modern(reader: "Reader", place: Place) -> Schema:
+    """The schema at a place. Its object is known to be one."""
+    source: dict[str, Any] = place.schema
+    parts: list[Schema] = [
+        reader.reference(place, keyword, source[keyword])
+        for keyword in REFERENCE_KEYWORDS
+        if isinstance(source.get(keyword), str)
+    ]
+    kinds = source.get("type")
+    names = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    types = [_of_type(source, name) for name in names if isinstance(name, str)]
+    loose = [part for part in _typeless(reader, place) if not _join_one_of(types, part)]
+    if len(types) > 1 or (types and isinstance(kinds, list)):
+        for each in types:
+            each.is_part = True
+        parts.append(CombinedSchema(source, criterion="anyOf", parts=types, is_generated=True))
+    else:
+        parts += types
+    parts += loose
+    parts += _by_keyword(reader, place)
+    if not parts:
+        return EmptySchema(source)
+    if len(parts) == 1:
+        return parts[0]
+    flat: list[Schema] = []
+    for part in parts:
+        part.is_part = True
+        flat.append(part)
+    return CombinedSchema(source, parts=flat, is_generated=True)
+
+
+def _join_one_of(types: list[Schema], part: Schema) -> bool:
+    for index, own in enumerate(types):
+        if type(own) is type(part):
+            if isinstance(own, NumberSchema) and isinstance(part, NumberSchema):
+                part.is_integer = own.is_integer
+            types[index] = part
+            return True
+    return False
+
+
+def _of_type(source: dict[str, Any], kind: str) -> Schema:
+    if kind in ("integer", "number"):
+        return NumberSchema(source, is_integer=kind == "integer")
+    for name, known in (
+        ("string", StringSchema),
+        ("array", ArraySchema),
+        ("object", ObjectSchema),
+        ("boolean", BooleanSchema),
+    ):
+        if kind == name:
+            return known(source)
+    return NullSchema(source)
+
+
+def _typeless(reader: "Reader", place: Place) -> list[Schema]:
+    source = place.schema
+    keywords = source.keys()
+    parts: list[Schema] = []
+    if keywords & _STRING:
+        parts.append(
+            StringSchema(
+                source,
+                min_length=values.number(source, "minLength"),
+                max_length=values.number(source, "maxLength"),
+                pattern=values.string(source, "pattern"),
+            )
+        )
+    if keywords & _NUMBER:
+        parts.append(
+            NumberSchema(
+                source,
+                minimum=values.number(source, "minimum"),
+                maximum=values.number(source, "maximum"),
+                exclusive_minimum=values.number(source, "exclusiveMinimum"),
+                exclusive_maximum=values.number(source, "exclusiveMaximum"),
+                multiple_of=values.number(source, "multipleOf"),
+            )
+        )
+    if keywords & _ARRAY:
+        parts.append(_array(reader, place))
+    if any(
+        source[keyword] != {} or keyword not in ("properties", "patternProperties")
+        for keyword in keywords & _OBJECT
+    ):
+        parts.append(_object(reader, place))
+    return parts
+
+
+def _by_keyword(reader: "Reader", place: Place) -> list[Schema]:
+    source = place.schema
+    parts: list[Schema] = []
+    if isinstance(source.get("enum"), list):
+        parts.append(EnumSchema(source, values=frozenset(map(value_key, source["enum"]))))
+    if "const" in source:
+        parts.append(ConstSchema(source, value=value_key(source["const"])))
+    for criterion in ("allOf", "anyOf", "oneOf"):
+        if isinstance(source.get(criterion), list):
+            inner: list[Schema] = []
+            for index in range(len(source[criterion])):
+                part = reader.inner(place, criterion, str(index))
+                if (
+                    isinstance(part, CombinedSchema)
+                    and part.is_generated
+                    and part.criterion == "allOf"
+                ):
+                    inner += part.parts
+                else:
+                    inner.append(part)
+            parts.append(CombinedSchema(source, criterion=criterion, parts=inner))
+    if "not" in source:
+        parts.append(NotSchema(source, inner=reader.inner(place, "not")))
+    if "if" in source:
+        branches = {
+            keyword: reader.inner(place, keyword)
+            for keyword in ("if", "then", "else")
+            if keyword in source
+        }
+        parts.append(ConditionalSchema(source, branches=branches))
+    return parts
+
+
+def _array(reader: "Reader", place: Place) -> ArraySchema:
+    source = place.schema
+    array = ArraySchema(
+        source,
+        min_items=values.number(source, "minItems"),
+        max_items=values.number(source, "maxItems"),
+        unique_items=source.get("uniqueItems") is True,
+    )
+    first, rest = "prefixItems", "items"
+    if place.document.draft is Draft.DRAFT_2019_09 and isinstance(source.get("items"), list):
+        first, rest = "items", "additionalItems"
+    for index in range(len(values.items(source, first))):
+        array.first.append(reader.inner(place, first, str(index)))
+    if isinstance(source.get(rest), dict | bool):
+        others = reader.inner(place, rest)
+        if isinstance(others, FalseSchema):
+            array.allows_rest = False
+        elif not isinstance(others, TrueSchema):
+            if array.first:
+                array.rest = others
+            else:
+                array.each = others
+    if "contains" in source:
+        low = values.number(source, "minContains")
+        array.min_contains = 1 if low is None else low
+        array.max_contains = values.number(source, "maxContains")
+    if "unevaluatedItems" in source:
+        array.unevaluated = reader.inner(place, "unevaluatedItems")
+    return array
+
+
+def _object(reader: "Reader", place: Place) -> ObjectSchema:
+    source = place.schema
+    known = ObjectSchema(
+        source,
+        properties=reader.each(place, "properties", values.members(source, "properties")),
+        patterns=reader.each(
+            place, "patternProperties", values.members(source, "patternProperties")
+        ),
+        required=values.names(source.get("required")),
+        min_properties=values.number(source, "minProperties"),
+        max_properties=values.number(source, "maxProperties"),
+        needed_names={
+            name: values.names(value)
+            for name, value in values.members(source, "dependentRequired").items()
+            if isinstance(value, list) and value
+        },
+        needed_schemas=reader.each(
+            place, "dependentSchemas", values.members(source, "dependentSchemas")
+        ),
+    )
+    if isinstance(source.get("additionalProperties"), dict | bool):
+        others = reader.inner(place, "additionalProperties")
+        if isinstance(others, FalseSchema):
+            known.allows_rest = False
+        elif not isinstance(others, TrueSchema):
+            known.rest = others
+    if "unevaluatedProperties" in source:
+        known.unevaluated = reader.inner(place, "unevaluatedProperties")
+    return known

@@ -1,0 +1,86 @@
+"""Reading values that are Avro in a schema registry's framing, in a stream or a table.
+
+Spark's `from_avro` reads with one writer's schema. Records of a topic whose schema has evolved were
+written with several, so each record picks, by the id before its value, the expression for its own:
+all of them resolve to the reader's schema, the same for as long as a query keeps its state.
+
+A query's plan is fixed when it starts. A record with an id that was registered later stops the
+query with an error that names the id (`new_schema_id`); `AvroTopic.learn` takes it up, and the
+query, started again from its checkpoint, reads the same micro-batch with both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
+
+from barnabas.spark.registry_schemas import FRAME_BYTES, MAGIC, RegistrySchemas, frame
+
+_NEW_SCHEMA: Final = "was written with a schema that this query does not know yet: id "
+_INT_MAX: Final = 2**31 - 1
+
+
+class SchemaAbsentError(Exception):
+    """A subject has no schema yet: nothing can have been written with it."""
+
+
+class AvroTopic:
+    """The values of one topic. Its methods may be called from one thread at a time."""
+
+    def __init__(self, registry: RegistrySchemas, topic: str, reader_schema: str) -> None:
+        self.topic = topic
+        self._registry = registry
+        self._reader_schema = reader_schema
+        self._writers: dict[int, str | None] = {}
+
+    def refresh(self) -> None:
+        """Ask for the schemas of the topic's subject, `<topic>-value`.
+
+        Raises RegistryUnavailableError, and SchemaAbsentError if it has none.
+        """
+        self._writers.update(self._registry.avro_of_subject(f"{self.topic}-value"))
+        if not self._writers:
+            raise SchemaAbsentError(f"the registry has no schema of {self.topic}-value")
+
+    def learn(self, schema_id: int) -> bool:
+        """Take up a schema of whatever subject; False if the registry has no such Avro schema.
+
+        Its values are unreadable then. Raises RegistryUnavailableError.
+        """
+        self._writers[schema_id] = self._registry.avro_of(schema_id)
+        return self._writers[schema_id] is not None
+
+    def decode(self, value: Column) -> Column:
+        """Return what a value says, as a struct; null, or a struct of nulls, if unreadable."""
+        return decoded(value, self._writers, self._reader_schema)
+
+
+def decoded(value: Column, writers: Mapping[int, str | None], reader_schema: str) -> Column:
+    """Return a framed value, read with `reader_schema`.
+
+    `writers` are the known schemas by id; None stands for one that cannot be read. An id that is
+    not there fails the query.
+    """
+    framed = f.substring(value, 1, FRAME_BYTES)
+    payload = f.substring(value, FRAME_BYTES + 1, _INT_MAX)
+    options = {"mode": "PERMISSIVE", "avroSchema": reader_schema}
+    unframed = (f.length(value) < FRAME_BYTES) | (
+        f.substring(value, 1, 1) != f.lit(bytearray([MAGIC]))
+    )
+    picked = f.when(value.isNull() | unframed, f.lit(None))
+    for schema_id, writer_schema in writers.items():
+        read = f.lit(None) if writer_schema is None else from_avro(payload, writer_schema, options)
+        picked = picked.when(framed == f.lit(bytearray(frame(schema_id))), read)
+    unknown = f.conv(f.hex(f.substring(value, 2, FRAME_BYTES - 1)), 16, 10)
+    return picked.otherwise(f.raise_error(f.concat(f.lit(f"a value {_NEW_SCHEMA}"), unknown)))
+
+
+def new_schema_id(error: BaseException | None) -> int | None:
+    """Return the id for want of which a query has failed; None if that is not why."""
+    found = re.search(re.escape(_NEW_SCHEMA) + r"(\d+)", str(error))
+    return int(found[1]) if found else None

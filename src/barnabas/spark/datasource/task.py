@@ -1,0 +1,365 @@
+"""What one task of a sink does: its rows become records of one transaction, which it leaves open.
+
+The transactional ids belong to the process: no other process uses them, so nothing but the driver
+ends what is prepared. An id is used again by a later batch only, as the driver has ended all that
+belongs to an earlier one by then; brokers keep a transactional id for a week, so that one for each
+task of each batch would fill them.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.wire import Access
+from barnabas.kafka.wire_producer import WireProducer
+from barnabas.spark.datasource.control import ControlError, TransactionControl
+from barnabas.spark.datasource.options import SinkOptions
+from barnabas.spark.datasource.protocol import Prepared
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+CALL_TIMEOUT_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.05
+_POLL_EVERY: Final = 500
+_CHECKSUM_MASK: Final = (1 << 63) - 1
+_MORE: Final = frozenset({"headers", "partition", "timestamp"})
+"""Columns that make a record more than a key and a value."""
+
+
+class WriteError(Exception):
+    """The rows cannot be written, as they are or at the moment; the transaction is aborted."""
+
+
+@dataclass(slots=True, frozen=True)
+class TaskPlace:
+    """Which task of which batch this is. `prefix` begins the transactional ids of the sink."""
+
+    prefix: str
+    batch: int
+    task: int
+
+
+class IdPool:
+    """The transactional ids of this process, and the batch that last used each."""
+
+    def __init__(self) -> None:
+        self._pid = -1
+        self._used: dict[str, list[tuple[str, int]]] = {}
+        self._name = ""
+
+    def take(self, prefix: str, batch: int, decided: int | None = None) -> str:
+        """Return an id that belongs to no transaction of this batch, or a later one.
+
+        Nor of the batch `decided`, which may be committed once more: that does not succeed where
+        its id has a new transaction.
+        """
+        if self._pid != os.getpid():  # a fork has ids of its own
+            self._pid, self._used, self._name = os.getpid(), {}, uuid.uuid4().hex
+        ids = self._used.setdefault(prefix, [])
+        for place, (name, last_batch) in enumerate(ids):
+            if last_batch < batch and last_batch != decided:
+                ids[place] = (name, batch)
+                return name
+        name = f"{prefix}{self._name}.{len(ids)}"
+        ids.append((name, batch))
+        return name
+
+
+POOL: Final = IdPool()
+_CONTROLS: dict[tuple[int, Access], TransactionControl] = {}
+
+
+def write_rows(
+    options: SinkOptions, place: TaskPlace, batches: Iterator[RecordBatch], pool: IdPool = POOL
+) -> tuple[Prepared, ...]:
+    """Write rows in a transaction and leave it open: none where there are no rows.
+
+    A second one holds what librdkafka cannot write, and all behind it. Raises WriteError.
+    """
+    writer: Transaction | None = None
+    try:
+        for rows in batches:
+            if rows.num_rows:
+                if writer is None:
+                    writer = Transaction(options, lambda: pool.take(place.prefix, place.batch))
+                writer.send(rows)
+        if writer is None:
+            return ()
+        return writer.prepare(place.task)
+    except KafkaException as error:
+        if writer is not None:
+            writer.abort()
+        raise WriteError(f"cannot write to the brokers: {error.args[0].str()}") from error
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+
+
+class Transaction:
+    """What a task writes and leaves open. Raises KafkaException, WriteError.
+
+    One transaction, of librdkafka's producer. The first record with the timestamp 0, which that
+    cannot write, ends it: from there on records are in a second one, of our own producer. The
+    driver commits both or none.
+    """
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        take_id: Callable[[], str],
+        *,
+        has_receipts: bool = False,
+    ) -> None:
+        """`take_id` returns a transactional id that is free."""
+        self._options = options
+        self._take_id = take_id
+        self._has_receipts = has_receipts
+        self._errors: list[str] = []
+        self._prepared: list[Prepared] = []
+        self._records = 0
+        self._checksum = 0
+        self._id = ""
+        self._producer: Producer | WireProducer = self._begun(Producer)
+
+    def _begun(self, maker: type[Producer] | type[WireProducer]) -> Producer | WireProducer:
+        self._id = self._take_id()
+        self._records = self._checksum = 0
+        producer = maker(
+            {
+                **JAVA_PARTITIONER,
+                **self._options.producer,
+                "transactional.id": self._id,
+                "delivery.report.only.error": not self._has_receipts,
+                "on_delivery": self._delivered,
+                "log_level": 2,
+            }
+        )
+        producer.init_transactions(CALL_TIMEOUT_SECONDS)
+        producer.begin_transaction()
+        return producer
+
+    def _keep_zeros(self) -> None:
+        """From now on write with a producer that keeps the timestamp 0."""
+        if isinstance(self._producer, WireProducer):
+            return
+        if self._records:
+            self._prepared.append(self._prepare_one())
+        else:
+            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+        self._producer = self._begun(WireProducer)
+
+    def send(self, rows: RecordBatch) -> None:
+        """Queue the records of rows, waiting where the queue is full.
+
+        Their checksum does not depend on their order, nor on when they are written.
+        """
+        if has_zero_timestamp(rows):
+            self._keep_zeros()
+        produce, checksum = self._producer.produce, self._checksum
+        is_plain = self._options.topic is not None and _MORE.isdisjoint(rows.schema.names)
+        for record in records_of(rows, self._options.topic):
+            topic, value, key, partition, timestamp_ms, headers = record
+            while True:
+                try:
+                    if is_plain:  # what names of arguments cost is spared
+                        produce(topic, value, key)
+                    else:
+                        stamp: dict[str, Any] = (
+                            {} if timestamp_ms is None else {"timestamp": timestamp_ms}
+                        )
+                        produce(topic, value, key, partition, headers=headers, **stamp)
+                    break
+                except BufferError:
+                    self._producer.poll(_POLL_SECONDS)
+            if is_plain and key and value:
+                checksum += crc32(value, crc32(key, len(key)))
+            else:
+                checksum += crc32(repr(record).encode())
+        self._checksum = checksum & _CHECKSUM_MASK
+        self._records += rows.num_rows
+        self._producer.poll(0)
+        self._check()
+
+    def send_record(
+        self, record: Outgoing, on_written: Callable[[int], None] | None = None
+    ) -> None:
+        """Queue one record, waiting where the queue is full.
+
+        `on_written`, for transactions with receipts, is called with the record's offset.
+        """
+        topic, value, key, partition, timestamp_ms, headers = record
+        if timestamp_ms == 0:
+            self._keep_zeros()
+        more: dict[str, Any] = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
+        if on_written is not None:
+            more["on_delivery"] = partial(self._receipt, on_written)
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, headers=headers, **more)
+                break
+            except BufferError:
+                self._producer.poll(_POLL_SECONDS)
+        self._checksum = (self._checksum + crc32(repr(record).encode())) & _CHECKSUM_MASK
+        self._records += 1
+        if self._records % _POLL_EVERY == 0:
+            self._producer.poll(0)
+            self._check()
+
+    def prepare(self, task: int) -> tuple[Prepared, ...]:
+        """Wait until all records are acknowledged, and return what the driver needs to commit."""
+        earlier = [replace(one, task=task) for one in self._prepared]
+        return (*earlier, self._prepare_one(task))
+
+    def _prepare_one(self, task: int = 0) -> Prepared:
+        left = -1
+        while left and not self._errors:
+            # Each record is delivered, or fails at delivery.timeout.ms.
+            left = self._producer.flush(CALL_TIMEOUT_SECONDS)
+        self._check()
+        seen = _control(self._options).describe(self._id)
+        if seen is None or not seen.is_open:
+            state = "unknown" if seen is None else seen.state
+            raise WriteError(f"the transaction {self._id} is {state} before it was committed")
+        return Prepared(
+            task, self._id, seen.producer_id, seen.producer_epoch, self._records, self._checksum
+        )
+
+    def abort(self) -> None:
+        """End what is open, if the brokers answer; if not, the driver does it later."""
+        try:
+            for one in self._prepared:
+                _control(self._options).abort(one.transactional_id)
+            self._producer.purge()
+            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+        except (KafkaException, ControlError):
+            return
+
+    def _receipt(
+        self, on_written: Callable[[int], None], error: KafkaError | None, message: Message
+    ) -> None:
+        if error is None:
+            on_written(message.offset() or 0)
+        else:
+            self._delivered(error, message)
+
+    def _delivered(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            self._errors.append(error.str())
+
+    def _check(self) -> None:
+        if self._errors:
+            raise WriteError(f"a record was not acknowledged: {self._errors[0]}")
+
+
+def _control(options: SinkOptions) -> TransactionControl:
+    """Return this process's connections for transactions, which outlive a task."""
+    key = os.getpid(), options.access
+    if key not in _CONTROLS:
+        _CONTROLS[key] = TransactionControl(options.access)
+    return _CONTROLS[key]
+
+
+def close_connections() -> None:
+    """Close what this process keeps open between tasks."""
+    for control in _CONTROLS.values():
+        control.close()
+    _CONTROLS.clear()
+
+
+Outgoing = tuple[str, bytes | None, bytes | None, int, int | None, list[Any] | None]
+"""Topic, value, key, partition, milliseconds and headers, as for `Producer.produce`.
+
+Without a timestamp, which is None, a record gets the time of writing.
+"""
+_BY_KEY: Final = -1
+"""The partition of a record whose key decides."""
+
+
+def has_zero_timestamp(rows: RecordBatch) -> bool:
+    """Whether librdkafka cannot write them: it takes a timestamp of 0 for none. Raises WriteError.
+
+    As Kafka's clients do, this refuses negative timestamps.
+    """
+    import pyarrow.compute as pc
+
+    column = _milliseconds(_column(rows, "timestamp"))
+    if column is None:
+        return False
+    earliest = pc.min(column).as_py()
+    if earliest is None or earliest > 0:
+        return False
+    if earliest < 0:
+        raise WriteError(f"a row has the timestamp {earliest}: the least is 0 (1970-01-01)")
+    return True
+
+
+def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:
+    """Return the records of rows. `topic`, where given, wins over the column. Raises WriteError."""
+    topics: Iterable[Any] = repeat(topic)
+    if topic is None:
+        topics = _column(rows, "topic").to_pylist()
+        if None in topics:
+            raise WriteError("a row has no topic: set the option topic, or the column")
+    return zip(
+        topics,
+        _bytes(_column(rows, "value")),
+        _bytes(_column(rows, "key")),
+        _integers(_column(rows, "partition"), _BY_KEY),
+        _timestamps(_milliseconds(_column(rows, "timestamp"))),
+        _headers(_column(rows, "headers")),
+        strict=False,  # what repeats has no end
+    )
+
+
+def _column(rows: RecordBatch, name: str) -> Any:
+    at = rows.schema.get_field_index(name)
+    return rows.column(at) if at >= 0 else None
+
+
+def _bytes(column: Any) -> Iterable[bytes | None]:
+    import pyarrow
+
+    if column is None:
+        return repeat(None)
+    kind = pyarrow.large_binary() if pyarrow.types.is_large_string(column.type) else None
+    return list(column.cast(kind or pyarrow.binary()).to_pylist())
+
+
+def _integers(column: Any, default: int) -> Iterable[int]:
+    if column is None:
+        return repeat(default)
+    return list(column.fill_null(default).to_pylist())
+
+
+def _timestamps(column: Any) -> Iterable[int | None]:
+    return repeat(None) if column is None else list(column.to_pylist())
+
+
+def _milliseconds(column: Any) -> Any:
+    import pyarrow
+
+    if column is not None and pyarrow.types.is_timestamp(column.type):
+        column = column.cast(pyarrow.timestamp("ms", column.type.tz), safe=False)
+        return column.cast(pyarrow.int64())
+    return column
+
+
+def _headers(column: Any) -> Iterable[list[Any] | None]:
+    if column is None:
+        return repeat(None)
+    return [
+        None if headers is None else [(one["key"], one["value"]) for one in headers]
+        for headers in column.to_pylist()
+    ]

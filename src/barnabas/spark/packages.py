@@ -1,0 +1,86 @@
+"""Java packages for programs that are no part of Spark, fetched as Spark fetches its own.
+
+They go into the directory that its sessions use (see `session.default_ivy_directory`), through the
+mirrors that it is told of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+_ENDING_SECONDS_MAX: Final = 30.0
+
+Say = Callable[[str], None]
+
+
+class PackageError(Exception):
+    """A package cannot be had; the message says why."""
+
+
+@dataclass(slots=True, frozen=True)
+class Package:
+    """Maven's coordinates, and what it needs no more than by name (`group:artifact`, also `*`)."""
+
+    coordinates: str
+    without: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """As Spark writes it."""
+        excluded = f"?exclude={','.join(self.without)}" if self.without else ""
+        return f"ivy://{self.coordinates}{excluded}"
+
+
+def fetch_jars(
+    packages: Sequence[Package], say: Say = lambda line: None, ivy_directory: str | None = None
+) -> list[list[str]]:
+    """Return the jars of each package, its own and those that it needs. Raises PackageError.
+
+    `say` receives a line when something has to be downloaded, and the progress of that.
+    """
+    # Here, for the sake of who only names packages: PySpark is heavy.
+    from barnabas.spark.session import default_ivy_directory, download_progress
+
+    directory = ivy_directory or default_ivy_directory()
+    names = [package.coordinates for package in packages]
+    with download_progress(names, directory, say), _jvm() as jvm:
+        jvm.java.lang.System.setProperty("spark.jars.ivy", directory)
+        return [_fetched(jvm, package) for package in packages]
+
+
+def _fetched(jvm: Any, package: Package) -> list[str]:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
+    try:
+        address = jvm.java.net.URI.create(package.address)
+        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
+        return [str(found.apply(number)) for number in range(found.length())]
+    except Py4JError as error:
+        cause = str(getattr(error, "java_exception", None) or error).strip()
+        reason = cause.splitlines()[0] if cause else "no reason given"
+        raise PackageError(f"{package.coordinates} cannot be fetched: {reason}") from error
+
+
+@contextlib.contextmanager
+def _jvm() -> Iterator[Any]:
+    """A JVM with Spark's classes and without a session."""
+    from barnabas.spark.session import SessionOptions, SparkStartError, launch_jvm
+
+    options = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
+    # What it prints goes where our own output goes.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        gateway = launch_jvm(options)
+    except SparkStartError as error:
+        raise PackageError(str(error)) from error
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(_ENDING_SECONDS_MAX)

@@ -1,0 +1,125 @@
+"""Results of micro-batches, each at least once: one idempotent producer per query.
+
+A micro-batch whose outcome is not known is run again by Spark, and its records are written again:
+the same keys with the same values. `exactly_once` writes them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from barnabas.kafka.ordered_producer import OrderedProducer
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.wire_producer import WireProducer
+
+FLUSH_TIMEOUT_SECONDS: Final = 30.0
+_QUEUE_POLL_SECONDS: Final = 0.1
+
+OutgoingRecord = tuple[str, str, str]
+"""Topic, key and value."""
+Header = tuple[str, str | bytes | None]
+
+
+@dataclass(slots=True)
+class KafkaRecord:
+    """A record with all that a topic keeps of it.
+
+    `partition` is None where the key decides, `timestamp_ms` for the time of writing.
+    """
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    partition: int | None = None
+
+
+AnyRecord = OutgoingRecord | KafkaRecord
+
+
+def has_zero_timestamp(records: Sequence[AnyRecord]) -> bool:
+    """Whether librdkafka cannot write them: it takes a timestamp of 0 for none."""
+    return any(isinstance(record, KafkaRecord) and record.timestamp_ms == 0 for record in records)
+
+
+AnyProducer = Producer | OrderedProducer | WireProducer
+
+
+def produce(producer: AnyProducer, record: AnyRecord, headers: list[Header]) -> None:
+    """Give a record to a producer, with headers behind its own, waiting while its queue is full."""
+    arguments: dict[str, Any]
+    if isinstance(record, KafkaRecord):
+        arguments = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        if record.headers or headers:
+            arguments["headers"] = [*record.headers, *headers]
+        if record.partition is not None:
+            arguments["partition"] = record.partition
+        topic, key, value = record.topic, record.key, record.value
+    else:
+        topic, key, value = record  # type: ignore[assignment]  # not the types above
+        arguments = {"headers": headers}
+    while True:
+        try:
+            producer.produce(topic, value, key, **arguments)
+            return
+        except BufferError:
+            producer.poll(_QUEUE_POLL_SECONDS)
+
+
+class RecordWriter:
+    """Writes the records of one query's micro-batches, acknowledged by all in-sync replicas."""
+
+    def __init__(
+        self, bootstrap_servers: str, settings: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = settings
+        self._producer: OrderedProducer | None = None
+        self._error: KafkaError | None = None
+
+    def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
+        """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
+        if self._producer is None:
+            self._producer = self._connect()
+        try:
+            for record in records:
+                produce(self._producer, record, [])
+            if self._producer.flush(FLUSH_TIMEOUT_SECONDS):
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"writing batch {batch_id}"))
+            if self._error is not None:
+                raise KafkaException(self._error)
+        except KafkaException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give up the connection, and what has not arrived."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None
+
+    def _connect(self) -> OrderedProducer:
+        self._error = None
+        return OrderedProducer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "client.id": "barnabas-pipeline",
+                "enable.idempotence": True,
+                "delivery.timeout.ms": int(FLUSH_TIMEOUT_SECONDS * 1000),
+                **JAVA_PARTITIONER,
+                "linger.ms": 5,
+                "log_level": 2,
+                "on_delivery": self._on_delivery,
+                **self._settings,
+            }
+        )
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._error is None:
+            self._error = error

@@ -1,0 +1,345 @@
+"""The one place where Spark sessions are built: master, packages, memory, telemetry.
+
+SQL, connectors and pipelines in Python all start here. Local mode is the default; any master that
+Spark knows works unchanged. Spark resolves its own Kafka connector and its Avro functions
+(`spark.jars.packages`) into an Ivy directory that later starts reuse.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import pyspark
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from barnabas.base.config.properties import format_properties
+from barnabas.base.private_files import write_private
+from barnabas.spark.jars import WrongJarError, check_jars
+from barnabas.spark.local_files import CHECKPOINT_MANAGER, use_plain_files
+
+Say = Callable[[str], None]
+
+TESTED_PYSPARK = "4.0.0"
+"""What the extra `spark` installs: Maven Central has no Kafka connector for each release."""
+
+_PROGRESS_SECONDS = 1.0
+# Small heaps on few cores: the serial collector takes less of both.
+# The optimising compiler off leaves 48 MB for compiled code, which fill in a minute: then nothing
+# is compiled any more.
+_ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+_SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
+_OLDER_SOURCES = "spark.sql.streaming.disabledV2MicroBatchReaders"
+_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_FILE_OPTION = "--properties-file"
+_launching = threading.Lock()
+"""PySpark reads those arguments from the environment, which is the process's."""
+_JAVA_MISSING = (
+    "Spark needs a Java runtime (17 or later) and finds none: install one "
+    "(Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+)
+
+
+class SparkStartError(RuntimeError):
+    """Spark's JVM could not be started; the message says what to do."""
+
+
+def kafka_package() -> str:
+    """Return the Maven coordinates of the Kafka connector of the PySpark that is installed."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def avro_package() -> str:
+    """Return the Maven coordinates of `from_avro` for the PySpark that is installed."""
+    return f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+
+
+def kafka_clients_package() -> str:
+    """Return the Maven coordinates of Kafka's Java clients that the connector runs with.
+
+    Spark 4.0 names 3.9.0, which CVE-2025-27817 and CVE-2025-27818 concern.
+    """
+    return "org.apache.kafka:kafka-clients:3.9.2"
+
+
+def default_ivy_directory() -> str:
+    """Return where packages are kept between runs: BARNABAS_IVY_DIR, else the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("BARNABAS_IVY_DIR") or os.path.join(cache, "barnabas", "ivy")
+
+
+def cores_of(master: str) -> int | None:
+    """Return how many tasks a local master runs at once; None for a cluster, which may grow."""
+    if not master.startswith("local"):
+        return None
+    found = re.search(r"\[([0-9]+)", master)
+    if found:
+        return int(found[1])
+    return os.cpu_count() or 1 if "*" in master else 1
+
+
+@dataclass(slots=True, frozen=True)
+class SessionOptions:
+    """How to start Spark. The defaults suit a laptop that also runs a broker.
+
+    Units: `driver_memory` as Spark writes it (`768m`). `telemetry_path` receives what the JVM
+    prints (appended); None leaves it on stderr. `small_batches` halves the CPU time of queries
+    whose micro-batches are small: plans are interpreted and the JVM's optimising compiler stays
+    off, both of which pay for themselves only over much data. `settings` are Spark's own and win
+    over ours.
+    """
+
+    app_name: str = "barnabas"
+    master: str = "local[2]"
+    packages: tuple[str, ...] = field(default_factory=lambda: (kafka_package(), avro_package()))
+    ivy_directory: str = field(default_factory=default_ivy_directory)
+    shuffle_partitions: int = 2
+    small_batches: bool = False
+    driver_memory: str = "768m"
+    telemetry_path: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_packages(self) -> tuple[str, ...]:
+        """The packages, and beside Spark's Kafka connector a fixed version of Kafka's clients."""
+        names = [package.split(":")[1] for package in self.packages]
+        if "kafka-clients" in names or not any(n.startswith("spark-sql-kafka") for n in names):
+            return self.packages
+        return (*self.packages, kafka_clients_package())
+
+    def as_settings(self) -> dict[str, str]:
+        """Return every Spark setting that these options stand for."""
+        partitions = str(self.shuffle_partitions)
+        settings = {
+            "spark.app.name": self.app_name,
+            "spark.master": self.master,
+            "spark.driver.memory": self.driver_memory,
+            "spark.driver.extraJavaOptions": (_SMALL_CODE if self.small_batches else _ALL_CODE)
+            + f" -Dlog4j2.configurationFile={_telemetry_configuration()}",
+            "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # What the user interface would show is kept without one, too: as little as can be.
+            "spark.ui.liveUpdate.period": "-1",
+            "spark.ui.retainedJobs": "10",
+            "spark.ui.retainedStages": "20",
+            "spark.ui.retainedTasks": "100",
+            "spark.sql.ui.retainedExecutions": "10",
+            "spark.sql.ui.explainMode": "simple",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": partitions,
+            "spark.default.parallelism": partitions,
+            # A batch without data would only evict state: the next one with data does that too.
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+            "spark.sql.streaming.minBatchesToRetain": "20",
+        }
+        if pyspark.__version__.startswith("4.1."):
+            # Its newer Kafka source fails after the batch that a restarted query repeats:
+            # https://issues.apache.org/jira/browse/SPARK-55271. Checkpoints are the same.
+            settings[_OLDER_SOURCES] = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+        if self.master.startswith("local"):
+            settings["spark.driver.host"] = "127.0.0.1"
+            settings["spark.driver.bindAddress"] = "127.0.0.1"
+            # Spark makes the secret itself: its ports serve any user of the machine otherwise.
+            settings["spark.authenticate"] = "true"
+            settings["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_MANAGER
+            settings["spark.python.daemon.module"] = "barnabas.spark.worker_daemon"
+        if self.small_batches:
+            settings["spark.sql.codegen.wholeStage"] = "false"
+            settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
+        if self.packages:
+            settings["spark.jars.packages"] = ",".join(self.all_packages)
+            settings["spark.jars.ivy"] = self.ivy_directory
+        return {**settings, **self.settings}
+
+
+def start_session(options: SessionOptions, say: Say = lambda line: None) -> SparkSession:
+    """Start Spark, or return the session of this process if there is one.
+
+    `say` receives a line when packages have to be downloaded, and their progress. The first start
+    takes as long as the download (about 60 MB); later ones a few seconds. Raises SparkStartError.
+    """
+    if SparkContext._gateway is None:
+        if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+            raise SparkStartError(_JAVA_MISSING)
+        _check_jars(options)
+        with download_progress(options.all_packages, options.ivy_directory, say):
+            gateway = launch_jvm(options)
+        try:
+            _check_jars(options)  # what has come just now
+        except SparkStartError:
+            gateway.shutdown()
+            raise
+        SparkContext._ensure_initialized(gateway=gateway)
+    # Workers run what this process runs. A cluster's own path to Python comes from its setting.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for name, value in options.as_settings().items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if options.master.startswith("local"):
+        use_plain_files(session)
+    return session
+
+
+def _check_jars(options: SessionOptions) -> None:
+    try:
+        check_jars(os.path.join(options.ivy_directory, "jars"))
+    except WrongJarError as error:
+        raise SparkStartError(str(error)) from error
+
+
+def is_lost(session: SparkSession) -> bool:
+    """Whether the session's JVM, a child of this process, has ended."""
+    gateway = SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def forget_lost(session: SparkSession) -> None:
+    """Let go of a session whose JVM has ended, so that another can be started."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # it tells of the lost JVM
+        session.sparkContext.stop()
+    gateway: Any = SparkContext._gateway
+    with contextlib.suppress(OSError, Py4JError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def launch_jvm(options: SessionOptions) -> Any:
+    """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError."""
+    path = options.telemetry_path
+    if path is not None:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    target = os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        streams = {} if path is None else {"stdout": target, "stderr": target}
+        with _submitted(options.as_settings()):
+            return launch_gateway(popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
+    except PySparkRuntimeError as error:
+        where = f"; see {path}" if path else ""
+        raise SparkStartError(
+            f"Spark did not start{where}. The first start needs Maven Central for "
+            f"{', '.join(options.all_packages) or 'no package'}{_untested_pyspark()}"
+        ) from error
+    finally:
+        os.close(target)
+
+
+def _untested_pyspark() -> str:
+    """A hint where the installed PySpark is another than the tested one; else nothing."""
+    if pyspark.__version__ == TESTED_PYSPARK:
+        return ""
+    return (
+        f", which may lack those of PySpark {pyspark.__version__}; "
+        f"Barnabas is tested with {TESTED_PYSPARK}: pip install pyspark=={TESTED_PYSPARK}"
+    )
+
+
+@contextlib.contextmanager
+def _submitted(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have spark-submit read its settings from a file that only this user can read.
+
+    PySpark passes settings as arguments, which every user of the machine sees: keys of buckets
+    among them. The file is gone once the JVM runs. Raises SparkStartError.
+    """
+    given = os.environ.get(_ARGUMENTS)
+    if given and _FILE_OPTION in given:
+        raise SparkStartError(
+            f"{_ARGUMENTS} has {_FILE_OPTION}, of which spark-submit takes one: leave it out, and "
+            "write what it sets to spark-defaults.conf in SPARK_CONF_DIR"
+        )
+    with _launching, tempfile.TemporaryDirectory(prefix="barnabas-spark-") as directory:
+        path = os.path.join(directory, "spark.properties")
+        write_private(path, format_properties(dict(settings)))
+        own = f"{_FILE_OPTION} {shlex.quote(path)} --load-spark-defaults"
+        os.environ[_ARGUMENTS] = f"{own} {given or 'pyspark-shell'}"
+        try:
+            yield
+        finally:
+            if given is None:
+                del os.environ[_ARGUMENTS]
+            else:
+                os.environ[_ARGUMENTS] = given
+
+
+@contextlib.contextmanager
+def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> Iterator[None]:
+    """Tell of packages that have to be downloaded, and each second how much of which file has come.
+
+    Ivy does not say how large a file is.
+    """
+    jars = os.path.join(ivy_directory, "jars")
+    missing = [p for p in packages if not os.path.exists(_jar_path(jars, p))]
+    if not missing:
+        yield
+        return
+    downloading = f"downloading {', '.join(missing)}"
+    say(f"{downloading} (once, into {ivy_directory})")
+    done = threading.Event()
+    cache = os.path.join(ivy_directory, "cache")
+    before = _size_bytes(cache)  # of other programs and versions
+
+    def watch() -> None:
+        said = 0
+        while not done.wait(_PROGRESS_SECONDS):
+            size_mb = (_size_bytes(cache) - before) // 1_000_000
+            if size_mb > said:
+                said = size_mb
+                say(f"{downloading}: {size_mb} MB so far{_partial_file(cache)}")
+
+    watcher = threading.Thread(target=watch, name="ivy-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+    say("downloaded all packages")
+
+
+def _jar_path(jars: str, package: str) -> str:
+    group, artifact, version = package.split(":")
+    return os.path.join(jars, f"{group}_{artifact}-{version}.jar")
+
+
+def _partial_file(directory: str) -> str:
+    """Return what has come of the file that Ivy is fetching, in words; empty between two files."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.endswith(".part"):
+                with contextlib.suppress(FileNotFoundError):  # Ivy renames it once it is whole
+                    size_mb = os.stat(path).st_size / 1_000_000
+                    return f", {size_mb:.1f} MB of {name.removesuffix('.part')}"
+    return ""
+
+
+def _size_bytes(directory: str) -> int:
+    total = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.exists(path):  # Ivy renames its partial files as we look
+                total += os.stat(path).st_size
+    return total
+
+
+def _telemetry_configuration() -> str:
+    return f"file:{resources.files('barnabas.spark') / 'log4j2.properties'}"

@@ -1,0 +1,40 @@
+"""PySpark's daemon that forks worker processes, with what the workers need read already.
+
+Each worker would read pandas, pyarrow and our engine for itself, for one to two seconds, and a
+query has up to two for each task of each of its stages. Forked, they have them at once and share
+the memory. Spark runs this module as `spark.python.daemon.module`.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from contextlib import suppress
+
+from pyspark import daemon
+
+_NEEDED = (
+    "pandas",
+    "pyarrow.pandas_compat",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.streaming.map_state_client",
+    "pyspark.sql.streaming.proto.StateMessage_pb2",
+    "pyspark.sql.streaming.stateful_processor_util",
+    "barnabas.sql.spark.worker",
+    "barnabas.sql.functions.built_in",
+)
+
+
+def load() -> None:
+    """Read the modules, as far as they are installed."""
+    for name in _NEEDED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    # What is there now is never looked at by a worker's collector, which would also copy it.
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    load()
+    daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's

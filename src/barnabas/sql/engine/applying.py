@@ -1,0 +1,53 @@
+"""What commands mean for queries: whom TERMINATE ends, and what ends with a dropped source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.sql.analysis import commands
+from barnabas.sql.analysis.commands import Command, DropSourceCommand
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.engine.command_log import ControlCommand
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.syntax import tree
+
+
+def controls(statement: tree.ControlQuery, metastore: MetaStore) -> list[ControlCommand]:
+    """What TERMINATE, PAUSE or RESUME means for each query; raises AnalysisError."""
+    if statement.query_id is None:
+        return [ControlCommand(statement.control, name) for name in metastore.queries]
+    if statement.query_id not in metastore.queries:
+        raise AnalysisError(f"Unknown queryId: {statement.query_id}")
+    return [ControlCommand(statement.control, statement.query_id)]
+
+
+def apply_to(
+    metastore: MetaStore,
+    command: Command,
+    text: str,
+    terminate: Callable[[str], None] = lambda query_id: None,
+) -> str:
+    """`commands.apply`; a source that is dropped takes the query with it that made it.
+
+    Raises AnalysisError, also if other queries use that source.
+    """
+    if isinstance(command, DropSourceCommand):
+        for query_id in _makers(command.name, metastore):
+            del metastore.queries[query_id]
+            terminate(query_id)
+    return commands.apply(command, metastore, text)
+
+
+def _makers(name: str, metastore: MetaStore) -> list[str]:
+    """The queries that made a source; raises AnalysisError if others read it or write into it."""
+    made = [q for q in metastore.writers(name) if q.startswith(("CSAS_", "CTAS_"))]
+    writers = [q for q in metastore.writers(name) if q not in made]
+    readers = metastore.readers(name)
+    if readers or writers:
+        raise AnalysisError(
+            f"Cannot drop {name}.\n"
+            f"The following queries read from this source: [{', '.join(readers)}].\n"
+            f"The following queries write into this source: [{', '.join(writers)}].\n"
+            f"You need to terminate them before dropping {name}."
+        )
+    return made

@@ -1,0 +1,395 @@
+"""The engine: takes statements in order, keeps them in the command log, and has their queries run.
+
+A statement goes through: parse → variables → analysis → a try on a copy of the metastore → its
+topics and schemas → the command log → the metastore → the query's start. All changes come from the
+log: at a start it is read from its beginning, and what it says is there again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from barnabas.sql.analysis import commands
+from barnabas.sql.analysis.commands import (
+    Command,
+    CreateSourceCommand,
+    DropSourceCommand,
+    InsertValuesCommand,
+    PullQueryCommand,
+    QueryCommand,
+)
+from barnabas.sql.analysis.metastore import DataSource, MetaStore
+from barnabas.sql.engine import config
+from barnabas.sql.engine.applying import apply_to, controls
+from barnabas.sql.engine.asking import Asking
+from barnabas.sql.engine.cluster import Cluster, ClusterError
+from barnabas.sql.engine.command_ids import command_id, statement_id, wishes
+from barnabas.sql.engine.command_log import (
+    CommandLog,
+    CommandLogError,
+    ControlCommand,
+    LoggedCommand,
+    OvertakenError,
+    StoredCommand,
+    decode,
+    encode,
+)
+from barnabas.sql.engine.context import Context, text_in_errors
+from barnabas.sql.engine.inserting import Inserting
+from barnabas.sql.engine.noting import NoteEntry, log_entry
+from barnabas.sql.engine.queries import QueryFailure, QueryRunner
+from barnabas.sql.engine.running import RunningQueries, RunningQuery
+from barnabas.sql.engine.session import Session
+from barnabas.sql.engine.supervising import Supervisor
+from barnabas.sql.engine.tables import TableView
+from barnabas.sql.engine.topics import make_topic, new_topic, register_schemas
+from barnabas.sql.engine.views import Views
+from barnabas.sql.errors import AnalysisError, SqlError
+from barnabas.sql.formats.format import SchemaStore
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.processing_log import query_error
+from barnabas.sql.syntax import tree
+from barnabas.sql.syntax.parser import parse
+from barnabas.sql.syntax.tree import Control, ParsedStatement
+from barnabas.sql.syntax.variables import statement_texts, substitute
+
+_log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+_STATUSES_MAX = 10_000
+_ATTEMPTS_MAX = 10
+"""A statement is tried anew so often because other servers were quicker."""
+
+DISTRIBUTED = (
+    tree.CreateSource,
+    tree.CreateAsSelect,
+    tree.InsertInto,
+    tree.DropSource,
+    tree.AlterSource,
+    tree.CreateType,
+    tree.DropType,
+    tree.ControlQuery,
+)
+"""Statements that the command log keeps."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What a statement of the command log came to; `sequence` is its number there.
+
+    `is_warning`: there was nothing to do. `note`: what else who asked should know.
+    """
+
+    command_id: str
+    message: str
+    sequence: int = -1
+    query_id: str | None = None
+    is_warning: bool = False
+    note: str = ""
+
+
+class EngineError(SqlError):
+    """The engine cannot do what a correct statement asks."""
+
+
+class KsqlEngine:
+    """All calls may be made from any thread; those that change something wait for each other.
+
+    `asking` answers SELECT, `inserting` writes rows. `statuses`: what commands came to, by id.
+    `degraded`: why the command log is not followed any more, or nothing.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log: CommandLog,
+        runner: QueryRunner,
+        functions: Mapping[str, Function],
+        schemas: SchemaStore | None = None,
+        settings: Mapping[str, Any] | None = None,
+        note: NoteEntry = log_entry,
+    ) -> None:
+        self._note = note
+        self.settings = config.server_settings(settings or {})
+        self._context = Context(cluster, functions, schemas, self.settings)
+        self.cluster, self.functions, self.schemas = cluster, functions, schemas
+        self.runner = runner
+        self.statuses: dict[str, Executed] = {}
+        self.degraded = ""
+        self._log = log
+        self._lock = self._context.lock
+        self._running = RunningQueries(runner, self.settings)
+        self._supervisor = Supervisor(self._running, self._failed)
+        self._views = Views(self._context)
+        self.asking = Asking(self._context, self._views, self._running.by_id, note)
+        self.inserting = Inserting(self._context)
+        self._is_started = False
+        self.before_delete: Callable[[int], None] = lambda sequence: None
+        """Called with a command's number before a topic is deleted that it dropped."""
+
+    @property
+    def metastore(self) -> MetaStore:
+        """What streams, tables and types there are."""
+        return self._context.metastore
+
+    @property
+    def queries(self) -> dict[str, RunningQuery]:
+        """The persistent queries by id."""
+        return self._running.by_id
+
+    def view(self, source: DataSource) -> TableView:
+        """The rows of a table; raises AnalysisError if they are not kept."""
+        with self._lock:
+            return self._views.view(source)
+
+    def table_positions(self) -> dict[str, Mapping[tuple[str, int], tuple[int, int]]]:
+        """How far each kept table is: by topic and partition the next offset and the end."""
+        with self._lock:
+            views = self._views.all()
+        return {name: view.positions() for name, view in views.items()}
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Have everything as the command log says, and start its queries."""
+        with self._lock:
+            self._read_log()
+            self._is_started = True
+            self._running.start()
+            self._supervisor.start()
+            for source in list(self.metastore.sources.values()):
+                self._views.keep(source)
+
+    def read_log(self) -> None:
+        """Take over what other servers wrote into the command log since it was last read."""
+        with self._lock:
+            self._read_log()
+
+    def _read_log(self) -> None:
+        for entry in self._log.read_new():
+            if self.degraded:
+                return
+            try:
+                self._apply(decode(entry), entry.sequence)
+            except Exception as error:  # noqa: BLE001  whatever it is, the server has to tell
+                # Going on would build later commands on a state that never was.
+                self.degraded = str(error) or type(error).__name__
+                is_expected = isinstance(error, CommandLogError | SqlError)
+                _log.error(
+                    "the command log cannot be followed: %s", error, exc_info=not is_expected
+                )
+
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots and no others; at first an engine runs all."""
+        with self._lock:
+            self._running.own(slots)
+
+    def close(self) -> None:
+        """Stop all that runs, to be started again another time."""
+        self._supervisor.close()
+        with self._lock:
+            self.asking.close()
+            self._running.close()
+            self._views.close()
+            self._log.close()
+
+    def _failed(self, query_id: str, failure: QueryFailure) -> None:
+        """Note in the processing log that a query has failed."""
+        self._note(query_id, query_error(failure.message, query_id))
+
+    # --- statements --------------------------------------------------------------------------
+
+    def parse(self, text: str, session: Session) -> Iterable[tuple[ParsedStatement, Session]]:
+        """Each statement of a text with its variables replaced, and the session as it is there.
+
+        SET, DEFINE and their kin change the session for those after them. Raises SqlError.
+        """
+        own = session.copy()
+        if "${" not in text or not own.settings.get(config.SUBSTITUTION, True):
+            for parsed in parse(text):
+                yield parsed, own.copy()
+                own.change(parsed.statement)
+            return
+        for one in statement_texts(text):
+            (parsed,) = parse(substitute(one, own.variables))
+            yield parsed, own.copy()
+            own.change(parsed.statement)
+
+    def check(self, statements: Sequence[tuple[ParsedStatement, Session]]) -> None:
+        """Try the statements on a copy of all; raises SqlError for the first that cannot be."""
+        with self._lock:
+            self._read_log()
+            trial = self.metastore.copy()
+            topics = self._context.partitions()
+            sequence = self._log.next_sequence()
+            for parsed, session in statements:
+                if isinstance(parsed.statement, (*DISTRIBUTED, tree.InsertValues)):
+                    trial.next_query = sequence
+                    with text_in_errors(parsed.text):
+                        self._try(parsed, session, trial, topics)
+                if isinstance(parsed.statement, DISTRIBUTED):
+                    sequence += self._log.step
+
+    def _try(
+        self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
+    ) -> None:
+        if isinstance(parsed.statement, tree.ControlQuery):
+            for control in controls(parsed.statement, trial):
+                if control.control is Control.TERMINATE:
+                    del trial.queries[control.query_id]
+            return
+        command = self._context.analyse(parsed, session, trial, topics)
+        for wish in wishes(command):
+            topic = wish.topic
+            if topic.name in topics:
+                continue
+            if topic.partitions is None and topic.like in topics:
+                topics[topic.name] = topics[topic.like]
+            else:
+                infos = self.cluster.topics()
+                topics[topic.name] = new_topic(topic, infos, session.settings).partitions
+        apply_to(trial, command, parsed.text)
+
+    def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
+        """Do a statement of the command log's kind; raises SqlError."""
+        with self._lock, text_in_errors(parsed.text):
+            return self._up_to_date(lambda: self._execute(parsed, session))
+
+    def _up_to_date(self, do: Callable[[], Result]) -> Result:
+        """Do what writes into the log, on what the log says: anew if another server was quicker."""
+        for _ in range(_ATTEMPTS_MAX):
+            self._read_log()
+            if self.degraded:
+                raise EngineError(f"The command log cannot be followed: {self.degraded}")
+            try:
+                return do()
+            except OvertakenError:
+                continue
+        raise EngineError("Other servers write statements all the time: try again.")
+
+    def _execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
+        if isinstance(parsed.statement, tree.ControlQuery):
+            found = controls(parsed.statement, self.metastore)
+            return [self._distribute(control, parsed.text, session) for control in found]
+        self.metastore.next_query = self._log.next_sequence()
+        command = self._context.analyse(parsed, session)
+        if isinstance(command, commands.NothingCommand):
+            is_create = isinstance(parsed.statement, (tree.CreateSource, tree.CreateAsSelect))
+            name = statement_id(parsed.statement)
+            return [Executed(name, command.message, is_warning=is_create)]
+        if isinstance(command, (InsertValuesCommand, PullQueryCommand)):
+            raise EngineError("Statement not executable")
+        self._check_limits(command)
+        note = self._check_replacement(command)
+        apply_to(self.metastore.copy(), command, parsed.text)
+        for wish in wishes(command):
+            is_sink = isinstance(command, QueryCommand)
+            make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
+            register_schemas(wish, self.schemas, is_sink=is_sink)
+        return [replace(self._distribute(command, parsed.text, session), note=note)]
+
+    def _check_replacement(self, command: Command) -> str:
+        """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
+        if not isinstance(command, QueryCommand) or command.replaces is None:
+            return ""
+        old = self.queries.get(command.replaces)
+        if old is None or old.query.plan == command.plan:
+            return ""
+        return self.runner.check_replacement(old.query, command.plan)
+
+    def _check_limits(self, command: Command) -> None:
+        limit = int(self.settings[config.QUERY_LIMIT])
+        is_new = isinstance(command, QueryCommand) and command.replaces is None
+        if is_new and len(self.queries) + 1 > limit:
+            raise AnalysisError(
+                "Not executing statement(s) as it would cause the number of active, persistent "
+                "queries to exceed the configured limit. Use the TERMINATE command to "
+                f"terminate existing queries. Configured limit: {limit}. Current queries: "
+                f"{len(self.queries)}."
+            )
+
+    def _distribute(self, command: StoredCommand, text: str, session: Session) -> Executed:
+        """Write a command into the log, and do it."""
+        logged = LoggedCommand(
+            command_id(command),
+            text,
+            command,
+            {n: value for n, value in session.overrides.items() if not config.is_secret(n)},
+            config.without_secrets(self.settings),
+        )
+        try:
+            sequence = self._log.append(*encode(logged))
+        except OvertakenError:
+            raise
+        except CommandLogError as error:
+            raise EngineError(
+                f"Could not write the statement '{text}' into the command topic: {error}"
+            ) from error
+        return self._apply(logged, sequence, is_own=True)
+
+    def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
+        """End all queries for good; delete the sinks' topics that a pattern fits."""
+        with self._lock:
+            wanted = [re.compile(pattern) for pattern in patterns]
+            last = self._up_to_date(self._terminate_all)
+            sinks = [s for s in self.metastore.sources.values() if s.is_query_target]
+            for source in sinks:
+                if any(pattern.fullmatch(source.topic) for pattern in wanted):
+                    self.cluster.delete_topic(source.topic)
+            return Executed("cluster/TerminateCluster/terminate", "Cluster terminated.", last)
+
+    def _terminate_all(self) -> int:
+        session, last = Session(self.settings), -1
+        for query_id in list(self.metastore.queries):
+            command = ControlCommand(Control.TERMINATE, query_id)
+            last = self._distribute(command, f"TERMINATE {query_id};", session).sequence
+        return last
+
+    # --- applying ----------------------------------------------------------------------------
+
+    def _apply(self, logged: LoggedCommand, sequence: int, *, is_own: bool = False) -> Executed:
+        """Do what a record of the log says; `is_own`: this server has just written it."""
+        command = logged.command
+        query_id = None
+        if isinstance(command, ControlCommand):
+            if command.control is Control.TERMINATE:
+                self.metastore.queries.pop(command.query_id, None)
+            message = self._running.control(command)
+        else:
+            dropped = None
+            if isinstance(command, DropSourceCommand):
+                dropped = self.metastore.must(command.name)
+            terminate = self._running.terminate
+            message = apply_to(self.metastore, command, logged.statement, terminate)
+            if isinstance(command, QueryCommand):
+                query_id = command.plan.query_id
+                self._running.add(command, logged)
+            if dropped is not None and isinstance(command, DropSourceCommand):
+                self._views.forget(dropped.name)
+                # The server that took the statement deletes the topic, and no other: by the time
+                # that they hear of it there may be a new one of that name.
+                if command.deletes_topic and is_own:
+                    self._delete_topic(dropped.topic, sequence)
+            for made in wishes(command):
+                self._keep(made)
+        executed = Executed(logged.command_id, message, sequence, query_id)
+        self.statuses[logged.command_id] = executed
+        if len(self.statuses) > _STATUSES_MAX:
+            del self.statuses[next(iter(self.statuses))]
+        return executed
+
+    def _keep(self, made: CreateSourceCommand) -> None:
+        if self._is_started:
+            self._views.keep(made.source)
+
+    def _delete_topic(self, topic: str, sequence: int) -> None:
+        self.before_delete(sequence)
+        try:
+            self.cluster.delete_topic(topic)
+        except ClusterError as error:
+            raise EngineError(
+                f"Could not delete the corresponding kafka topic: {topic}: {error}"
+            ) from error

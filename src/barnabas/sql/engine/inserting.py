@@ -1,0 +1,215 @@
+"""Records that are written by hand: INSERT INTO … VALUES, and rows of a stream of inserts."""
+
+from __future__ import annotations
+
+import base64
+import decimal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas.java.errors import JavaError
+from barnabas.sql.analysis.commands import InsertValuesCommand
+from barnabas.sql.analysis.metastore import DataSource
+from barnabas.sql.engine import config
+from barnabas.sql.engine.cluster import ClusterError
+from barnabas.sql.engine.context import Context
+from barnabas.sql.engine.inserted import InsertedRow, inserted_row
+from barnabas.sql.engine.session import Session
+from barnabas.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
+from barnabas.sql.expressions.coercion import coerce_literal
+from barnabas.sql.formats.format import FormatError, SchemaStore
+from barnabas.sql.plan.steps import StreamSink
+from barnabas.sql.plan.steps import StreamSource as Source
+from barnabas.sql.runtime.records import Record, Row
+from barnabas.sql.runtime.topics import TopicRecord, TopicWriter
+from barnabas.sql.schema import ROWTIME, Column, Schema
+from barnabas.sql.syntax.tree import ParsedStatement
+from barnabas.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    STRING,
+    Array,
+    BaseType,
+    Decimal,
+    Map,
+    SqlType,
+    Struct,
+    Value,
+)
+
+_WRITERS_MAX = 1_000
+
+
+class InsertError(SqlError):
+    """A row cannot be written."""
+
+
+class Inserting:
+    """Writes rows into the topics of streams and tables."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._writers: dict[str, RowWriter] = {}
+
+    def insert(self, parsed: ParsedStatement, session: Session) -> None:
+        """INSERT INTO … VALUES; raises SqlError."""
+        context = self._context
+        if not context.settings.get(config.INSERTS_ENABLED, True):
+            raise AnalysisError(
+                "The server has disabled INSERT INTO ... VALUES functionality. To enable it, "
+                f"restart your ksqlDB server with '{config.INSERTS_ENABLED}'=true"
+            )
+        with context.lock:
+            command = context.analyse(parsed, session, topics={})
+            assert isinstance(command, InsertValuesCommand)
+        try:
+            row = inserted_row(command, context.functions)
+            self.write(command.source, row)
+        except (JavaError, EvaluationError, SqlError, ClusterError) as error:
+            raise AnalysisError(
+                f"Failed to insert values into '{command.source.name}'. {error}",
+                statement=parsed.text,
+            ) from error
+        context.cluster.flush()
+
+    def write(self, source: DataSource, row: InsertedRow) -> None:
+        """Write a row, which may be done after the call returned; raises InsertError."""
+        with self._context.lock:
+            writer = self._writers.get(source.name)
+            if writer is None or writer.source is not source:
+                if len(self._writers) > _WRITERS_MAX:
+                    self._writers.clear()
+                writer = self._writers[source.name] = RowWriter(source, self._context.schemas)
+            record = writer.record(row)
+        self._context.cluster.write(source.topic, record)
+
+
+class RowWriter:
+    """Makes records of a source's topic."""
+
+    def __init__(self, source: DataSource, schemas: SchemaStore | None) -> None:
+        self.source = source
+        plain = Schema((*source.schema.key, *source.schema.value))
+        below = Source(source.topic, source.formats, plain)
+        sink = StreamSink(below, source.topic, source.formats, plain)
+        self._failure: BaseException | None = None
+        self._writer = TopicWriter(sink, None, schemas, self._note)
+
+    def _note(self, message: str, row: Row | None, cause: BaseException | None) -> None:
+        self._failure = cause
+
+    def record(self, row: InsertedRow) -> TopicRecord:
+        """The record of a row. Raises InsertError."""
+        timestamp = int(time.time() * 1000) if row.timestamp_ms is None else row.timestamp_ms
+        self._failure = None
+        key = row.key if row.key and any(part is not None for part in row.key) else None
+        try:
+            made = self._writer.write(Record(key, row.value, timestamp))
+        except FormatError as error:
+            raise InsertError(str(error)) from error
+        if made is None:
+            raise InsertError(f"{self._failure}")
+        return made
+
+
+def row_of_json(source: DataSource, given: Mapping[str, Any]) -> InsertedRow:
+    """The row that a JSON object stands for: names are in upper case unless they are quoted.
+
+    Numbers may be given as text, as ksqlDB's client gives decimals. Raises InsertError.
+    """
+    named = {_name(name): value for name, value in given.items()}
+    columns = (*source.schema.key, *source.schema.value)
+    unknown = named.keys() - {column.name for column in columns} - {ROWTIME}
+    if unknown:
+        raise InsertError(f"Column name `{min(unknown)}` does not exist.")
+    for column in source.schema.key:
+        if source.is_table and named.get(column.name) is None:
+            raise InsertError(
+                f'Key field must be specified: "{column.name}". Some or all fields are missing.'
+            )
+    timestamp = named.get(ROWTIME)
+    return InsertedRow(
+        tuple(_column_value(column, named) for column in source.schema.key),
+        tuple(_column_value(column, named) for column in source.schema.value),
+        None if timestamp is None else int(timestamp),
+    )
+
+
+def _column_value(column: Column, named: Mapping[str, Any]) -> Value:
+    try:
+        return value_of_json(named.get(column.name), column.type)
+    except (*FAILURES, SqlError) as error:
+        raise InsertError(
+            f"Can't coerce a field of type {type(named[column.name]).__name__} "
+            f"({named[column.name]}) into type {column.type} for column {column.name}"
+        ) from error
+
+
+def value_of_json(given: Any, kind: SqlType) -> Value:
+    """The value of a type that JSON stands for. Raises one of FAILURES or SqlError."""
+    if given is None:
+        return None
+    match kind:
+        case Array(item):
+            return [value_of_json(part, item) for part in _of(given, list)]
+        case Map(key, value):
+            return {
+                value_of_json(name, key): value_of_json(part, value)
+                for name, part in _of(given, dict).items()
+            }
+        case Struct(fields):
+            named = {_name(name): part for name, part in _of(given, dict).items()}
+            return {
+                field.name: value_of_json(named.get(field.name), field.type) for field in fields
+            }
+        case Decimal():
+            return coerce_literal(_Given(decimal.Decimal(str(given))), _decimal_of(given), kind)
+    return _plain(given, kind)
+
+
+def _plain(given: Any, kind: SqlType) -> Value:
+    if kind.base is BaseType.BYTES:
+        return base64.b64decode(_of(given, str), validate=True)
+    if isinstance(given, bool):
+        return coerce_literal(_Given(given), BOOLEAN, kind)
+    if isinstance(given, int):
+        if kind.base is BaseType.INTEGER and not -(2**31) <= given < 2**31:
+            raise ValueError(given)
+        return float(given) if kind.base is BaseType.DOUBLE else _whole(given, kind)
+    if isinstance(given, float):
+        if kind.base is not BaseType.DOUBLE:
+            raise TypeError(given)
+        return coerce_literal(_Given(given), DOUBLE, kind)
+    return coerce_literal(_Given(_of(given, str)), STRING, kind)
+
+
+def _whole(given: int, kind: SqlType) -> Value:
+    if kind.base in (BaseType.INTEGER, BaseType.BIGINT):
+        return given
+    return coerce_literal(_Given(given), BIGINT, kind)
+
+
+class _Given:
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def _decimal_of(given: Any) -> SqlType:
+    exact = decimal.Decimal(str(given)).as_tuple()
+    scale = max(0, -int(exact.exponent))
+    return Decimal(max(len(exact.digits), scale + 1), scale)
+
+
+def _of(given: Any, kind: type) -> Any:
+    if not isinstance(given, kind):
+        raise TypeError(f"{given!r} is no {kind.__name__}")
+    return given
+
+
+def _name(name: str) -> str:
+    for quote in '`"':
+        if len(name) > 1 and name.startswith(quote) and name.endswith(quote):
+            return name[1:-1]
+    return name.upper()

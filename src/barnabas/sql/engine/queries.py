@@ -1,0 +1,122 @@
+"""Queries that run, and what runs them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.query_failures import failure_type, shortened
+
+BATCH_MS = "batch_ms:"
+"""Figures whose names begin so are milliseconds of the last micro-batch, by phase."""
+
+
+class QueryState(Enum):
+    """The states that ksqlDB reports."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+    UNRESPONSIVE = "UNRESPONSIVE"
+
+
+@dataclass(frozen=True)
+class QueryFailure:
+    """Why a query stopped; `type` is USER, SYSTEM or UNKNOWN."""
+
+    timestamp_ms: int
+    message: str
+    type: str = "UNKNOWN"
+
+
+def failure_of(error: BaseException, settings: Mapping[str, Any]) -> QueryFailure:
+    """What an error is to who looks at the query."""
+    message = shortened(str(error)) or type(error).__name__
+    text = f"{type(error).__name__}: {message}"
+    return QueryFailure(time.time_ns() // 1_000_000, message, failure_type(text, settings))
+
+
+@dataclass(frozen=True)
+class PersistentQuery:
+    """A query as its statement asks for it: what a runner is given.
+
+    `group` names it in the cluster; `properties` are those of server and statement.
+    """
+
+    plan: QueryPlan
+    text: str
+    group: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def query_id(self) -> str:
+        return self.plan.query_id
+
+
+class HostedQuery(Protocol):
+    """A query that a runner runs."""
+
+    @property
+    def state(self) -> QueryState: ...
+
+    @property
+    def failures(self) -> tuple[QueryFailure, ...]:
+        """The latest failures, oldest first."""
+        ...
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """Counts since it started: `rows_in`, `rows_out`, `errors`; `state_bytes` and `state_rows`
+        as they are now; others that only some runners have. Never asks the cluster."""
+        ...
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """By topic and partition the next offset, and the end of the partition as it was last
+        heard of: the cluster is not asked."""
+        ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def restart(self) -> None:
+        """Start again from where it was, if it has failed; a new failure is its state."""
+        ...
+
+    def stop(self, *, forget: bool = False) -> None:
+        """Stop; `forget`: what it has done and its state are deleted too: it is terminated."""
+        ...
+
+
+class QueryRunner(Protocol):
+    """Runs persistent queries."""
+
+    def start(self, query: PersistentQuery, *, is_paused: bool = False) -> HostedQuery: ...
+
+    @property
+    def progress(self) -> str:
+        """What queries that are being started wait for, in a line."""
+        ...
+
+    def describe(self, query: PersistentQuery) -> str:
+        """How the query runs, for EXPLAIN."""
+        ...
+
+    def forget(self, query: PersistentQuery) -> None:
+        """Delete what a query has done and its state: it is terminated, and does not run."""
+        ...
+
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        """What becomes of the state if a plan takes the place of a query, for who asks for it.
+
+        Raises AnalysisError if it cannot: the query goes on as it was.
+        """
+        ...
+
+    def close(self) -> None:
+        """Stop all that runs, to be started again another time."""
+        ...

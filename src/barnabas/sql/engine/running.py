@@ -1,0 +1,246 @@
+"""The persistent queries of an engine, and what runs them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.sql.analysis.commands import QueryCommand
+from barnabas.sql.engine import config
+from barnabas.sql.engine.command_log import ControlCommand, LoggedCommand
+from barnabas.sql.engine.ownership import ALL_SLOTS, Slots, slot_of
+from barnabas.sql.engine.queries import (
+    HostedQuery,
+    PersistentQuery,
+    QueryFailure,
+    QueryRunner,
+    QueryState,
+    failure_of,
+)
+from barnabas.sql.engine.rates import Rates
+from barnabas.sql.engine.restarting import Restarting
+from barnabas.sql.syntax.tree import Control
+
+_log = logging.getLogger(__name__)
+_LEFT_MAX = 100
+"""Terminated queries that are remembered for who gets their slot: asking for each takes time."""
+
+
+@dataclass
+class RunningQuery:
+    """A persistent query, and what runs it; `failure`: why nothing does.
+
+    `restarts`: how often it was started again after a failure.
+    """
+
+    query: PersistentQuery
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    is_paused: bool = False
+    hosted: HostedQuery | None = None
+    failure: QueryFailure | None = None
+    slot: int = 0
+    """Who has this slot runs it."""
+    is_here: bool = True
+    """Whether this server runs it."""
+    restarts: int = 0
+    is_ended: bool = False
+    restarting: Restarting = field(default_factory=lambda: Restarting.of({}))
+    rates: Rates = field(default_factory=Rates)
+    progress: Callable[[], str] = lambda: ""
+    """What its start waits for."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held by whoever starts it or ends it."""
+
+    @property
+    def state(self) -> QueryState:
+        """How it is."""
+        hosted = self.hosted
+        if hosted is not None:
+            return hosted.state
+        if self.failure is not None:
+            return QueryState.ERROR
+        return QueryState.PAUSED if self.is_paused else QueryState.RUNNING
+
+    @property
+    def failures(self) -> tuple[QueryFailure, ...]:
+        """The latest failures, oldest first: as many as the setting allows."""
+        hosted, failure = self.hosted, self.failure
+        found = () if hosted is None else hosted.failures
+        if failure is not None:
+            found = (*found, failure)
+        limit = int(self.query.properties.get(config.ERRORS_MAX, 10))
+        return found[-limit:] if limit > 0 else ()
+
+    @property
+    def message(self) -> str:
+        """Why it does not run, in a line: what it failed of, or waits for; else empty."""
+        failures = self.failures
+        if self.state is QueryState.ERROR:
+            return failures[-1].message.partition("\n")[0] if failures else ""
+        if self.hosted is None and self.is_here and not self.is_paused:
+            return self.progress()
+        return ""
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """What it has done; see HostedQuery."""
+        hosted = self.hosted
+        return {} if hosted is None else hosted.figures
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """How far it has read; see HostedQuery."""
+        hosted = self.hosted
+        return {} if hosted is None else hosted.positions()
+
+
+class RunningQueries:
+    """`by_id`: the queries; none of them runs before `start`."""
+
+    def __init__(self, runner: QueryRunner, settings: Mapping[str, Any]) -> None:
+        self.by_id: dict[str, RunningQuery] = {}
+        self._runner = runner
+        self._settings = settings
+        self._is_started = False
+        self._slots = Slots(ALL_SLOTS)
+        self._added = 0
+        self._left: deque[RunningQuery] = deque(maxlen=_LEFT_MAX)
+        """Terminated while this server did not have their slot: whoever gets it forgets them."""
+
+    def start(self) -> None:
+        """Run all of them, and from now on those that are added."""
+        self._is_started = True
+        for running in self.by_id.values():
+            self._host(running)
+
+    def add(self, command: QueryCommand, logged: LoggedCommand) -> None:
+        """Run a query, which may take the place of another."""
+        plan = command.plan
+        old = self.by_id.get(command.replaces) if command.replaces is not None else None
+        if old is not None:
+            self._end(old)
+        group = f"_confluent-ksql-{self._settings[config.SERVICE_ID]}query_{plan.query_id}"
+        settings = {**self._settings, **logged.properties}
+        query = PersistentQuery(plan, logged.statement, group, settings)
+        running = RunningQuery(
+            query,
+            logged.properties,
+            old.is_paused if old else False,
+            restarting=Restarting.of(settings),
+            progress=lambda: self._runner.progress,
+        )
+        running.slot = slot_of(self._added) if old is None else old.slot
+        self._added += old is None
+        running.rates.look({}, time.time_ns() // 1_000_000)
+        self.by_id[plan.query_id] = running
+        if self._is_started:
+            self._host(running)
+
+    def own(self, slots: Iterable[int]) -> None:
+        """Run the queries of these slots, and no others: those of lost slots first stop."""
+        change = self._slots.change_to(slots)
+        queries = list(self.by_id.values())
+        for running in queries:
+            if running.slot in change.lost:
+                self._release(running)
+        if self._is_started:
+            for running in queries:
+                if running.slot in change.won:
+                    with running.lock:
+                        self._host(running)
+            for left in list(self._left):
+                if left.slot in change.won:
+                    self._left.remove(left)
+                    self._forget(left)
+
+    def _release(self, running: RunningQuery) -> None:
+        with running.lock:
+            hosted, running.hosted, running.failure = running.hosted, None, None
+            running.is_here = False
+            if hosted is not None:
+                with self._guarded(running):
+                    hosted.stop()
+
+    def _forget(self, running: RunningQuery) -> None:
+        """Delete what a query has left that was terminated while nobody ran it."""
+        if running.slot not in self._slots.owned:
+            self._left.append(running)
+        elif running.query.query_id not in self.by_id:
+            with self._guarded(running):
+                self._runner.forget(running.query)
+
+    @contextmanager
+    def _guarded(self, running: RunningQuery) -> Iterator[None]:
+        """One query that makes trouble does not keep others from being ended."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  whatever it is, only this query has it
+            _log.exception("query %s could not be stopped or changed", running.query.query_id)
+
+    def _host(self, running: RunningQuery) -> None:
+        running.is_here = running.slot in self._slots.owned
+        if not running.is_here:
+            return
+        try:
+            running.hosted = self._runner.start(running.query, is_paused=running.is_paused)
+            running.failure = None
+        except Exception as error:  # noqa: BLE001  one query's fault is not the server's
+            _log.warning("query %s does not start: %s", running.query.query_id, error)
+            running.failure = failure_of(error, running.query.properties)
+
+    def restart(self, running: RunningQuery) -> None:
+        """Start a query again that has failed; it may fail again."""
+        with running.lock:
+            if running.is_ended or running.state is not QueryState.ERROR:
+                return
+            running.restarts += 1
+            _log.info("starting query %s again", running.query.query_id)
+            if running.hosted is None:
+                self._host(running)
+            else:
+                running.hosted.restart()
+
+    def control(self, command: ControlCommand) -> str:
+        """End, pause or resume a query; gives the message for who asked."""
+        running = self.by_id.get(command.query_id)
+        if command.control is Control.TERMINATE:
+            self.terminate(command.query_id)
+            return "Query terminated."
+        is_pause = command.control is Control.PAUSE
+        if running is not None:
+            with running.lock:
+                running.is_paused = is_pause
+                if running.hosted is not None:
+                    with self._guarded(running):
+                        running.hosted.pause() if is_pause else running.hosted.resume()
+                elif is_pause:
+                    running.failure = None
+                elif self._is_started:
+                    self._host(running)
+        return "Query paused." if is_pause else "Query resumed."
+
+    def terminate(self, query_id: str) -> None:
+        """End a query for good."""
+        running = self.by_id.pop(query_id, None)
+        if running is not None:
+            self._end(running, forget=True)
+
+    def _end(self, running: RunningQuery, *, forget: bool = False) -> None:
+        with running.lock:
+            running.is_ended = True
+            if running.hosted is not None:
+                with self._guarded(running):
+                    running.hosted.stop(forget=forget)
+            elif forget and self._is_started:
+                self._forget(running)
+
+    def close(self) -> None:
+        """Stop all that runs, to be started again another time."""
+        for running in self.by_id.values():
+            self._end(running)
+        self._runner.close()

@@ -1,0 +1,255 @@
+"""Runs an engine's queries on Spark: a QueryRunner over SparkQuery."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from barnabas.sql.engine.noting import NoteEntry, log_entry
+from barnabas.sql.engine.queries import (
+    BATCH_MS,
+    PersistentQuery,
+    QueryFailure,
+    QueryState,
+    failure_of,
+)
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.processing_log import Entry
+from barnabas.sql.query_failures import failure_type
+from barnabas.sql.spark import query as spark_query
+from barnabas.sql.spark.checkpoint import delete_checkpoint
+from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.parcels import Note
+from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.spark.upgrading import shape_of, why_not_replaced
+
+_FAILURES_MAX = 100
+_OFFSET_RESET = "ksql.streams.auto.offset.reset"
+_GUARANTEE = "ksql.streams.processing.guarantee"
+_STATES = {
+    spark_query.QueryState.NOT_RUNNING: QueryState.PAUSED,
+    spark_query.QueryState.RUNNING: QueryState.RUNNING,
+    spark_query.QueryState.PAUSED: QueryState.PAUSED,
+    spark_query.QueryState.ERROR: QueryState.ERROR,
+}
+
+
+class SparkRunner:
+    """`session` gives the session when the first query needs it; `options` hold for all queries."""
+
+    def __init__(
+        self,
+        options: SparkQueryOptions,
+        session: Callable[[], SparkSession],
+        note: NoteEntry = log_entry,
+        progress: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`progress` returns what the start of the session does, in a line."""
+        self._note = note
+        self._progress = progress
+        self._options = options
+        self._session = session
+        self._started: SparkSession | None = None
+        self._running: list[SparkHosted] = []
+        self._lock = threading.Lock()
+
+    def _spark(self) -> SparkSession:
+        with self._lock:
+            if self._started is None:
+                self._started = self._session()
+            return self._started
+
+    @property
+    def progress(self) -> str:
+        told = "" if self._started is not None else self._progress()
+        return f"Spark is being started: {told}" if told else "being started on Spark"
+
+    def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
+        options = replace(
+            self._options,
+            on_notes=partial(self._take_notes, query.query_id),
+            auto_offset_reset=str(query.properties.get(_OFFSET_RESET, "latest")).lower(),
+            guarantee=_guarantee(query.properties),
+            properties={
+                name: value
+                for name, value in query.properties.items()
+                if isinstance(value, bool | int | float | str)
+            },
+        )
+        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._spark()))
+        with self._lock:
+            self._running = [one for one in self._running if not one.is_ended]
+            self._running.append(hosted)
+        if is_paused:
+            hosted.pause()
+        else:
+            hosted.begin()
+        return hosted
+
+    def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
+        for _, step, text in notes:
+            self._note(query_id, Entry(step or "", json.loads(text or "{}")))
+
+    def describe(self, query: PersistentQuery) -> str:
+        """The stages that each operator of Spark's runs, with their stores."""
+        own, encoded = self._options.extension_directory, encode_plan(query.plan)
+        plan = HostedPlan(Hosting(query.query_id, encoded, 2, 2, extension_directory=own))
+        lines = ["Topologies:"]
+        for (stage, _), topic in sorted(plan.topology.topics.items()):
+            lines.append(f"   Source: {topic} -> stage {stage}")
+        for number, members in enumerate(plan.topology.operators):
+            stores = [name for stage in sorted(members) for name in plan.stages[stage].stores]
+            lines.append(f"   Operator: {number}, stages {sorted(members)}, stores {stores}")
+        lines.append(f"   Sink: {plan.sink.topic}")
+        physical = self._physical_plan(query)
+        return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
+
+    def _physical_plan(self, query: PersistentQuery) -> str:
+        """Spark's plan, as long as Spark runs: it is not started for this."""
+        running = [one for one in self._running if one.is_of(query)]
+        if running:
+            return running[-1].explain()
+        spark = self._started
+        return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
+
+    def forget(self, query: PersistentQuery) -> None:
+        delete_checkpoint(self._options.checkpoint_of(query.query_id))
+
+    def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
+        reason = why_not_replaced(*self._encoded(old.plan), *self._encoded(plan))
+        if reason:
+            raise AnalysisError(f"Query {old.query_id} cannot be replaced: {reason}")
+        return (
+            f"{old.query_id} goes on from its state and offsets. Results that were written stay "
+            "as they are."
+        )
+
+    def _encoded(self, plan: QueryPlan) -> tuple[str, str]:
+        encoded = encode_plan(plan)
+        own = self._options.extension_directory
+        draft = HostedPlan(Hosting(plan.query_id, encoded, 1, 1, extension_directory=own))
+        return encoded, shape_of(draft.topology, draft.stages)
+
+    def close(self) -> None:
+        for hosted in self._running:
+            hosted.stop()
+        self._running.clear()
+
+
+class SparkHosted:
+    """One query on Spark, as the engine sees it."""
+
+    def __init__(self, asked: PersistentQuery, query: SparkQuery) -> None:
+        self._asked = asked
+        self._query = query
+        self._settings = asked.properties
+        self._lock = threading.RLock()
+        self._start_failures: list[QueryFailure] = []
+        self._has_not_started = False
+        self.is_ended = False
+        self._earlier: Counter[str] = Counter()
+        self._latest_ms = -1
+
+    def begin(self) -> None:
+        """Start; what goes wrong is a failure of the query."""
+        with self._lock:
+            before = _counts(self._query)
+            try:
+                self._query.start()
+                self._has_not_started = False
+            except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
+                self._start_failures.append(failure_of(error, self._settings))
+                del self._start_failures[:-_FAILURES_MAX]
+                self._has_not_started = True
+            if before["batches"] > _counts(self._query)["batches"]:
+                self._earlier.update(before)
+
+    def is_of(self, asked: PersistentQuery) -> bool:
+        """Whether it runs this query."""
+        return self._asked == asked
+
+    def explain(self) -> str:
+        """Spark's plan of the query."""
+        return self._query.explain()
+
+    @property
+    def state(self) -> QueryState:
+        return QueryState.ERROR if self._has_not_started else _STATES[self._query.state()]
+
+    @property
+    def failures(self) -> tuple[QueryFailure, ...]:
+        found = [
+            QueryFailure(e.timestamp_ms, e.message, failure_type(e.message, self._settings))
+            for e in self._query.errors()
+        ]
+        return tuple(
+            sorted([*found, *self._start_failures], key=lambda failure: failure.timestamp_ms)
+        )
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        status = self._query.status()
+        counts = Counter(self._earlier)
+        counts.update(_counts(self._query))
+        self._latest_ms = max(self._latest_ms, status.figures.latest_ms)
+        return {
+            **counts,
+            "stream_time_ms": self._latest_ms,
+            "state_bytes": status.state_bytes,
+            "state_rows": status.state_pages,
+            **{f"{BATCH_MS}{phase}": ms for phase, ms in status.batch_ms.items()},
+        }
+
+    def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
+        return self._query.status().positions
+
+    def pause(self) -> None:
+        with self._lock:
+            self._query.pause()
+            self._has_not_started = False
+
+    def resume(self) -> None:
+        with self._lock:
+            if self._query.state() is spark_query.QueryState.PAUSED:
+                self.begin()
+
+    def restart(self) -> None:
+        with self._lock:
+            if self.state is not QueryState.ERROR or self.is_ended:
+                return
+            self._has_not_started = True
+            self._query.stop()
+            self.begin()
+
+    def stop(self, *, forget: bool = False) -> None:
+        with self._lock:
+            self.is_ended = True
+            if forget:
+                self._query.delete()
+            else:
+                self._query.stop()
+
+
+def _counts(query: SparkQuery) -> Counter[str]:
+    """What the query has done since it was started last."""
+    figures = query.figures
+    return Counter(
+        rows_in=figures.read,
+        rows_out=figures.written,
+        errors=figures.failed,
+        batches=figures.batches,
+    )
+
+
+def _guarantee(properties: Mapping[str, object]) -> Guarantee:
+    found = str(properties.get(_GUARANTEE, Guarantee.AT_LEAST_ONCE.value)).lower()
+    return Guarantee.EXACTLY_ONCE if found.startswith("exactly_once") else Guarantee.AT_LEAST_ONCE

@@ -1,0 +1,251 @@
+"""The format AVRO: rows as Avro's binary data, their schemas in a registry."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal as Number
+from typing import Any
+
+import fastavro
+from fastavro.types import Schema as AvroSchema
+
+from barnabas.java.numbers import scaled, unscaled
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.avro_schema import (
+    DEFAULT_NAME,
+    Named,
+    from_json,
+    named,
+    to_text,
+)
+from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
+from barnabas.sql.formats.connect_data import Convert
+from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_schema import (
+    ENTRIES,
+    UNION,
+    ConnectSchema,
+    of_columns,
+    to_columns,
+)
+from barnabas.sql.formats.format import (
+    Deserializer,
+    Format,
+    RecordPart,
+    Serializer,
+    StoredSchema,
+)
+from barnabas.sql.formats.registry_wire import (
+    FULL_SCHEMA_NAME,
+    SCHEMA_ID,
+    RowReader,
+    RowWriter,
+    asked_id,
+    of_kind,
+    store_of,
+    wire_deserializer,
+    wire_serializer,
+)
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.schema import Column, Part
+
+
+class AvroTranslator:
+    """Columns and Avro schemas."""
+
+    schema_type = "AVRO"
+
+    def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
+        return to_text(_written_schema(columns, properties, wraps=wraps))
+
+    def columns(
+        self,
+        schema: StoredSchema,
+        properties: Mapping[str, str],
+        part: Part,
+        *,
+        wraps: bool,
+        upper_case: bool = True,
+    ) -> tuple[Column, ...]:
+        return to_columns(parsed(schema)[0], part, wraps=wraps, upper_case=upper_case)
+
+
+class AvroFormat(Format):
+    """Avro with schemas in a registry."""
+
+    name = "AVRO"
+    can_wrap = True
+    can_unwrap = True
+    properties = frozenset({FULL_SCHEMA_NAME, SCHEMA_ID})
+    schemas = AvroTranslator()
+
+    def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+        check_properties(self.name, properties, self.properties)
+        if has_other_than_string_keys(columns):
+            raise AnalysisError("Avro only supports MAPs with STRING keys")
+        to_text(_written_schema(columns, properties, wraps=True))
+
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        schema_id = asked_id(part.properties)
+        columns, wraps = part.columns, part.wraps
+
+        def prepare() -> tuple[int, RowWriter]:
+            if schema_id is not None:
+                connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
+                return schema_id, avro_writer(columns, connect, avro, wraps=wraps)
+            connect = _written_schema(columns, part.properties, wraps=wraps)
+            text = to_text(connect)
+            write = avro_writer(columns, connect, _codec_schema(json.loads(text), {}), wraps=wraps)
+            return store.register(part.subject, "AVRO", text), write
+
+        return wire_serializer(part, prepare)
+
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        def prepare(schema: StoredSchema) -> RowReader:
+            return avro_reader(part.columns, *parsed(schema), wraps=part.wraps)
+
+        return wire_deserializer(part.subject, store_of(part.schemas, self.name), "AVRO", prepare)
+
+
+def _written_schema(
+    columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool
+) -> ConnectSchema:
+    full_name = properties.get(FULL_SCHEMA_NAME, DEFAULT_NAME).strip()
+    return named(of_columns(columns, wraps=wraps), full_name)
+
+
+def parsed(schema: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
+    """Connect's schema of one in the registry, and the codec's. Raises AnalysisError."""
+    types: Named = {}
+    codec_types: dict[str, Any] = {}
+    try:
+        for _, text in schema.references:
+            avro = _loads(text)
+            from_json(avro, types)
+            _codec_schema(avro, codec_types)
+        avro = _loads(schema.text)
+        return from_json(avro, types), _codec_schema(avro, codec_types)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise AnalysisError(f"Schema {schema.id} is not an Avro schema: {error}") from error
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        if text.isidentifier():
+            return text
+        raise
+
+
+def _codec_schema(avro: Any, types: dict[str, Any]) -> AvroSchema:
+    """The schema as fastavro wants it; logical types are converted here and not there."""
+    try:
+        return fastavro.parse_schema(_without_logical_types(avro), named_schemas=types)
+    except fastavro.schema.SchemaParseException as error:
+        raise ValueError(str(error)) from error
+
+
+def _without_logical_types(avro: Any) -> Any:
+    if isinstance(avro, list):
+        return [_without_logical_types(branch) for branch in avro]
+    if not isinstance(avro, dict):
+        return avro
+    kept = {name: value for name, value in avro.items() if name != "logicalType"}
+    for name in ("type", "items", "values"):
+        if name in kept:
+            kept[name] = _without_logical_types(kept[name])
+    if isinstance(kept.get("fields"), list):
+        kept["fields"] = [
+            {**field, "type": _without_logical_types(field["type"])} for field in kept["fields"]
+        ]
+    return kept
+
+
+def avro_writer(
+    columns: Sequence[Column], connect: ConnectSchema, avro: AvroSchema, *, wraps: bool
+) -> RowWriter:
+    """Rows to Avro's binary data."""
+    convert = row_writer(columns, connect, _to_avro, wraps=wraps)
+    encode = fastavro.schemaless_writer
+
+    def write(row: Row) -> bytes:
+        out = io.BytesIO()
+        encode(out, avro, convert(row))
+        return out.getvalue()
+
+    return write
+
+
+def avro_reader(
+    columns: Sequence[Column], connect: ConnectSchema, avro: AvroSchema, *, wraps: bool
+) -> RowReader:
+    """Rows from Avro's binary data."""
+    convert = row_reader(columns, connect, _from_avro, wraps=wraps)
+    decode = fastavro.schemaless_reader
+
+    def read(data: bytes) -> Row | None:
+        return convert(decode(io.BytesIO(data), avro, None))
+
+    return read
+
+
+def _to_avro(schema: ConnectSchema) -> Convert | None:
+    if schema.is_decimal:
+        return _decimal_bytes
+    if schema.type == "map" and schema.kind == ENTRIES:
+        return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
+    return None
+
+
+def _decimal_bytes(value: Number) -> bytes:
+    number = unscaled(value)
+    length = ((number if number >= 0 else ~number).bit_length() + 8) // 8
+    return number.to_bytes(length, "big", signed=True)
+
+
+def _from_avro(schema: ConnectSchema) -> Convert | None:
+    if schema.is_decimal:
+        scale = schema.scale
+        return lambda data: scaled(int.from_bytes(data, "big", signed=True), scale)
+    if schema.type == "map" and schema.kind == ENTRIES:
+        return lambda entries: [(entry["key"], entry["value"]) for entry in entries]
+    if schema.kind == UNION:
+        return _branches(schema)
+    return None
+
+
+_PYTHON_TYPES: dict[str, Any] = {
+    "boolean": bool,
+    "int32": int,
+    "int64": int,
+    "float32": float,
+    "float64": float,
+    "string": str,
+    "bytes": bytes,
+    "array": list,
+    "map": dict,
+    "struct": dict,
+}
+
+
+def _branches(schema: ConnectSchema) -> Convert:
+    """A union's value as a struct in which one field, its branch, is not null."""
+
+    def is_of(value: Any, branch: ConnectSchema) -> bool:
+        if type(value) is not _PYTHON_TYPES[branch.type]:
+            return False
+        return branch.type != "struct" or value.keys() == {f.name for f in branch.fields}
+
+    def convert(value: Any) -> dict[str, Any]:
+        result: dict[str, Any] = {field.name: None for field in schema.fields}
+        for field in schema.fields:
+            if is_of(value, field.schema):
+                result[field.name] = value
+                break
+        return result
+
+    return convert

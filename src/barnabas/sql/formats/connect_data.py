@@ -1,0 +1,278 @@
+"""Rows from and to values that fit a schema of Connect, as ksqlDB translates them.
+
+Reading takes a schema as its writer had it: narrower numbers widen, numbers and booleans become
+STRING, fields are found by their name or that in upper case, and missing ones are NULL. Any other
+difference of types fails, even where the value is null. Writing to a schema that the registry had
+first needs every field of the row in it, and fills its other fields with defaults.
+
+How bytes carry a value is the format's: hooks turn what its codec reads into what connect_schema
+says values are, and back. A hook of None changes nothing. Hooks of maps of kind ENTRIES give and
+take pairs: keys may be what no dict can have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal as Number
+from typing import Any, NoReturn
+
+from barnabas.java.numbers import (
+    double_text,
+    fit_decimal,
+    float_text,
+)
+from barnabas.sql.formats.connect_schema import ENTRIES, MISSING, OMITTED, ConnectSchema
+from barnabas.sql.formats.format import FormatError
+from barnabas.sql.types import (
+    Array,
+    BaseType,
+    Decimal,
+    Map,
+    SqlType,
+    Struct,
+    Value,
+)
+
+Convert = Callable[[Any], Any]
+Hook = Callable[[ConnectSchema], Convert | None]
+
+_INTEGERS = ("int8", "int16", "int32", "int64")
+_FLOATS = ("float32", "float64")
+_CARRIERS = {
+    BaseType.BOOLEAN: "boolean",
+    BaseType.INTEGER: "int32",
+    BaseType.BIGINT: "int64",
+    BaseType.DOUBLE: "float64",
+    BaseType.DECIMAL: "bytes",
+    BaseType.STRING: "string",
+    BaseType.BYTES: "bytes",
+    BaseType.DATE: "int32",
+    BaseType.TIME: "int32",
+    BaseType.TIMESTAMP: "int64",
+    BaseType.ARRAY: "array",
+    BaseType.MAP: "map",
+    BaseType.STRUCT: "struct",
+}
+_ACCEPTED = {
+    "int32": ("int8", "int16", "int32"),
+    "int64": _INTEGERS,
+    "float64": _FLOATS,
+    "string": (*_INTEGERS, *_FLOATS, "boolean", "string"),
+}
+
+
+class UnreadableError(Exception):
+    """Values with the schema cannot be read as the type; raised while a reader is made."""
+
+
+def reader(target: SqlType, schema: ConnectSchema, hook: Hook, path: str = "") -> Convert | None:
+    """How values (not None) are read as `target`; None where they are already.
+
+    Raises UnreadableError.
+    """
+    carrier = _CARRIERS[target.base]
+    if schema.type not in _ACCEPTED.get(carrier, (carrier,)):
+        raise UnreadableError(
+            f"Cannot deserialize type {schema.type} as type {carrier} for path: {path}"
+        )
+    raw = hook(schema)
+    if isinstance(target, Array):
+        return _then(raw, _array(target, schema, hook, path))
+    if isinstance(target, Map):
+        return _then(raw, _map(target, schema, hook, path))
+    if isinstance(target, Struct):
+        return _then(raw, _struct(target, schema, hook, path))
+    return _then(raw, _simple(target, schema))
+
+
+def _then(first: Convert | None, second: Convert | None) -> Convert | None:
+    if first is None or second is None:
+        return first or second
+    one, two = first, second
+    return lambda value: two(one(value))
+
+
+def _simple(target: SqlType, schema: ConnectSchema) -> Convert | None:
+    if isinstance(target, Decimal):
+        return _decimal(target)
+    match target.base:
+        case BaseType.STRING if schema.type != "string":
+            return _text_of(schema.type)
+        case BaseType.DOUBLE:
+            return float
+        case BaseType.BYTES if schema.is_decimal:
+            return _refuse("a decimal number is no BYTES")
+    return None
+
+
+def _refuse(message: str) -> Convert:
+    def convert(value: Any) -> NoReturn:
+        raise FormatError(message)
+
+    return convert
+
+
+def _text_of(type_name: str) -> Convert:
+    if type_name == "float32":
+        return float_text
+    if type_name == "float64":
+        return double_text
+    return (lambda value: "true" if value else "false") if type_name == "boolean" else str
+
+
+def _decimal(target: Decimal) -> Convert:
+    precision, scale = target.precision, target.scale
+
+    def convert(value: Any) -> Number:
+        if not isinstance(value, Number):
+            raise FormatError("The data holds bytes that are not marked as a decimal number")
+        return fit_decimal(value, precision, scale)
+
+    return convert
+
+
+def _items(convert: Convert | None) -> Convert:
+    if convert is None:
+        return list
+    return lambda values: [None if value is None else convert(value) for value in values]
+
+
+def _array(target: Array, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+    try:
+        return _items(reader(target.item, schema.item(), hook, path + "->ARRAY"))
+    except UnreadableError as error:
+        message = str(error)
+        return lambda values: [] if not values else _refuse(message)(values)
+
+
+def _map(target: Map, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+    try:
+        key = reader(target.key, schema.map_key(), hook, path + "->MAP_KEY")
+        item = reader(target.value, schema.item(), hook, path + "->MAP_VAL")
+    except UnreadableError as error:
+        message = str(error)
+        return lambda values: {} if not values else _refuse(message)(values)
+    convert = _pairs(key, item)
+    if schema.kind == ENTRIES:
+        return lambda pairs: dict(convert(pairs))
+    return lambda values: dict(convert(values.items()))
+
+
+def _struct(target: Struct, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+    readers = struct_readers(target, schema, hook, path)
+    names = [field.name for field in target.fields]
+
+    def convert(values: Any) -> dict[str, Value]:
+        return dict(zip(names, read_struct(readers, values), strict=True))
+
+    return convert
+
+
+def struct_readers(
+    target: Struct, schema: ConnectSchema, hook: Hook, path: str = ""
+) -> list[tuple[str | None, Convert | None]]:
+    """Of each field of the target, the name in the data (None: absent) and how it is read."""
+    found: dict[str, tuple[str, Convert | None]] = {}
+    types = {field.name: field.type for field in target.fields}
+    for field in schema.fields:
+        name = field.name if field.name in types else field.name.upper()
+        if name in types:
+            read = reader(types[name], field.schema, hook, f"{path}->{name}")
+            found[name] = field.name, read
+    return [found.get(name, (None, None)) for name in types]
+
+
+def read_struct(readers: list[tuple[str | None, Convert | None]], values: Any) -> list[Value]:
+    """The fields' values, in the order of the readers."""
+    return [
+        None
+        if name is None or (value := values[name]) is None
+        else value
+        if convert is None
+        else convert(value)
+        for name, convert in readers
+    ]
+
+
+def writer(source: SqlType, schema: ConnectSchema, hook: Hook) -> Convert | None:
+    """How values (not None) of `source` are written with a schema; None where they are already.
+
+    Raises FormatError where the schema cannot take them.
+    """
+    carrier = _CARRIERS[source.base]
+    if schema.type != carrier:
+        raise FormatError(f"Cannot write type {carrier} as type {schema.type}")
+    raw = hook(schema)
+    if isinstance(source, Array):
+        return _then(_items(writer(source.item, schema.item(), hook)), raw)
+    if isinstance(source, Map):
+        key = writer(source.key, schema.map_key(), hook)
+        pairs = _pairs(key, writer(source.value, schema.item(), hook))
+        finish: Convert = raw or dict
+        return lambda values: finish(pairs(values.items()))
+    if isinstance(source, Struct):
+        return _then(_written_struct(source, schema, hook), raw)
+    if isinstance(source, Decimal):
+        return _then(_decimal(Decimal(schema.precision, schema.scale)), raw)
+    return raw
+
+
+def _pairs(key: Convert | None, item: Convert | None) -> Callable[[Any], list[tuple[Any, Any]]]:
+    def convert(pairs: Any) -> list[tuple[Any, Any]]:
+        return [
+            (
+                k if key is None or k is None else key(k),
+                v if item is None or v is None else item(v),
+            )
+            for k, v in pairs
+        ]
+
+    return convert
+
+
+def _written_struct(source: Struct, schema: ConnectSchema, hook: Hook) -> Convert:
+    names = [field.name for field in source.fields]
+    write = struct_writer(source, schema, hook)
+    return lambda values: write([values[name] for name in names])
+
+
+def struct_writer(
+    source: Struct, schema: ConnectSchema, hook: Hook
+) -> Callable[[Any], dict[str, Any]]:
+    """How a row (the values of the source's fields) becomes a struct of the schema."""
+    positions = {field.name: index for index, field in enumerate(source.fields)}
+    known = {field.name for field in schema.fields}
+    for name in positions:
+        if name not in known:
+            raise FormatError(f"Schema from Schema Registry misses field with name: {name}")
+    plan: list[tuple[str, int, Convert | None, bool]] = []
+    template: dict[str, Any] = {}
+    for field in schema.fields:
+        template[field.name] = None
+        if field.name in positions:
+            position = positions[field.name]
+            convert = writer(source.fields[position].type, field.schema, hook)
+            has_default = field.schema.default not in (MISSING, OMITTED)
+            template[field.name] = field.schema.default if has_default else None
+            plan.append((field.name, position, convert, field.schema.optional or has_default))
+        elif field.schema.default is not MISSING or field.schema.optional:
+            default = field.schema.default
+            template[field.name] = None if default is MISSING else default
+        else:
+            raise FormatError(
+                f"Missing default value for required field: [{field.name}]. "
+                "This field appears in the schema in Schema Registry"
+            )
+
+    def write(row: Any) -> dict[str, Any]:
+        result = dict(template)
+        for name, position, convert, optional in plan:
+            value = row[position]
+            if value is None:
+                if not optional:
+                    raise FormatError(f'Invalid value: null used for required field: "{name}"')
+            else:
+                result[name] = value if convert is None else convert(value)
+        return result
+
+    return write

@@ -1,0 +1,215 @@
+"""Kafka Connect's schemas: what columns become between SQL and the formats with a schema registry.
+
+ksqlDB translates columns to Connect's schemas and these, with Connect's converters, to Avro, JSON
+Schema and Protobuf, so the texts in a registry are Connect's. Types have Connect's names in lower
+case. Values are Python's own: dict of a struct's fields, dict, list, Decimal, and plain numbers
+for DATE, TIME and TIMESTAMP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.schema import Column, Part
+from barnabas.sql.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Array,
+    BaseType,
+    Decimal,
+    Field,
+    Map,
+    SqlType,
+    Struct,
+)
+
+DECIMAL_NAME = "org.apache.kafka.connect.data.Decimal"
+DATE_NAME = "org.apache.kafka.connect.data.Date"
+TIME_NAME = "org.apache.kafka.connect.data.Time"
+TIMESTAMP_NAME = "org.apache.kafka.connect.data.Timestamp"
+SCALE = "scale"
+PRECISION = "connect.decimal.precision"
+PRECISION_DEFAULT = 64
+
+ENTRIES = "entries"
+"""The kind of a map whose format has entries of key and value, and no map."""
+UNION = "union"
+"""The kind of a struct that has a field for each branch of a union."""
+
+MISSING: Any = object()
+"""The default of a schema that has none."""
+OMITTED: Any = object()
+"""The default of a field that a format leaves out if it is not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectField:
+    """A field of a struct; `presence` says how a format knows whether it is there."""
+
+    name: str
+    schema: ConnectSchema
+    presence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectSchema:
+    """A schema of Connect; `kind` says how a format writes it, where it has several ways."""
+
+    type: str
+    optional: bool = False
+    name: str | None = None
+    version: int | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    default: Any = MISSING
+    fields: tuple[ConnectField, ...] = ()
+    key: ConnectSchema | None = None
+    value: ConnectSchema | None = None
+    kind: str = ""
+
+    def parameter(self, name: str) -> str | None:
+        """The parameter of that name."""
+        return dict(self.parameters).get(name)
+
+    def item(self) -> ConnectSchema:
+        """The schema of an array's items or of a map's values."""
+        assert self.value is not None
+        return self.value
+
+    def map_key(self) -> ConnectSchema:
+        """The schema of a map's keys."""
+        assert self.key is not None
+        return self.key
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether values are decimal numbers."""
+        return self.name == DECIMAL_NAME
+
+    @property
+    def scale(self) -> int:
+        """The digits after the point of a decimal number."""
+        return int(self.parameter(SCALE) or 0)
+
+    @property
+    def precision(self) -> int:
+        """The digits of a decimal number."""
+        return int(self.parameter(PRECISION) or PRECISION_DEFAULT)
+
+
+_SIMPLE = {
+    BaseType.BOOLEAN: ConnectSchema("boolean", optional=True),
+    BaseType.INTEGER: ConnectSchema("int32", optional=True),
+    BaseType.BIGINT: ConnectSchema("int64", optional=True),
+    BaseType.DOUBLE: ConnectSchema("float64", optional=True),
+    BaseType.STRING: ConnectSchema("string", optional=True),
+    BaseType.BYTES: ConnectSchema("bytes", optional=True),
+    BaseType.DATE: ConnectSchema("int32", True, DATE_NAME, 1),
+    BaseType.TIME: ConnectSchema("int32", True, TIME_NAME, 1),
+    BaseType.TIMESTAMP: ConnectSchema("int64", True, TIMESTAMP_NAME, 1),
+}
+
+
+def of_type(sql_type: SqlType) -> ConnectSchema:
+    """The schema of a type; all values of SQL are optional."""
+    if isinstance(sql_type, Decimal):
+        parameters = ((SCALE, str(sql_type.scale)), (PRECISION, str(sql_type.precision)))
+        return ConnectSchema("bytes", True, DECIMAL_NAME, 1, parameters)
+    if isinstance(sql_type, Array):
+        return ConnectSchema("array", True, value=of_type(sql_type.item))
+    if isinstance(sql_type, Map):
+        key, value = of_type(sql_type.key), of_type(sql_type.value)
+        return ConnectSchema("map", True, key=key, value=value)
+    if isinstance(sql_type, Struct):
+        fields = tuple(ConnectField(field.name, of_type(field.type)) for field in sql_type.fields)
+        return ConnectSchema("struct", True, fields=fields)
+    return _SIMPLE[sql_type.base]
+
+
+def of_columns(columns: Sequence[Column], *, wraps: bool) -> ConnectSchema:
+    """The schema of a row: a struct, or bare the type of its only column."""
+    if len(columns) == 1 and not wraps:
+        return of_type(columns[0].type)
+    fields = tuple(ConnectField(column.name, of_type(column.type)) for column in columns)
+    return ConnectSchema("struct", fields=fields)
+
+
+def sql_type_of(columns: Sequence[Column], *, wraps: bool) -> SqlType:
+    """The type of a row as one value: a STRUCT, or the type of its only column."""
+    if len(columns) == 1 and not wraps:
+        return columns[0].type
+    return Struct(tuple(Field(column.name, column.type) for column in columns))
+
+
+class UnsupportedError(Exception):
+    """No SQL type is like the schema's."""
+
+
+def to_columns(
+    schema: ConnectSchema, part: Part, *, wraps: bool, upper_case: bool
+) -> tuple[Column, ...]:
+    """The columns of a row with the schema; fields of types that SQL has not are left out."""
+    if not wraps:
+        name = "ROWKEY" if part is Part.KEY else "ROWVAL"
+        schema = ConnectSchema("struct", fields=(ConnectField(name, schema),))
+    if schema.type != "struct":
+        raise AnalysisError(
+            "Schema returned from schema registry is anonymous type. To use this schema with "
+            "ksqlDB, set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties."
+        )
+    row = _struct_type(schema, upper_case=upper_case)
+    if not row.fields:
+        raise AnalysisError("Schema does not include any columns with types that ksqlDB supports.")
+    return tuple(Column(field.name, field.type, part) for field in row.fields)
+
+
+def to_type(schema: ConnectSchema, *, upper_case: bool) -> SqlType:
+    """The type of values with the schema. Raises UnsupportedError."""
+    match schema.type:
+        case "int8" | "int16":
+            return INTEGER
+        case "int32":
+            return {TIME_NAME: TIME, DATE_NAME: DATE}.get(schema.name or "", INTEGER)
+        case "int64":
+            return TIMESTAMP if schema.name == TIMESTAMP_NAME else BIGINT
+        case "float32" | "float64":
+            return DOUBLE
+        case "string":
+            return STRING
+        case "boolean":
+            return BOOLEAN
+        case "bytes":
+            return Decimal(schema.precision, schema.scale) if schema.is_decimal else BYTES
+        case "array":
+            return Array(to_type(schema.item(), upper_case=upper_case))
+        case "map":
+            key = schema.map_key()
+            if key.type not in ("int8", "int16", "int32", "int64", "boolean", "string"):
+                raise UnsupportedError(f"Unsupported type for map key: {key.type}")
+            return Map(STRING, to_type(schema.item(), upper_case=upper_case))
+    return _struct_type(schema, upper_case=upper_case)
+
+
+def _struct_type(schema: ConnectSchema, *, upper_case: bool) -> Struct:
+    fields = []
+    for field in schema.fields:
+        try:
+            sql_type = to_type(field.schema, upper_case=upper_case)
+        except UnsupportedError:
+            continue
+        fields.append(Field(field.name.upper() if upper_case else field.name, sql_type))
+    return Struct(tuple(fields))
+
+
+def required(schema: ConnectSchema) -> ConnectSchema:
+    """The schema, not optional."""
+    return replace(schema, optional=False)

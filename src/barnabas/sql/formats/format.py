@@ -1,0 +1,160 @@
+"""A format: how columns become the bytes of a record's key or value, and back.
+
+A row's bytes are named by their subject in a schema registry, `<topic>-key` or `<topic>-value`,
+also where the format has no schemas: messages and inference take topic and part from it.
+Properties are the format's own (`delimiter`, `schemaId`, …); `catalog.format_properties` makes them
+from those of a statement.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.schema import Column, Part
+
+Serializer = Callable[[Row | None], bytes | None]
+Deserializer = Callable[[bytes | None], Row | None]
+"""Both raise FormatError for what cannot be written or read."""
+
+
+class FormatError(Exception):
+    """A record's bytes do not fit its columns, or its values do not fit the format.
+
+    `retriable`: it was the schema registry that did not answer; the record may be good.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class StoredSchema(NamedTuple):
+    """A schema as a registry holds it.
+
+    `type` is AVRO, JSON or PROTOBUF. `references`: (name, text) of all schemas that the text needs,
+    each after those it needs itself.
+    """
+
+    id: int
+    type: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+
+class SchemaStore(Protocol):
+    """A schema registry, as formats need it. Network errors are retriable FormatErrors."""
+
+    def register(self, subject: str, schema_type: str, text: str) -> int:
+        """The id of the schema under the subject, registered if it is not."""
+        ...
+
+    def by_id(self, schema_id: int) -> StoredSchema:
+        """The schema of that id. Raises FormatError if there is none."""
+        ...
+
+    def latest(self, subject: str) -> StoredSchema | None:
+        """The subject's latest version; None where the registry has no such subject."""
+        ...
+
+
+class SchemaTranslator(Protocol):
+    """Columns to the text of a registry's schema, and back."""
+
+    schema_type: str
+
+    def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
+        """The schema that records of these columns are written with."""
+        ...
+
+    def columns(
+        self,
+        schema: StoredSchema,
+        properties: Mapping[str, str],
+        part: Part,
+        *,
+        wraps: bool,
+        upper_case: bool = True,
+    ) -> tuple[Column, ...]:
+        """The columns of a schema.
+
+        `upper_case`: names as unquoted ones are; else as the schema spells them (schema ids do so).
+        Raises AnalysisError for a schema that is no row.
+        """
+        ...
+
+
+class RecordPart(NamedTuple):
+    """The key or the value of a topic's records, as a format writes and reads it.
+
+    `wraps`: whether a single column is written as a record of one field.
+    """
+
+    columns: Sequence[Column]
+    properties: Mapping[str, str]
+    subject: str
+    schemas: SchemaStore | None
+    wraps: bool
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is the bare value of its only column."""
+        return len(self.columns) == 1 and not self.wraps
+
+
+class Format(ABC):
+    """One of ksqlDB's formats."""
+
+    name: str
+    can_wrap: bool
+    """Whether a single column can be written as a record of one field."""
+    can_unwrap: bool
+    """Whether a single column can be written as a bare value."""
+    properties: frozenset[str] = frozenset()
+    """Names of the properties that the format understands."""
+    inherited_properties: frozenset[str] = frozenset()
+    """Those that a stream made from another one of the same format has unless told otherwise."""
+    schemas: SchemaTranslator | None = None
+    """How schemas in a registry read; None for a format without schemas."""
+
+    def supports_key_type(self, column: Column) -> bool:
+        """Whether the column can be the only one of a key."""
+        return True
+
+    @abstractmethod
+    def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+        """Raise AnalysisError for columns or properties that the format cannot have."""
+
+    @abstractmethod
+    def serializer(self, part: RecordPart) -> Serializer:
+        """What makes bytes of rows."""
+
+    @abstractmethod
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        """What makes rows of bytes."""
+
+
+def topic_of(subject: str) -> str:
+    """The topic whose records' keys or values the subject names."""
+    return subject.removesuffix("-key") if is_key(subject) else subject.removesuffix("-value")
+
+
+def is_key(subject: str) -> bool:
+    """Whether the subject names keys."""
+    return subject.endswith("-key")
+
+
+def part_name(subject: str) -> str:
+    """`key` or `value`, for messages."""
+    return "key" if is_key(subject) else "value"
+
+
+def check_count(expected: int, row: Row, subject: str) -> None:
+    """Raise FormatError unless the row has a value for each column."""
+    if len(row) != expected:
+        raise FormatError(
+            f"Column count mismatch on serialization. topic: {topic_of(subject)}, "
+            f"expected: {expected}, got: {len(row)}"
+        )

@@ -1,0 +1,263 @@
+"""The format JSON_SR: rows as JSON, their schemas, JSON Schemas, in a registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal as Number
+from typing import Any
+
+from barnabas.java.numbers import low_bits, scaled
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
+from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
+from barnabas.sql.formats.connect_data import Convert
+from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_schema import (
+    ENTRIES,
+    MISSING,
+    OMITTED,
+    UNION,
+    ConnectSchema,
+    of_columns,
+    to_columns,
+)
+from barnabas.sql.formats.format import (
+    Deserializer,
+    Format,
+    FormatError,
+    RecordPart,
+    Serializer,
+    StoredSchema,
+)
+from barnabas.sql.formats.json import parse
+from barnabas.sql.formats.json_reading import compact_json, json_scanner
+from barnabas.sql.formats.json_schema import from_json, to_text
+from barnabas.sql.formats.json_writing import row_writer as text_row_writer
+from barnabas.sql.formats.json_writing import writer as text_writer
+from barnabas.sql.formats.mismatch import MismatchError
+from barnabas.sql.formats.registry_wire import (
+    FULL_SCHEMA_NAME,
+    SCHEMA_ID,
+    RowReader,
+    RowWriter,
+    asked_id,
+    of_kind,
+    store_of,
+    wire_deserializer,
+    wire_serializer,
+)
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.schema import Column, Part
+
+
+class JsonSchemaTranslator:
+    """Columns and JSON Schemas."""
+
+    schema_type = "JSON"
+
+    def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
+        return to_text(of_columns(columns, wraps=wraps))
+
+    def columns(
+        self,
+        schema: StoredSchema,
+        properties: Mapping[str, str],
+        part: Part,
+        *,
+        wraps: bool,
+        upper_case: bool = True,
+    ) -> tuple[Column, ...]:
+        return to_columns(parsed(schema), part, wraps=wraps, upper_case=upper_case)
+
+
+class JsonSchemaFormat(Format):
+    """JSON with schemas in a registry."""
+
+    name = "JSON_SR"
+    can_wrap = True
+    can_unwrap = True
+    properties = frozenset({FULL_SCHEMA_NAME, SCHEMA_ID})
+    schemas = JsonSchemaTranslator()
+
+    def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+        check_properties(self.name, properties, self.properties)
+        if has_other_than_string_keys(columns):
+            raise AnalysisError("JSON only supports MAP types with STRING keys")
+
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        schema_id = asked_id(part.properties)
+        columns, wraps = part.columns, part.wraps
+
+        def prepare() -> tuple[int, RowWriter]:
+            if schema_id is not None:
+                connect = parsed(of_kind(store.by_id(schema_id), "JSON"))
+                convert = row_writer(columns, connect, _to_json, wraps=wraps)
+                return schema_id, lambda row: compact_json(convert(row)).encode()
+            text = to_text(of_columns(columns, wraps=wraps))
+            return store.register(part.subject, "JSON", text), _text_writer(columns, wraps=wraps)
+
+        return wire_serializer(part, prepare)
+
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        scan = json_scanner(exact=True)
+
+        def prepare(schema: StoredSchema) -> RowReader:
+            convert = row_reader(part.columns, parsed(schema), _from_json, wraps=part.wraps)
+
+            def read(data: bytes) -> Row | None:
+                try:
+                    return convert(parse(data, scan))
+                except MismatchError as error:
+                    raise FormatError(error.message) from error
+
+            return read
+
+        return wire_deserializer(part.subject, store_of(part.schemas, self.name), "JSON", prepare)
+
+
+def parsed(schema: StoredSchema) -> ConnectSchema:
+    """Connect's schema of one in the registry. Raises AnalysisError."""
+    try:
+        references = {name: json.loads(text) for name, text in schema.references}
+        return from_json(json.loads(schema.text), references)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise AnalysisError(f"Schema {schema.id} is not a JSON Schema: {error}") from error
+
+
+def _text_writer(columns: Sequence[Column], *, wraps: bool) -> RowWriter:
+    """Rows to JSON as the schema made from the columns has it."""
+    writers = [text_writer(column.type, maps_as_entries=True) for column in columns]
+    if len(columns) == 1 and not wraps:
+        return lambda row: writers[0](row[0]).encode()
+    write = text_row_writer([column.name for column in columns], writers)
+    return lambda row: write(row).encode()
+
+
+def _to_json(schema: ConnectSchema) -> Convert | None:
+    """What a value becomes before it is written by a schema that the registry had."""
+    if schema.type == "bytes" and not schema.is_decimal:
+        return encode_bytes
+    if schema.type == "map" and schema.kind == ENTRIES:
+        return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
+    if schema.type == "struct":
+        return lambda values: {n: value for n, value in values.items() if value is not OMITTED}
+    return None
+
+
+def _from_json(schema: ConnectSchema) -> Convert | None:
+    """What Connect makes of JSON: what is of another kind than the schema says is 0 or null."""
+    match schema.type:
+        case "boolean":
+            return lambda value: value is True
+        case "int8" | "int16" | "int32" | "int64":
+            return _whole(int(schema.type[3:]))
+        case "float32" | "float64":
+            return _float
+        case "string":
+            return lambda value: value if isinstance(value, str) else None
+        case "bytes":
+            return _decimal(schema.scale) if schema.is_decimal else decode_bytes
+        case "array":
+            return _checked_list
+        case "map":
+            return _entries if schema.kind == ENTRIES else _checked_object
+    return _branches(schema) if schema.kind == UNION else _members(schema)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Number | float) and not isinstance(value, bool)
+
+
+def _whole(bits: int) -> Convert:
+    return lambda value: low_bits(value, bits) if _is_number(value) else 0
+
+
+def _float(value: Any) -> float:
+    return float(value) if _is_number(value) else 0.0
+
+
+def _decimal(scale: int) -> Convert:
+    def convert(value: Any) -> Number:
+        if isinstance(value, str):
+            return scaled(int.from_bytes(decode_bytes(value), "big", signed=True), scale)
+        if not _is_number(value):
+            raise FormatError("Invalid type for a decimal number")
+        return Number(value)
+
+    return convert
+
+
+def _checked_list(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise FormatError("Arrays should be encoded as JSON arrays")
+    return value
+
+
+def _checked_object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise FormatError("Maps with string fields should be encoded as JSON objects")
+    return value
+
+
+def _entries(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise FormatError("Maps with non-string fields should be encoded as JSON array of objects")
+    return [(entry["key"], entry["value"]) for entry in value]
+
+
+def _members(schema: ConnectSchema) -> Convert:
+    plan = [
+        (
+            field.name,
+            None if field.schema.default in (MISSING, OMITTED) else field.schema.default,
+            field.schema.optional,
+            field.schema.type.upper(),
+        )
+        for field in schema.fields
+    ]
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise FormatError("Structs should be encoded as JSON objects")
+        result = {}
+        for name, default, optional, type_name in plan:
+            member = value.get(name)
+            if member is None:
+                if default is None and not optional and name in value:
+                    raise FormatError(f"Invalid null value for required {type_name} field")
+                member = default
+            result[name] = member
+        return result
+
+    return convert
+
+
+def _branches(schema: ConnectSchema) -> Convert:
+    def fits(branch: ConnectSchema, value: Any) -> bool:
+        match branch.type:
+            case "boolean":
+                return isinstance(value, bool)
+            case "string":
+                return isinstance(value, str)
+            case "array":
+                return isinstance(value, list)
+            case "struct":
+                names = {field.name for field in branch.fields}
+                return isinstance(value, dict) and not names.isdisjoint(value)
+            case "map":
+                return isinstance(value, list | dict)
+            case "float32" | "float64" | "bytes":
+                return _is_number(value)
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    def convert(value: Any) -> dict[str, Any]:
+        result: dict[str, Any] = {field.name: None for field in schema.fields}
+        for field in schema.fields:
+            if fits(field.schema, value):
+                result[field.name] = value
+                return result
+        raise FormatError("Did not find matching oneof field for data")
+
+    return convert

@@ -1,0 +1,320 @@
+"""The formats PROTOBUF, with schemas in a registry, and PROTOBUF_NOSR, with the columns' own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError
+
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
+from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_schema import ConnectSchema, of_columns, to_columns
+from barnabas.sql.formats.format import (
+    Deserializer,
+    Format,
+    FormatError,
+    RecordPart,
+    SchemaStore,
+    Serializer,
+    StoredSchema,
+    check_count,
+    topic_of,
+)
+from barnabas.sql.formats.protobuf_data import from_message, to_message
+from barnabas.sql.formats.protobuf_pool import (
+    Schema,
+    indexes_of,
+    load,
+    message_class,
+    of_file,
+)
+from barnabas.sql.formats.protobuf_schema import (
+    NULLABLES,
+    UNWRAP_PRIMITIVES,
+    WRAPPER,
+    Nullables,
+    Reader,
+    Writer,
+    wrapper_file,
+    wrapper_schema,
+)
+from barnabas.sql.formats.registry_wire import (
+    FULL_SCHEMA_NAME,
+    READ_ERRORS,
+    SCHEMA_ID,
+    SUBJECT_NAME,
+    RowReader,
+    RowWriter,
+    asked_id,
+    of_kind,
+    store_of,
+    wire_deserializer,
+    wire_serializer,
+)
+from barnabas.sql.runtime.records import Row
+from barnabas.sql.schema import Column, Part
+
+_INDEXES_MAX = 64
+
+
+class ProtobufTranslator:
+    """Columns and Protobuf schemas."""
+
+    schema_type = "PROTOBUF"
+
+    def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
+        connect = of_columns(columns, wraps=True)
+        return Writer(Nullables.of(properties)).text(connect, _asked_name(properties))
+
+    def columns(
+        self,
+        schema: StoredSchema,
+        properties: Mapping[str, str],
+        part: Part,
+        *,
+        wraps: bool,
+        upper_case: bool = True,
+    ) -> tuple[Column, ...]:
+        loaded = load(schema.text, dict(schema.references))
+        message = loaded.message(_asked_name(properties))
+        connect = Reader(loaded, Nullables.of(properties)).root(message)
+        return to_columns(connect, part, wraps=wraps, upper_case=upper_case)
+
+
+def _asked_name(properties: Mapping[str, str]) -> str | None:
+    """The message's full name that a statement asks for; default names do not count."""
+    name = properties.get(FULL_SCHEMA_NAME, "").strip()
+    return None if not name or name.startswith("ConnectDefault") else name
+
+
+class ProtobufFormat(Format):
+    """Protobuf with schemas in a registry."""
+
+    name = "PROTOBUF"
+    can_wrap = True
+    can_unwrap = False
+    properties = frozenset(
+        {FULL_SCHEMA_NAME, SCHEMA_ID, UNWRAP_PRIMITIVES, NULLABLES, SUBJECT_NAME}
+    )
+    inherited_properties = frozenset({FULL_SCHEMA_NAME})
+    schemas = ProtobufTranslator()
+
+    def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+        check_properties(self.name, properties, self.properties)
+        check_protobuf(columns, properties)
+
+    def serializer(self, part: RecordPart) -> Serializer:
+        store = store_of(part.schemas, self.name)
+        columns, properties = part.columns, part.properties
+        nullables = Nullables.of(properties)
+
+        def prepare() -> tuple[int, RowWriter]:
+            stored = _asked_schema(store, properties)
+            if stored is None:
+                text = ProtobufTranslator().text(columns, properties, wraps=True)
+                schema_id = store.register(part.subject, "PROTOBUF", text)
+                loaded = load(text, {})
+                message = loaded.message(None)
+            else:
+                schema_id = stored.id
+                loaded = load(stored.text, dict(stored.references))
+                message = loaded.message(_asked_name(properties))
+            connect = Reader(loaded, nullables).root(message)
+            encode = message_writer(columns, connect, message, wraps=True)
+            prefix = encode_indexes(indexes_of(message))
+            return schema_id, lambda row: prefix + encode(row)
+
+        return wire_serializer(part._replace(wraps=True), prepare)
+
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        columns, nullables = part.columns, Nullables.of(part.properties)
+
+        def prepare(stored: StoredSchema) -> RowReader:
+            loaded = load(stored.text, dict(stored.references))
+            readers: dict[bytes, RowReader] = {}
+
+            def read(data: bytes) -> Row | None:
+                indexes, place = decode_indexes(data)
+                reader = readers.get(data[:place])
+                if reader is None:
+                    reader = message_reader(columns, loaded, loaded.message_at(indexes), nullables)
+                    readers[data[:place]] = reader
+                return reader(data[place:])
+
+            return read
+
+        store = store_of(part.schemas, self.name)
+        return wire_deserializer(part.subject, store, "PROTOBUF", prepare)
+
+
+class ProtobufNoSrFormat(Format):
+    """Protobuf whose readers and writers agree on the columns by other means."""
+
+    name = "PROTOBUF_NOSR"
+    can_wrap = True
+    can_unwrap = True
+    properties = frozenset({UNWRAP_PRIMITIVES, NULLABLES})
+    inherited_properties = properties
+
+    def check(self, columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+        check_properties(self.name, properties, self.properties)
+        check_protobuf(columns, properties)
+
+    def serializer(self, part: RecordPart) -> Serializer:
+        loaded, message, nullables = _own_schema(part)
+        connect = Reader(loaded, nullables).root(message)
+        encode = message_writer(part.columns, connect, message, wraps=part.wraps)
+        subject, count, bare = part.subject, len(part.columns), part.is_bare
+
+        def serialize(row: Row | None) -> bytes | None:
+            if row is None:
+                return None
+            check_count(count, row, subject)
+            if bare and row[0] is None:
+                return None
+            try:
+                return encode(row)
+            except (FormatError, *READ_ERRORS) as error:
+                raise FormatError(
+                    f"Error serializing message to topic: {topic_of(subject)}. {error}"
+                ) from error
+
+        return serialize
+
+    def deserializer(self, part: RecordPart) -> Deserializer:
+        loaded, message, nullables = _own_schema(part)
+        read = message_reader(part.columns, loaded, message, nullables, wraps=part.wraps)
+
+        def deserialize(data: bytes | None) -> Row | None:
+            if data is None:
+                return None
+            try:
+                return read(data)
+            except (FormatError, *READ_ERRORS) as error:
+                raise FormatError(
+                    f"Error deserializing message from topic: {topic_of(part.subject)}: {error}"
+                ) from error
+
+        return deserialize
+
+
+def check_protobuf(columns: Sequence[Column], properties: Mapping[str, str]) -> None:
+    """Raise AnalysisError for columns that Protobuf cannot have."""
+    if has_other_than_string_keys(columns):
+        raise AnalysisError(
+            "PROTOBUF format only supports MAP types with STRING keys. "
+            "See https://github.com/confluentinc/ksql/issues/6177."
+        )
+    text = ProtobufTranslator().text(columns, properties, wraps=True)
+    load(text, {})
+
+
+def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSchema | None:
+    """The schema that must be written with, where a statement names one."""
+    schema_id = asked_id(properties)
+    if schema_id is not None:
+        return of_kind(store.by_id(schema_id), "PROTOBUF")
+    if SUBJECT_NAME not in properties:
+        return None
+    found = store.latest(properties[SUBJECT_NAME])
+    if found is None:
+        raise FormatError(
+            "Failed to fetch schema for serialization from Schema Registry "
+            f"using schema subject: {properties[SUBJECT_NAME]}"
+        )
+    return of_kind(found, "PROTOBUF")
+
+
+def _own_schema(part: RecordPart) -> tuple[Schema, Descriptor, Nullables]:
+    """The schema of the columns, their message in it, and how it tells null."""
+    nullables = Nullables.of(part.properties)
+    connect = of_columns(part.columns, wraps=part.wraps)
+    if connect.type == "struct":
+        loaded = load(Writer(nullables).text(connect, None), {})
+        return loaded, loaded.message(None), nullables
+    loaded = of_file(wrapper_schema(), {})
+    bare = Nullables(nullables.optional, nullables.wrapper, unwraps=True)
+    return loaded, loaded.message(wrapper_file(connect)), bare
+
+
+def message_writer(
+    columns: Sequence[Column], connect: ConnectSchema, message: Descriptor, *, wraps: bool
+) -> RowWriter:
+    """Rows to a message's bytes."""
+    convert = row_writer(columns, connect, to_message, wraps=wraps)
+    build = message_class(message)
+
+    def write(row: Row) -> bytes:
+        return bytes(build(**convert(row)).SerializeToString())
+
+    return write
+
+
+def message_reader(
+    columns: Sequence[Column],
+    loaded: Schema,
+    message: Descriptor,
+    nullables: Nullables,
+    *,
+    wraps: bool = True,
+) -> RowReader:
+    """Rows from a message's bytes."""
+    connect = Reader(loaded, nullables).root(message)
+    if connect.kind == WRAPPER and wraps:
+        connect = ConnectSchema(connect.type)
+    convert = row_reader(columns, connect, from_message, wraps=wraps)
+    parse = message_class(message).FromString
+
+    def read(data: bytes) -> Row | None:
+        try:
+            return convert(parse(data))
+        except DecodeError as error:
+            raise ValueError(str(error)) from error
+
+    return read
+
+
+def encode_indexes(indexes: Sequence[int]) -> bytes:
+    """The path of a message before its data; the first message of the file is one 0."""
+    if list(indexes) == [0]:
+        return b"\0"
+    return b"".join(_zigzag(number) for number in (len(indexes), *indexes))
+
+
+def _zigzag(number: int) -> bytes:
+    number <<= 1
+    result = bytearray()
+    while number > 127:
+        result.append(number & 127 | 128)
+        number >>= 7
+    result.append(number)
+    return bytes(result)
+
+
+def decode_indexes(data: bytes) -> tuple[list[int], int]:
+    """The path of a message, and where its data begin. Raises ValueError."""
+    count, place = _unzigzag(data, 0)
+    if count == 0:
+        return [0], place
+    if not 0 < count <= _INDEXES_MAX:
+        raise ValueError("the data's path to their message is too long")
+    indexes = []
+    for _ in range(count):
+        index, place = _unzigzag(data, place)
+        indexes.append(index)
+    return indexes, place
+
+
+def _unzigzag(data: bytes, place: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = data[place]
+        place += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return (number >> 1) ^ -(number & 1), place
+        shift += 7
+        if shift > 31:
+            raise ValueError("a number is too long")

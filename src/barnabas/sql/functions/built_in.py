@@ -1,0 +1,37 @@
+"""All functions that ship with us: importing this module fills the catalog."""
+
+from __future__ import annotations
+
+from barnabas.sql.functions import (  # noqa: F401  their import declares functions
+    collections,
+    dates,
+    encodings,
+    extremes,
+    geo,
+    json,
+    json_values,
+    lambdas,
+    masks,
+    math,
+    nulls,
+    positions,
+    regex,
+    rounding,
+    strings,
+    tables,
+    url,
+)
+from barnabas.sql.functions.aggregates import (  # noqa: F401
+    collecting,
+    counting,
+    offsets,
+    statistics,
+    sums,
+)
+from barnabas.sql.functions.aggregates import extremes as _extremes  # noqa: F401
+from barnabas.sql.functions.catalog import BUILT_IN, Function
+
+
+def functions() -> dict[str, Function]:
+    """Every function by its name, in upper case."""
+    return BUILT_IN

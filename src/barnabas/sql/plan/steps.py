@@ -1,0 +1,333 @@
+"""The steps of a query's plan: data that is stored in the command topic, compared and tested
+without an engine. Each step has the schema of what it emits. Names follow ksqlDB's execution plan.
+
+Inside a plan every column has one name; columns of a joined source are `ALIAS_COLUMN` until a
+Select names them for the result. Expressions refer to columns by those names (`source` is None).
+Columns of windows and pseudo columns are in a step's schema once they are used after a join or
+a change of key; else sources give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from barnabas.sql.schema import Schema
+from barnabas.sql.syntax.expressions import Expression, FunctionCall
+from barnabas.sql.syntax.tree import Emit, JoinKind, Window, WindowKind, Within
+
+
+@dataclass(frozen=True)
+class FormatChoice:
+    """A format by name (JSON, AVRO, …) with its properties, as in a WITH clause: `delimiter`,
+    `fullSchemaName`, `schemaId`, …; `wraps_single` is None where the format's default holds."""
+
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    wraps_single: bool | None = None
+
+
+@dataclass(frozen=True)
+class Formats:
+    """How keys and values lie in a topic."""
+
+    key: FormatChoice
+    value: FormatChoice
+
+
+@dataclass(frozen=True)
+class WindowInfo:
+    """How the keys of a topic are windowed; `size_ms` is None for sessions."""
+
+    kind: WindowKind
+    size_ms: int | None = None
+    emit: Emit = Emit.CHANGES
+
+
+@dataclass(frozen=True)
+class TimestampColumn:
+    """The column that gives a record's timestamp, and how its text is to be read."""
+
+    name: str
+    format: str | None = None
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """Records of a topic as events."""
+
+    topic: str
+    formats: Formats
+    schema: Schema
+    timestamp: TimestampColumn | None = None
+    window: WindowInfo | None = None
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """Records of a topic as the last value of each key; a null value deletes."""
+
+    topic: str
+    formats: Formats
+    schema: Schema
+    timestamp: TimestampColumn | None = None
+    window: WindowInfo | None = None
+
+
+@dataclass(frozen=True)
+class StreamFilter:
+    """Passes the records that meet the condition."""
+
+    source: Step
+    condition: Expression
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableFilter:
+    """A row that no longer meets the condition is deleted downstream."""
+
+    source: Step
+    condition: Expression
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class SelectedColumn:
+    """A column of the value, and what it is calculated from."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class StreamSelect:
+    """Calculates the columns of the value; the key stays (its columns may get other names)."""
+
+    source: Step
+    key_names: tuple[str, ...]
+    selected: tuple[SelectedColumn, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableSelect:
+    """As StreamSelect, for old and new rows of a table."""
+
+    source: Step
+    key_names: tuple[str, ...]
+    selected: tuple[SelectedColumn, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamSelectKey:
+    """Gives each record a new key (PARTITION BY, or a join on something else than the key)."""
+
+    source: Step
+    expressions: tuple[Expression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableSelectKey:
+    """As StreamSelectKey; the result is the table of the last row of each new key."""
+
+    source: Step
+    expressions: tuple[Expression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamFlatMap:
+    """One record for each row that the table functions (EXPLODE, …) make together.
+
+    Their columns are called KSQL_SYNTH_0, KSQL_SYNTH_1, …; the shorter ones are filled with null.
+    """
+
+    source: Step
+    functions: tuple[FunctionCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamGroupBy:
+    """Groups by expressions; a record for which one of them is null (or fails) is left out."""
+
+    source: Step
+    expressions: tuple[Expression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamGroupByKey:
+    """Groups by the key as it is."""
+
+    source: Step
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableGroupBy:
+    """As StreamGroupBy, of a table: the old row is taken out of its group, the new one added."""
+
+    source: Step
+    expressions: tuple[Expression, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamAggregate:
+    """Aggregates each group; `kept` are columns of the source that hold a group's last value.
+
+    The aggregates' columns are called KSQL_AGG_VARIABLE_0, …
+    """
+
+    source: Step
+    kept: tuple[str, ...]
+    functions: tuple[FunctionCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamWindowedAggregate:
+    """As StreamAggregate, for each window of a group."""
+
+    source: Step
+    kept: tuple[str, ...]
+    functions: tuple[FunctionCall, ...]
+    window: Window
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableAggregate:
+    """As StreamAggregate; old rows of the table are taken out of their aggregates."""
+
+    source: Step
+    kept: tuple[str, ...]
+    functions: tuple[FunctionCall, ...]
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableSuppress:
+    """EMIT FINAL: the last value of each window, once, when its grace is over."""
+
+    source: Step
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamStreamJoin:
+    """`key_name` names the key of the result; it may be a synthetic column (ROWKEY)."""
+
+    kind: JoinKind
+    key_name: str
+    left: Step
+    right: Step
+    within: Within
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamTableJoin:
+    """Joins each record of a stream with the table's row of that moment."""
+
+    kind: JoinKind
+    key_name: str
+    left: Step
+    right: Step
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class TableTableJoin:
+    """Joins the rows of two tables that have the same key."""
+
+    kind: JoinKind
+    key_name: str
+    left: Step
+    right: Step
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class ForeignKeyJoin:
+    """Joins a table to another by what `foreign_key` gives for each row of the left one."""
+
+    kind: JoinKind
+    foreign_key: Expression
+    left: Step
+    right: Step
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class StreamSink:
+    """Writes the result to its topic; `timestamp` replaces the records' timestamps."""
+
+    source: Step
+    topic: str
+    formats: Formats
+    schema: Schema
+    timestamp: TimestampColumn | None = None
+
+
+@dataclass(frozen=True)
+class TableSink:
+    """As StreamSink; a row that was deleted is written as a null value."""
+
+    source: Step
+    topic: str
+    formats: Formats
+    schema: Schema
+    timestamp: TimestampColumn | None = None
+
+
+Step: TypeAlias = (
+    StreamSource
+    | TableSource
+    | StreamFilter
+    | TableFilter
+    | StreamSelect
+    | TableSelect
+    | StreamSelectKey
+    | TableSelectKey
+    | StreamFlatMap
+    | StreamGroupBy
+    | StreamGroupByKey
+    | TableGroupBy
+    | StreamAggregate
+    | StreamWindowedAggregate
+    | TableAggregate
+    | TableSuppress
+    | StreamStreamJoin
+    | StreamTableJoin
+    | TableTableJoin
+    | ForeignKeyJoin
+    | StreamSink
+    | TableSink
+)
+
+
+class ResultKind(Enum):
+    """What a query makes."""
+
+    STREAM = "STREAM"
+    TABLE = "TABLE"
+    WINDOWED_TABLE = "WINDOWED_TABLE"
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A persistent query: what it reads (names of sources), its sink and its last step."""
+
+    query_id: str
+    sources: tuple[str, ...]
+    sink: str | None
+    kind: ResultKind
+    step: Step
+    window: WindowInfo | None = None

@@ -1,0 +1,130 @@
+"""Aggregates of session windows: records of one key that follow each other within a gap.
+
+A record that falls between sessions merges them: the old ones are deleted downstream (a tombstone
+with their bounds), the merged one takes their place. A session is stored as (segment of its end,
+*key, end, start) -> state: a key's sessions are found by a range in each segment, and what is past
+retention goes segment by segment. With EMIT FINAL a second store has (end, *key, start), in the
+order in which sessions close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.sql.runtime.aggregates import AggregateNode, Aggregation, StateRow
+from barnabas.sql.runtime.evaluation import Log
+from barnabas.sql.runtime.node import OpenStore, StoreKey
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.segments import Segments
+from barnabas.sql.runtime.stores import Store
+from barnabas.sql.runtime.windows import NEVER, grace_of, retention_of
+from barnabas.sql.syntax.tree import Window
+
+
+class SessionAggregateNode(AggregateNode):
+    """The aggregates of each session of each key."""
+
+    saved = ("stream_time", "latest_end", "emitted_until", "expired_until")
+
+    stream_time = NEVER
+    latest_end = NEVER
+    """The latest end of a session in the store: its stream time, from which retention counts."""
+    emitted_until = NEVER
+    expired_until = 0
+    """Segments before this were deleted."""
+
+    is_final = False
+
+    def __init__(self, name: str, aggregation: Aggregation, window: Window, log: Log) -> None:
+        super().__init__(name, aggregation)
+        self._gap_ms = window.size_ms
+        self._close_after_ms = window.size_ms + grace_of(window)
+        self._segments = Segments(retention_of(window))
+        self._log = log
+        self._by_end: Store | None = None
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        return (*super().stores, *((f"{self.name}-ends",) if self.is_final else ()))
+
+    def bind(self, open_store: OpenStore) -> None:
+        super().bind(open_store)
+        self._by_end = open_store(f"{self.name}-ends") if self.is_final else None
+
+    def process(self, record: Record) -> None:
+        key, row = record.key, record.value
+        if key is None or row is None:
+            return
+        self.stream_time = max(self.stream_time, record.timestamp_ms)
+        close_ms = self.stream_time - self._close_after_ms
+        self._add(record, key, row, close_ms)
+        if self.is_final:
+            self._emit_closed(record, close_ms)
+
+    def _add(self, record: Record, key: Row, row: Row, close_ms: int) -> None:
+        start_ms = end_ms = record.timestamp_ms
+        state = self.aggregation.initial()
+        merged = list(self._near(key, record.timestamp_ms))
+        for window, found in merged:
+            state = self.aggregation.merge(state, found)
+            start_ms, end_ms = min(start_ms, window.start_ms), max(end_ms, window.end_ms)
+        window = WindowBounds(start_ms, end_ms)
+        if end_ms < close_ms:
+            self._log(f"Skipping record for expired session {window}", row, None)
+            return
+        if start_ms != end_ms:
+            for old_window, old in merged:
+                self._put(key, old_window, None)
+                if not self.is_final:
+                    self.send(record, old_window, old, None, old_window.end_ms)
+        state = self.aggregation.add(state, row)
+        self._put(key, window, state)
+        if not self.is_final:
+            self.send(record, window, None, state, end_ms)
+
+    def _near(self, key: Row, timestamp_ms: int) -> Iterator[tuple[WindowBounds, StateRow]]:
+        """A key's sessions that are no further than the gap from a time, in their order."""
+        assert self.store is not None
+        low = max(0, timestamp_ms - self._gap_ms, self._segments.horizon(self.latest_end))
+        for segment in self._segments.between(low, self.latest_end):
+            place = (segment, *key)
+            for found, state in self.store.range((*place, low), (*place, self.latest_end + 1)):
+                end_ms, start_ms = found[-2:]
+                if start_ms > timestamp_ms + self._gap_ms:
+                    return
+                yield WindowBounds(start_ms, end_ms), state
+
+    def _put(self, key: Row, window: WindowBounds, state: StateRow | None) -> None:
+        assert self.store is not None
+        start_ms, end_ms = window
+        self.store.put((self._segments.of(end_ms), *key, end_ms, start_ms), state)
+        if self._by_end is not None:
+            self._by_end.put((end_ms, *key, start_ms), None if state is None else True)
+        if end_ms > self.latest_end:
+            self.latest_end = end_ms
+            self.expired_until = self._segments.expire(self.store, end_ms, self.expired_until)
+            if self._by_end is not None:
+                self._segments.expire_times(self._by_end, end_ms)
+
+    def _emit_closed(self, record: Record, close_ms: int) -> None:
+        """Emit sessions that the record closed, by end and key."""
+        if self.emitted_until >= close_ms or close_ms < 1:
+            return
+        assert self.store is not None
+        assert self._by_end is not None
+        for place, _ in self._by_end.range((max(0, self.emitted_until),), (close_ms,)):
+            end_ms, *key, start_ms = place
+            state = self.store.get((self._segments.of(end_ms), *key, end_ms, start_ms))
+            if state is not None:
+                closed = Record(key, None, 0, None, record.headers)
+                self.send(closed, WindowBounds(start_ms, end_ms), None, state, end_ms)
+        self.emitted_until = close_ms
+
+    def get(self, key: StoreKey) -> tuple[Row, int] | None:
+        """`key` ends with the session's start and end."""
+        assert self.store is not None
+        *plain, start_ms, end_ms = key
+        state = self.store.get((self._segments.of(end_ms), *plain, end_ms, start_ms))
+        if state is None:
+            return None
+        return self.aggregation.result(state, plain, WindowBounds(start_ms, end_ms)), end_ms

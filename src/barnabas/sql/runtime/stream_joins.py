@@ -1,0 +1,258 @@
+"""Joins of two streams: records of one key whose timestamps are near each other.
+
+Each side keeps its records in a store: (segment, *key, timestamp, number) -> row. A record meets
+those of the other side from `before` before it to `after` after it (for the right side the other
+way round), in the order of their timestamps.
+
+A record of an outer side that meets none is joined to nulls. Without a GRACE clause that is done
+at once, even if a partner comes later (ksqlDB's way of old). With one, it waits in a third store,
+(timestamp, is left, *key, number) -> row, until the stream time is past its window and the grace
+period; a partner that comes earlier takes it out. The stream time is that of both sides together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from barnabas.java.time.units import DAY_MS
+from barnabas.sql.runtime.joined_rows import Joiner
+from barnabas.sql.runtime.node import Node, OpenStore, StoreKey, store_key, time_window_key
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.segments import Segments
+from barnabas.sql.runtime.stores import Store
+from barnabas.sql.runtime.windows import NEVER
+from barnabas.sql.syntax.tree import Within
+
+LEFT, RIGHT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How records of one side look for those of the other."""
+
+    before_ms: int
+    after_ms: int
+    is_outer: bool
+
+
+class StreamStreamJoinNode(Node):
+    """Both sides' processors: `process_left` and `process_right` take the records.
+
+    `joiner` always gets the plan's left row first. `is_outer` tells for each side whether its
+    records go on without a partner.
+    """
+
+    saved = (
+        "stream_time",
+        "latest_left",
+        "latest_right",
+        "expired_left",
+        "expired_right",
+        "count",
+        "waiting_since",
+    )
+
+    stream_time = NEVER
+    latest_left = NEVER
+    latest_right = NEVER
+    expired_left = 0
+    expired_right = 0
+    count = 0
+    """Numbers records, so that those of one key and timestamp stay apart."""
+    waiting_since: int | None = None
+    """No waiting record has an earlier timestamp; None: none waits."""
+
+    def __init__(
+        self,
+        name: str,
+        within: Within,
+        joiner: Joiner,
+        is_outer: tuple[bool, bool],
+        *,
+        has_sessions: bool,
+    ) -> None:
+        super().__init__(name)
+        self._joiner = joiner
+        self._key = store_key if has_sessions else time_window_key
+        before, after = within.before_ms, within.after_ms
+        self._sides = (Side(before, after, is_outer[LEFT]), Side(after, before, is_outer[RIGHT]))
+        self._waits = within.grace_ms is not None and any(is_outer)
+        # Kafka Streams takes twice the figure before for the window's size here.
+        default_grace = max(DAY_MS - 2 * before, 0)
+        self._grace_ms = default_grace if within.grace_ms is None else within.grace_ms
+        self._segments = Segments(before + after + self._grace_ms)
+        self._stores: tuple[Store, Store] | None = None
+        self._waiting: Store | None = None
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        names = (f"{self.name}-left", f"{self.name}-right")
+        return (*super().stores, *names, *((f"{self.name}-waiting",) if self._waits else ()))
+
+    def bind(self, open_store: OpenStore) -> None:
+        super().bind(open_store)
+        self._stores = (open_store(f"{self.name}-left"), open_store(f"{self.name}-right"))
+        self._waiting = open_store(f"{self.name}-waiting") if self._waits else None
+
+    def process_left(self, record: Record) -> None:
+        self._process(record, LEFT)
+
+    def process_right(self, record: Record) -> None:
+        self._process(record, RIGHT)
+
+    def process(self, record: Record) -> None:
+        raise AssertionError("a join takes records of its left or right side")
+
+    def _process(self, record: Record, side: int) -> None:
+        timestamp_ms, row = record.timestamp_ms, record.value
+        self.stream_time = max(self.stream_time, timestamp_ms)
+        if row is None:
+            return
+        if record.key is None:
+            if self._sides[side].is_outer:
+                self._send(record, None, side, row, None, timestamp_ms)
+            return
+        key = self._key(record.key, record.window)
+        if timestamp_ms == self.stream_time:
+            self._emit_waiting(record, side)
+        self._meet(record, key, side, row)
+        self._keep(key, side, timestamp_ms, row)
+
+    def _meet(self, record: Record, key: StoreKey, side: int, row: Row) -> None:
+        mine = self._sides[side]
+        timestamp_ms = record.timestamp_ms
+        until_ms = max(0, timestamp_ms + mine.after_ms)
+        has_met = False
+        for other_ms, other in self._others(
+            key, side, max(0, timestamp_ms - mine.before_ms), until_ms
+        ):
+            has_met = True
+            if self._waiting is not None:
+                self._stop_waiting(key, 1 - side, other_ms)
+            self._send(record, record.key, side, row, other, max(timestamp_ms, other_ms))
+        if has_met or not mine.is_outer:
+            return
+        if self._waiting is None or until_ms < self.stream_time:
+            self._send(record, record.key, side, row, None, timestamp_ms)
+            return
+        since = self.waiting_since
+        self.waiting_since = timestamp_ms if since is None else min(since, timestamp_ms)
+        waiting = [row, record.key, record.window and tuple(record.window)]
+        self._waiting.put((timestamp_ms, side == LEFT, *key, self.count), waiting)
+
+    def _others(
+        self, key: StoreKey, side: int, from_ms: int, until_ms: int
+    ) -> Iterator[tuple[int, Row]]:
+        """Records of the other side, by timestamp."""
+        assert self._stores is not None
+        store = self._stores[1 - side]
+        latest = self.latest_left if side == RIGHT else self.latest_right
+        from_ms = max(from_ms, self._segments.horizon(latest))
+        if from_ms > until_ms:
+            return
+        for segment in self._segments.between(from_ms, min(until_ms, max(latest, 0))):
+            place = (segment, *key)
+            for found, row in store.range((*place, from_ms), (*place, until_ms + 1)):
+                yield found[-2], row
+
+    def _keep(self, key: StoreKey, side: int, timestamp_ms: int, row: Row) -> None:
+        assert self._stores is not None
+        store = self._stores[side]
+        self.count += 1
+        if side == LEFT:
+            self.latest_left = latest = max(self.latest_left, timestamp_ms)
+            self.expired_left = self._segments.expire(store, latest, self.expired_left)
+        else:
+            self.latest_right = latest = max(self.latest_right, timestamp_ms)
+            self.expired_right = self._segments.expire(store, latest, self.expired_right)
+        if self._segments.is_live(timestamp_ms, latest):
+            segment = self._segments.of(timestamp_ms)
+            store.put((segment, *key, timestamp_ms, self.count), row)
+
+    def _stop_waiting(self, key: StoreKey, side: int, timestamp_ms: int) -> None:
+        """Records of that key, side and timestamp have met one."""
+        assert self._waiting is not None
+        place = (timestamp_ms, side == LEFT, *key)
+        for found, _ in self._waiting.range((*place, 0), (*place, self.count + 1)):
+            self._waiting.put(found, None)
+
+    def _emit_waiting(self, record: Record, side: int) -> None:
+        """Join to nulls what has waited long enough, the oldest first."""
+        since = self.waiting_since
+        if since is None or self._waiting is None:
+            return
+        closed_ms = self.stream_time - self._grace_ms
+        if since + self._sides[side].after_ms >= closed_ms:
+            return
+        is_open = [False, False]
+        self.waiting_since = None
+        for place, (row, key, window) in self._waiting.range((0,), (closed_ms,)):
+            timestamp_ms, of = place[0], LEFT if place[1] else RIGHT
+            if timestamp_ms + self._sides[of].after_ms >= closed_ms:
+                self._note_waiting(timestamp_ms)
+                is_open[of] = True
+                if all(is_open):
+                    break
+                continue
+            self._waiting.put(place, None)
+            bounds = WindowBounds(*window) if window else None
+            waited = Record(key, None, timestamp_ms, bounds, record.headers)
+            self._send(waited, key, of, row, None, timestamp_ms)
+        self._note_waiting(closed_ms)
+
+    def _note_waiting(self, timestamp_ms: int) -> None:
+        if self.waiting_since is None:
+            self.waiting_since = timestamp_ms
+
+    def _send(
+        self,
+        record: Record,
+        key: Row | None,
+        side: int,
+        row: Row,
+        other: Row | None,
+        timestamp_ms: int,
+    ) -> None:
+        joined = self._joiner(row, other, key) if side == LEFT else self._joiner(other, row, key)
+        self.forward(
+            Record(
+                key,
+                joined,
+                timestamp_ms,
+                record.window,
+                record.headers,
+                record.partition,
+                record.offset,
+            )
+        )
+
+
+class StreamTableJoinNode(Node):
+    """Joins each record of a stream to the row that the table has for its key now.
+
+    Changes of the table emit nothing. A record without a value is dropped; one without a key goes
+    on alone if the join is a left one.
+    """
+
+    def __init__(
+        self,
+        table: Callable[[StoreKey], tuple[Row, int] | None],
+        joiner: Joiner,
+        *,
+        is_left: bool,
+    ) -> None:
+        super().__init__()
+        self._table = table
+        self._joiner = joiner
+        self._is_left = is_left
+
+    def process(self, record: Record) -> None:
+        key, row = record.key, record.value
+        if row is None:
+            return
+        found = None if key is None else self._table(store_key(key, record.window))
+        if found is None and not self._is_left:
+            return
+        record.value = self._joiner(row, found[0] if found else None, key)
+        self.forward(record)

@@ -1,0 +1,156 @@
+"""Records of topics, as bytes, to records of a plan and back, through the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.sql.formats.catalog import (
+    format_named,
+    is_wrapped,
+    key_wrapping,
+    value_wrapping,
+)
+from barnabas.sql.formats.format import (
+    Format,
+    FormatError,
+    RecordPart,
+    SchemaStore,
+)
+from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
+from barnabas.sql.plan.steps import (
+    StreamSink,
+    StreamSource,
+    TableSink,
+    TableSource,
+    WindowInfo,
+)
+from barnabas.sql.processing_log import UnreadableError, UnwritableError
+from barnabas.sql.runtime.evaluation import Log
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.syntax.tree import WindowKind
+
+
+@dataclass(slots=True)
+class TopicRecord:
+    """A record as a topic holds it. `partition` is None where nobody has chosen one."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    offset: int = 0
+
+
+Step = StreamSource | TableSource | StreamSink | TableSink
+ReadKey = Callable[[bytes | None], tuple[Row | None, WindowBounds | None]]
+WriteKey = Callable[[Row | None, WindowBounds | None], bytes | None]
+
+
+class TopicReader:
+    """Reads the records of a source's topic; those that cannot be read go to the log."""
+
+    def __init__(
+        self, step: StreamSource | TableSource, schemas: SchemaStore | None, log: Log
+    ) -> None:
+        self._step = step
+        self._log = log
+        format_, part = _value(step, schemas)
+        self._read_value = format_.deserializer(part)
+        self._read_key = _key_reader(step, schemas)
+
+    def read(self, record: TopicRecord) -> Record | None:
+        """The record, or None if it is left out. Raises FormatError if it may be good later."""
+        target = "key"
+        try:
+            key, window = self._read_key(record.key)
+            target = "value"
+            value = self._read_value(record.value)
+        except FormatError as error:
+            if error.retriable:
+                raise
+            data = record.key if target == "key" else record.value
+            unreadable = UnreadableError(target, self._step.topic, data, error)
+            self._log(f"Failed to deserialize a record of {self._step.topic}", None, unreadable)
+            return None
+        return Record(
+            key,
+            value,
+            record.timestamp_ms,
+            window,
+            record.headers,
+            record.partition or 0,
+            record.offset,
+        )
+
+
+class TopicWriter:
+    """Writes records for a sink's topic; those that cannot be written go to the log."""
+
+    def __init__(
+        self,
+        step: StreamSink | TableSink,
+        window: WindowInfo | None,
+        schemas: SchemaStore | None,
+        log: Log,
+    ) -> None:
+        self._step = step
+        self._log = log
+        format_, part = _value(step, schemas)
+        self._write_value = format_.serializer(part)
+        self._write_key = _key_writer(step, window, schemas)
+
+    def write(self, record: Record) -> TopicRecord | None:
+        """The record as bytes, or None if it is left out."""
+        target = "key"
+        try:
+            key = self._write_key(record.key, record.window)
+            target = "value"
+            value = self._write_value(record.value)
+        except FormatError as error:
+            if error.retriable:
+                raise
+            row = record.key if target == "key" else record.value
+            unwritable = UnwritableError(target, self._step.topic, error)
+            self._log(f"Failed to serialize a record for {self._step.topic}", row, unwritable)
+            return None
+        return TopicRecord(key, value, record.timestamp_ms, record.headers)
+
+
+def _value(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+    """The format of the topic's values, and what it writes or reads."""
+    choice, columns = step.formats.value, step.schema.value
+    format_ = format_named(choice.name)
+    wraps = is_wrapped(format_, value_wrapping(format_, columns, choice.wraps_single))
+    return format_, RecordPart(columns, choice.properties, f"{step.topic}-value", schemas, wraps)
+
+
+def _key(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+    """The format of the topic's keys, and what it writes or reads."""
+    choice, columns = step.formats.key, step.schema.key
+    format_ = format_named(choice.name)
+    wraps = is_wrapped(format_, key_wrapping(format_, columns))
+    return format_, RecordPart(columns, choice.properties, f"{step.topic}-key", schemas, wraps)
+
+
+def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -> ReadKey:
+    format_, part = _key(step, schemas)
+    deserialize, window = format_.deserializer(part), step.window
+    if window is None:
+        return lambda data: (deserialize(data), None)
+    windowed = windowed_deserializer(
+        deserialize, size_ms=window.size_ms, session=window.kind is WindowKind.SESSION
+    )
+    return lambda data: windowed(data) or (None, None)
+
+
+def _key_writer(
+    step: StreamSink | TableSink, window: WindowInfo | None, schemas: SchemaStore | None
+) -> WriteKey:
+    format_, part = _key(step, schemas)
+    serialize = format_.serializer(part)
+    if window is None:
+        return lambda key, _: serialize(key)
+    windowed = windowed_serializer(serialize, session=window.kind is WindowKind.SESSION)
+    return lambda key, bounds: None if key is None or bounds is None else windowed(key, bounds)

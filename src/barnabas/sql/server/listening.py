@@ -1,0 +1,259 @@
+"""The sockets of listeners, how many connections they take, and how HTTP is spoken there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
+
+import h11
+from h2.stream import StreamState
+from hypercorn.asyncio.tcp_server import TCPServer
+from hypercorn.asyncio.worker_context import WorkerContext
+from hypercorn.config import Config
+from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.h2 import H2Protocol
+from hypercorn.protocol.h11 import H11Protocol
+from hypercorn.protocol.ws_stream import WSStream
+from hypercorn.utils import wrap_app
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from barnabas.base.descriptors import DescriptorReserve
+from barnabas.sql.server.config import Listener
+from barnabas.sql.server.frame_budget import FrameBudget, TooManyFramesError
+from barnabas.web.accepting import Acceptor
+from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Crowd, Place
+
+_BACKLOG = 1024
+_STOP_S = 3.0
+_IDLE_S = 300.0
+"""A connection on which no request is under way ends after this."""
+_READ_BYTES = 16 * 1024
+"""At a time: a web socket's compressed frames may unfold to a thousand times as much."""
+_SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
+"""What a client may say on a web socket: it has asked in the request already."""
+_REQUESTS_MAX = 2**30
+"""A client of HTTP/2 keeps one connection for all it ever asks."""
+_log = logging.getLogger(__name__)
+
+
+Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Place], Awaitable[None]]
+
+
+class CannotListenError(Exception):
+    """An address is taken or is none of this machine's."""
+
+
+def bound(listener: Listener) -> socket.socket:
+    """A socket that listens there. Raises CannotListenError."""
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    own = socket.socket(family, socket.SOCK_STREAM)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        own.bind((listener.host, listener.port))
+        own.listen(_BACKLOG)
+    except OSError as error:
+        own.close()
+        raise CannotListenError(f"cannot listen on {listener}: {error.strerror}") from error
+    own.setblocking(False)
+    return own
+
+
+class _Stream(asyncio.StreamReaderProtocol):
+    """A connection's bytes; it ends where its client does not read answers."""
+
+    def __init__(self, place: Place, connected: Connected) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(loop=loop)
+
+        async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await connected(reader, writer, place)
+
+        super().__init__(reader, begin, loop=loop)
+        self._place, self._own_loop = place, loop
+        self._unread_deadline: asyncio.TimerHandle | None = None
+        self._own_transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._own_transport = transport
+        self._place.close = transport.abort
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_unread()
+        self._place.leave()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        assert self._own_transport is not None
+        if self._unread_deadline is None:
+            self._unread_deadline = self._own_loop.call_later(UNREAD_S, self._own_transport.abort)
+        self._place.unread(self._own_transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._forget_unread()
+        super().resume_writing()
+
+    def _forget_unread(self) -> None:
+        if self._unread_deadline is not None:
+            self._unread_deadline.cancel()
+            self._unread_deadline = None
+            self._place.unread(0)
+
+
+class _Http(TCPServer):
+    """A connection: it says whose turn it is, and ends when its client is gone.
+
+    hypercorn's own waits for its idle time then, and for heads for ever.
+    """
+
+    place: Place
+
+    def keep_within(self, place: Place) -> _Http:
+        """Say to this place whose turn it is."""
+        self.place = place
+        self._is_idle = True
+        self._deadline: asyncio.TimerHandle | None = None
+        self._budget = FrameBudget(self.loop.time)
+        return self
+
+    async def protocol_send(self, event: Event) -> None:
+        if isinstance(event, Updated):
+            self._is_idle = event.idle
+            self._look()
+        await super().protocol_send(event)
+
+    async def _read_data(self) -> None:
+        try:
+            while not self.reader.at_eof():
+                data = await self.reader.read(_READ_BYTES)
+                is_http2 = isinstance(self.protocol.protocol, H2Protocol)
+                self._budget.take(data, is_http2=is_http2)
+                await self.protocol.handle(RawData(data))
+                if self._is_over():
+                    break
+                self._look(has_read=bool(data))
+        except (OSError, TooManyFramesError) as error:
+            _log.debug("a connection ends: %s", error)
+        finally:
+            self._expect(None)
+        await self.protocol.handle(Closed())
+        await self.idle_task.stop()
+
+    def _is_over(self) -> bool:
+        """Whether a web socket's client has said more than it may: hypercorn would take it all."""
+        stream = getattr(self.protocol.protocol, "stream", None)
+        return isinstance(stream, WSStream) and stream.buffer.length > stream.buffer.max_length
+
+    def _look(self, *, has_read: bool = False) -> None:
+        """See whose turn it is; a head that has begun has to end in time."""
+        protocol = self.protocol.protocol
+        if self._is_idle:
+            waits = True
+        elif isinstance(protocol, H2Protocol):
+            streams = protocol.connection.streams.values()
+            waits = all(
+                stream.state_machine.state is not StreamState.HALF_CLOSED_REMOTE
+                for stream in streams
+            )
+        else:
+            waits = getattr(protocol.connection, "their_state", None) is h11.SEND_BODY
+        if not waits:
+            self.place.serve()
+        elif not self._is_idle or not has_read:
+            self.place.wait()
+        if not self._is_idle:
+            self._expect(None)
+        elif has_read and self._deadline is None and isinstance(protocol, H11Protocol):
+            rest, _ = protocol.connection.trailing_data
+            self._expect(HEAD_S if rest else None)
+
+    def _expect(self, seconds: float | None) -> None:
+        if seconds is None and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif seconds is not None and self._deadline is None:
+            self._deadline = self.loop.call_later(seconds, self.place.close)
+
+
+async def serve(
+    app: ASGIApp,
+    listeners: Iterable[tuple[Listener, socket.socket]],
+    tls: ssl.SSLContext | None,
+    stopping: asyncio.Event,
+    crowd: Crowd,
+) -> None:
+    """Speak HTTP/1.1, HTTP/2 and WebSocket on these sockets, with `tls` where they are https."""
+    reserve = DescriptorReserve()
+    config, context, loop = _config(), WorkerContext(None), asyncio.get_running_loop()
+    wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
+    connections: set[asyncio.Task[None]] = set()
+
+    async def connected(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Place
+    ) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        connections.add(task)
+        task.add_done_callback(connections.discard)
+        server = _Http(wrapped, loop, config, context, {}, reader, writer)
+        try:
+            await server.keep_within(place)
+        except Exception as error:  # noqa: BLE001  what hypercorn makes of frames out of turn
+            _log.debug("a connection ends: %r", error)
+        finally:
+            place.close()
+
+    acceptors = [
+        Acceptor(
+            own,
+            lambda place: _Stream(place, connected),
+            crowd,
+            tls=tls if listener.is_tls else None,
+            reserve=reserve,
+        )
+        for listener, own in listeners
+    ]
+    try:
+        await stopping.wait()
+    finally:
+        await context.terminated.set()
+        for acceptor in acceptors:
+            acceptor.close()
+        if connections:
+            _, late = await asyncio.wait(connections, timeout=_STOP_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+
+def _of_one_length(app: ASGIApp) -> ASGIApp:
+    """Refuse requests that give their length in two ways: a proxy may have believed the other."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if not {b"content-length", b"transfer-encoding"} <= names:
+            await app(scope, receive, send)
+            return
+        headers = [(b"content-length", b"0"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 400, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    return checked
+
+
+def _config() -> Config:
+    config = Config()
+    config.h11_max_incomplete_size = HEAD_BYTES_MAX
+    config.h2_max_header_list_size = HEAD_BYTES_MAX
+    config.websocket_max_message_size = _SOCKET_MESSAGE_BYTES_MAX
+    config.keep_alive_timeout = _IDLE_S
+    config.keep_alive_max_requests = _REQUESTS_MAX
+    config.include_server_header = False
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    return config

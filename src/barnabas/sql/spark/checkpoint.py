@@ -1,0 +1,97 @@
+"""The checkpoint directory of a query: Spark's own files, and which plan they are of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from barnabas.sql.spark.upgrading import why_not_replaced
+
+_FILE = "plan.json"
+_VERSION = 1
+
+
+class CheckpointError(Exception):
+    """The directory is that of another plan, or cannot be read."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What state depends on, beside the records: it stays as it was at the first start.
+
+    `plan`, `shape`: of the statement that ran last; empty in checkpoints of earlier versions.
+    """
+
+    plan_hash: str
+    partitions: int
+    tasks: int
+    state_name: str
+    plan: str = ""
+    shape: str = ""
+
+
+def plan_hash(encoded_plan: str) -> str:
+    """What tells plans apart."""
+    return hashlib.sha256(encoded_plan.encode()).hexdigest()
+
+
+def open_checkpoint(
+    directory: str, plan: str, partitions: int, tasks: int, shape: str = ""
+) -> Checkpoint:
+    """The checkpoint in a directory, made if there is none. Raises CheckpointError.
+
+    One of another plan is taken over if `plan` may replace that one; see upgrading.py.
+    """
+    path = os.path.join(directory, _FILE)
+    wanted = plan_hash(plan)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        if os.path.exists(os.path.join(directory, "offsets")):
+            raise CheckpointError(f"{directory} is the checkpoint of something else") from None
+        made = Checkpoint(wanted, partitions, tasks, uuid.uuid4().hex, plan, shape)
+        return _write(directory, made)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+    checkpoint = _decoded(path, found)
+    if checkpoint.plan_hash == wanted and checkpoint.plan:
+        return checkpoint
+    if checkpoint.plan_hash != wanted:
+        reason = why_not_replaced(checkpoint.plan, checkpoint.shape, plan, shape)
+        if reason:
+            raise CheckpointError(
+                f"{directory} is the checkpoint of another plan: its state does not fit this one. "
+                f"Delete it to begin anew, or use another query id. {reason}"
+            )
+    return _write(directory, replace(checkpoint, plan_hash=wanted, plan=plan, shape=shape))
+
+
+def _decoded(path: str, found: Any) -> Checkpoint:
+    if not isinstance(found, dict) or found.pop("version", None) != _VERSION:
+        raise CheckpointError(f"{path} is of another version of this program")
+    try:
+        return Checkpoint(**found)
+    except TypeError as error:
+        raise CheckpointError(f"cannot read {path}: {error}") from error
+
+
+def _write(directory: str, checkpoint: Checkpoint) -> Checkpoint:
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, _FILE)
+    with open(f"{path}.partial", "w", encoding="utf-8") as file:
+        json.dump({"version": _VERSION, **asdict(checkpoint)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.partial", path)
+    return checkpoint
+
+
+def delete_checkpoint(directory: str) -> None:
+    """Delete a query's state and offsets, if there are any."""
+    shutil.rmtree(directory, ignore_errors=True)

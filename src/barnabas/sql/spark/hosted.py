@@ -1,0 +1,366 @@
+"""A plan as a worker process of Spark's runs it: built once per process, for every micro-batch.
+
+Nothing here knows Spark: parcels come in, parcels go out, and stores are given.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from barnabas.sql.formats.format import SchemaStore
+from barnabas.sql.formats.schema_store import HttpSchemaStore, RegistryTls
+from barnabas.sql.plan.encoding import decode_plan
+from barnabas.sql.plan.steps import StreamSink, TableSink
+from barnabas.sql.processing_log import entry_of, includes_rows
+from barnabas.sql.runtime.build import build
+from barnabas.sql.runtime.compiler import PlanCompiler
+from barnabas.sql.runtime.node import OpenStore
+from barnabas.sql.runtime.records import Record, Row
+from barnabas.sql.runtime.rows_encoding import partition_of
+from barnabas.sql.runtime.stage import Channel, Emitted
+from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.spark.labels import labels
+from barnabas.sql.spark.parcels import (
+    NOTES_CHARS_MAX,
+    NOTES_MAX,
+    Header,
+    Notes,
+    Origin,
+    Parcel,
+    Raw,
+    Records,
+    Results,
+)
+from barnabas.sql.spark.topology import Place, topology
+from barnabas.sql.syntax.tree import WindowKind
+from barnabas.sql.types import Value
+from barnabas.sql.udf import load_extensions
+
+_TIME_WINDOW_BYTES = 8
+_SESSION_WINDOW_BYTES = 16
+_HOSTED_MAX = 200
+"""So many plans stay built in a process."""
+
+Placed = tuple[int, int | None, Parcel]
+"""A partition, the operator that takes the parcel (None: the sink), the parcel."""
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """All that a worker needs to run a plan; small, and pickled with each task.
+
+    `plan`: as `encode_plan` gives it. `tasks`: how many tasks share the partitions.
+    `emits_every_change`: a table's result has each change, else the last of each key and batch.
+    """
+
+    query_id: str
+    plan: str
+    partitions: int
+    tasks: int
+    properties: tuple[tuple[str, Value], ...] = field(default=(), repr=False)
+    registry_urls: tuple[str, ...] = ()
+    registry_user_info: str | None = field(default=None, repr=False)
+    is_copartitioned: bool = True
+    """Whether all topics have as many partitions, each key in the same one."""
+    emits_every_change: bool = False
+    state_name: str = ""
+    """Names this query's state among all that a worker process has seen."""
+    extension_directory: str | None = None
+    """Where functions of users are, on every machine."""
+    sink_servers: str | None = None
+    """The cluster that tasks write results to; None where results go to the driver."""
+    sink_partitions: int = 1
+    registry_tls: RegistryTls | None = None
+    clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    """What librdkafka needs to log in where tasks write results."""
+
+
+_hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
+
+
+def hosted(hosting: Hosting) -> HostedPlan:
+    """The plan, built in this process now or before."""
+    plan = _hosted.get(hosting)
+    if plan is None:
+        plan = _hosted[hosting] = HostedPlan(hosting)
+        while len(_hosted) > _HOSTED_MAX:
+            _hosted.popitem(last=False)
+    return plan
+
+
+@contextmanager
+def forgotten_on_failure(hosting: Hosting) -> Iterator[HostedPlan]:
+    """The plan, which a failure may leave in the middle of a record: then it is built anew."""
+    try:
+        yield hosted(hosting)
+    except BaseException:
+        _hosted.pop(hosting, None)
+        raise
+
+
+class HostedPlan:
+    """A plan whose stages are built, for one operator after the other of each micro-batch."""
+
+    def __init__(self, hosting: Hosting, schemas: SchemaStore | None = None) -> None:
+        self.hosting = hosting
+        self.plan = decode_plan(hosting.plan)
+        self._notes = Notes()
+        self._note_chars = 0
+        self._shows_rows = includes_rows(dict(hosting.properties))
+        catalog = load_extensions(hosting.extension_directory)
+        compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
+        self.stages = build(self.plan, compiler, self._log).stages
+        self.topology = topology(self.stages, hosting.partitions)
+        self.labels = labels(self.topology.partitions, hosting.tasks)
+        self._schemas = schemas
+        if schemas is None and hosting.registry_urls:
+            tls = hosting.registry_tls
+            self._schemas = HttpSchemaStore(
+                hosting.registry_urls,
+                user_info=hosting.registry_user_info,
+                tls=None if tls is None else tls.context(),
+            )
+        self._readers: dict[Place, TopicReader] = {}
+
+    def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
+        self._notes.count += 1
+        if len(self._notes.notes) < NOTES_MAX and self._note_chars < NOTES_CHARS_MAX:
+            entry = entry_of(message, row, cause, rows=self._shows_rows)
+            text = json.dumps(entry.message)
+            self._note_chars += len(text)
+            self._notes.notes.append((message, entry.step, text))
+
+    def take_notes(self) -> Notes:
+        """What was noted since the last call."""
+        notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
+        notes.latest_ms = self._notes.latest_ms
+        # The compiled plan holds on to the object: it begins anew.
+        self._notes.read = self._notes.count = 0
+        self._notes.notes = []
+        self._note_chars = 0
+        return notes
+
+    # --- what the sources give ---------------------------------------------------------------
+
+    def from_source(self, raw: Raw) -> Iterator[Placed]:
+        """What becomes of records of a topic before the first operator."""
+        count = self.topology.partitions
+        self._notes.read += len(raw.offsets)
+        self._notes.latest_ms = max(self._notes.latest_ms, *raw.timestamps)
+        operator = self.topology.operator_of(raw.stage)
+        if operator is None:
+            members = self.topology.entries[raw.stage]
+            yield from self._run(members, [raw], -1, raw.partition, raw.offsets[0])
+        elif count == 1 or self._is_partitioned_as_topics(operator):
+            yield raw.partition % count, operator, raw
+        else:
+            records = self._read(raw)
+            yield from self._spread(
+                operator, raw.stage, raw.place, (-1, raw.partition), raw.offsets[0], records
+            )
+
+    def _is_partitioned_as_topics(self, operator: int) -> bool:
+        alone = self.topology.takes_topics_only(operator, self.stages)
+        return alone and self.hosting.is_copartitioned
+
+    def _read(self, raw: Raw) -> list[Record]:
+        read = self._reader(raw.stage, raw.place).read
+        partition = raw.partition
+        headers = raw.headers or ((),) * len(raw.offsets)
+        columns = zip(raw.keys, raw.values, raw.timestamps, headers, raw.offsets, strict=True)
+        records = []
+        for key, value, timestamp_ms, given, offset in columns:
+            record = read(TopicRecord(key, value, timestamp_ms, tuple(given), partition, offset))
+            if record is not None:
+                records.append(record)
+        return records
+
+    def _reader(self, stage: int, place: int) -> TopicReader:
+        reader = self._readers.get((stage, place))
+        if reader is None:
+            source = self.stages[stage].inputs[place]
+            assert not isinstance(source, Channel)
+            reader = self._readers[stage, place] = TopicReader(source, self._schemas, self._log)
+        return reader
+
+    # --- operators ---------------------------------------------------------------------------
+
+    def run_operator(
+        self, number: int, partition: int, parcels: Sequence[Parcel], open_store: OpenStore
+    ) -> Iterator[Placed]:
+        """Run an operator on all that a partition has in a micro-batch."""
+        members = self.topology.operators[number]
+        stateful = [self.stages[stage] for stage in sorted(members) if self.stages[stage].stores]
+        for stage in stateful:
+            stage.bind(open_store)
+        incoming = []
+        for parcel in parcels:
+            if isinstance(parcel, Raw | Records):
+                if parcel.stage in members:
+                    incoming.append(parcel)
+                else:
+                    yield partition, self.topology.operator_of(parcel.stage), parcel
+        yield from self._run(members, incoming, number, partition, 0)
+        for stage in stateful:
+            stage.flush()
+
+    def _run(
+        self,
+        members: frozenset[int],
+        parcels: Sequence[Raw | Records],
+        number: int,
+        partition: int,
+        sequence: int,
+    ) -> Iterator[Placed]:
+        results: list[Record] = []
+        leaving: dict[Place, list[Record]] = defaultdict(list)
+        group = _Group(self, members, results, leaving)
+        for (stage, place), entries in groupby(self._in_order(parcels), key=itemgetter(0, 1)):
+            group.process([record for _, _, record in entries], stage, place)
+        for (stage, place), records in leaving.items():
+            operator = self.topology.operator_of(stage)
+            assert operator is not None
+            origin = number, partition
+            yield from self._spread(operator, stage, place, origin, sequence, records)
+        if results:
+            yield partition % self.topology.partitions, None, self._written(results)
+
+    def _in_order(self, parcels: Sequence[Raw | Records]) -> Iterable[tuple[int, int, Record]]:
+        """All records; of the heads of the inputs' queues the earliest is next, as in Streams."""
+        queues: dict[tuple[int, int, Origin], list[tuple[int, int, Record]]] = defaultdict(list)
+        for parcel in sorted(parcels, key=lambda parcel: parcel.order):
+            stage, place, origin, _ = parcel.order
+            records = self._read(parcel) if isinstance(parcel, Raw) else parcel.records
+            queues[stage, place, origin] += [(stage, place, record) for record in records]
+        if len(queues) == 1:
+            return next(iter(queues.values()))
+        return heapq.merge(*queues.values(), key=lambda entry: entry[2].timestamp_ms)
+
+    def _spread(
+        self,
+        operator: int,
+        stage: int,
+        place: int,
+        origin: Origin,
+        sequence: int,
+        records: Iterable[Record],
+    ) -> Iterator[Placed]:
+        """Records on their way to another operator, by the partition of their key."""
+        count = self.topology.partitions
+        spread: dict[int, list[Record]] = defaultdict(list)
+        for record in records:
+            if record.key is None:
+                partition = record.partition % count
+            else:
+                key = record.key if record.window is None else (*record.key, *record.window)
+                partition = partition_of(key, count)
+            spread[partition].append(record)
+        for partition, found in spread.items():
+            yield partition, operator, Records(stage, place, origin, sequence, found)
+
+    # --- the sink ----------------------------------------------------------------------------
+
+    @property
+    def sink(self) -> StreamSink | TableSink:
+        """Where the results go."""
+        step = self.plan.step
+        assert isinstance(step, StreamSink | TableSink), "a plan ends with a sink"
+        return step
+
+    @property
+    def window_bytes(self) -> int:
+        """How many bytes of a result's key are its window's bounds."""
+        window = self.plan.window
+        if window is None:
+            return 0
+        is_session = window.kind is WindowKind.SESSION
+        return _SESSION_WINDOW_BYTES if is_session else _TIME_WINDOW_BYTES
+
+    @cached_property
+    def _writer(self) -> TopicWriter:
+        return TopicWriter(self.sink, self.plan.window, self._schemas, self._log)
+
+    def _written(self, records: Sequence[Record]) -> Results:
+        write = self._writer.write
+        written: Iterable[TopicRecord] = (made for made in map(write, records) if made is not None)
+        if isinstance(self.sink, TableSink) and not self.hosting.emits_every_change:
+            last: dict[bytes | None, TopicRecord] = {}
+            for record in written:
+                last.pop(record.key, None)
+                last[record.key] = record
+            written = last.values()
+        made = list(written)
+        headers: list[Sequence[Header]] = [record.headers for record in made]
+        return Results(
+            [record.key for record in made],
+            [record.value for record in made],
+            [record.timestamp_ms for record in made],
+            headers if any(headers) else None,
+        )
+
+
+class _Group:
+    """Stages that run together: what one emits to another goes there at once."""
+
+    def __init__(
+        self,
+        plan: HostedPlan,
+        members: frozenset[int],
+        results: list[Record],
+        leaving: dict[Place, list[Record]],
+    ) -> None:
+        self._stages = plan.stages
+        self._targets = {
+            stage: [
+                plan.topology.channels[output.index] if isinstance(output, Channel) else None
+                for output in plan.stages[stage].outputs
+            ]
+            for stage in members
+        }
+        self._members = members
+        self._results = results
+        self._leaving = leaving
+        self._queues: dict[Place, deque[Record]] = defaultdict(deque)
+
+    def process(self, records: Sequence[Record], stage: int, place: int) -> None:
+        """Run records, after each all that follows from it here."""
+        own = self._stages[stage]
+        if own.takes_batches and not any(
+            target and target[0] in self._members for target in self._targets[stage]
+        ):
+            self._take(stage, own.process_all(place, records))
+            return
+        for record in records:
+            self._run(stage, place, record)
+            self._run_waiting()
+
+    def _run_waiting(self) -> None:
+        while self._queues:
+            at = min(self._queues, key=lambda at: (self._queues[at][0].timestamp_ms, at))
+            queue = self._queues[at]
+            waiting = queue.popleft()
+            if not queue:
+                del self._queues[at]
+            self._run(*at, waiting)
+
+    def _run(self, stage: int, place: int, record: Record) -> None:
+        self._take(stage, self._stages[stage].process(place, record))
+
+    def _take(self, stage: int, made: Emitted) -> None:
+        for output, emitted in made:
+            target = self._targets[stage][output]
+            if target is None:
+                self._results.append(emitted)
+            elif target[0] in self._members:
+                self._queues[target].append(emitted)
+            else:
+                self._leaving[target].append(emitted)

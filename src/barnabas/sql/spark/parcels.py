@@ -1,0 +1,160 @@
+"""Parcels: many records in one row of Spark's.
+
+What Spark does for a row in shuffle, sort and conversions takes longer than a record takes in our
+stages. So between operators a row is one parcel: the records of one partition and micro-batch that
+come from one place, as bytes.
+
+    Raw      records of a topic as they are there, for an operator that reads them itself
+    Records  records of a channel, or of a topic once read
+    Results  records for the sink's topic
+    Notes    how many records were read, what the processing log gets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.sql.runtime.records import Record, WindowBounds
+from barnabas.sql.runtime.rows_encoding import pack, unpack
+
+Header = tuple[str, bytes | None]
+Note = tuple[str, str | None, str | None]
+"""What happened, at which step, the processing log's message as JSON."""
+NOTES_MAX = 1_000
+"""So many notes of a partition and micro-batch are kept; all are counted."""
+NOTES_CHARS_MAX = 1 << 20
+"""Nor are more kept once they are this long together."""
+
+Origin = tuple[int, int]
+"""Which operator sent a parcel (-1: a source), and from which of its partitions."""
+
+
+@dataclass(slots=True)
+class Raw:
+    """Columns of records from one partition of a topic, by offset."""
+
+    stage: int
+    place: int
+    partition: int
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Sequence[Header]] | None
+
+    @property
+    def order(self) -> tuple[int, int, Origin, int]:
+        return self.stage, self.place, (-1, self.partition), self.offsets[0]
+
+
+@dataclass(slots=True)
+class Records:
+    """Records of one partition on their way through a channel, from one place."""
+
+    stage: int
+    place: int
+    origin: Origin
+    sequence: int
+    records: list[Record]
+
+    @property
+    def order(self) -> tuple[int, int, Origin, int]:
+        return self.stage, self.place, self.origin, self.sequence
+
+
+@dataclass(slots=True)
+class Results:
+    """Columns of records for the sink's topic, in order."""
+
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    timestamps: Sequence[int]
+    headers: Sequence[Sequence[Header]] | None
+
+
+@dataclass(slots=True)
+class Notes:
+    """What an operator has to tell of a micro-batch."""
+
+    read: int = 0
+    """Records that sources have given."""
+    count: int = 0
+    """Failures, of which `notes` has the first."""
+    notes: list[Note] = field(default_factory=list)
+    calls: int = 0
+    """Calls to Spark's state."""
+    seconds: float = 0.0
+    """Time in our code."""
+    written: int = 0
+    """Results that tasks have written to the sink's topic."""
+    latest_ms: int = -1
+    """The latest timestamp of the records that were read."""
+
+    def add(self, other: Notes) -> None:
+        """Take in what another place has noted."""
+        self.read += other.read
+        self.count += other.count
+        self.notes += other.notes[: max(0, NOTES_MAX - len(self.notes))]
+        self.calls += other.calls
+        self.seconds += other.seconds
+        self.written += other.written
+        self.latest_ms = max(self.latest_ms, other.latest_ms)
+
+
+Parcel = Raw | Records | Results | Notes
+
+_RAW, _RECORDS, _RESULTS, _NOTES = range(4)
+
+
+def encode_parcel(parcel: Parcel) -> bytes:
+    """The bytes of a parcel."""
+    of = parcel
+    if isinstance(of, Raw):
+        columns = (of.offsets, of.timestamps, of.keys, of.values, of.headers)
+        return pack((_RAW, of.stage, of.place, of.partition, *columns))
+    if isinstance(of, Records):
+        rows = [_record_row(record) for record in of.records]
+        return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
+    if isinstance(of, Results):
+        return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
+    counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written, of.latest_ms)
+    return pack((_NOTES, *counts))
+
+
+def decode_parcel(data: bytes) -> Parcel:
+    """The parcel that `encode_parcel` was given."""
+    kind, *rest = unpack(data)
+    if kind == _RECORDS:
+        stage, place, origin, sequence, rows = rest
+        return Records(stage, place, tuple(origin), sequence, [_row_record(row) for row in rows])
+    if kind == _NOTES:
+        read, count, notes, *others = rest
+        return Notes(read, count, list(map(tuple, notes)), *others)
+    if rest[-1] is not None:
+        rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
+    return Raw(*rest) if kind == _RAW else Results(*rest)
+
+
+def _record_row(record: Record) -> tuple[Any, ...]:
+    return (
+        record.key,
+        record.value,
+        record.timestamp_ms,
+        record.old_value,
+        record.window and tuple(record.window),
+        record.headers,
+        record.partition,
+        record.offset,
+    )
+
+
+def _row_record(row: tuple[Any, ...]) -> Record:
+    key, value, timestamp_ms, old_value, window, headers, partition, offset = row
+    if key is not None:
+        key = tuple(key)
+    if headers:
+        headers = tuple(map(tuple, headers))
+    bounds = WindowBounds(*window) if window else None
+    return Record(key, value, timestamp_ms, bounds, headers, partition, offset, old_value)

@@ -1,0 +1,398 @@
+"""A persistent query hosted in Spark: start, stop, pause, what it does and why it failed.
+
+    query = SparkQuery(plan, options, spark)
+    query.start() … query.status() … query.pause(), query.resume() … query.stop()
+
+The query reads its topics through Spark's Kafka connector, and runs the plan's stages in Python
+workers (worker.py); state lies in Spark's RocksDB store. All is recovered from the checkpoint:
+`pause` stops the query, `resume` starts it from where it was.
+
+    topic ─▶ mapInArrow ─▶ shuffle ─▶ transformWithStateInPandas ─▶ … ─▶ foreachBatch ─▶ topic
+
+Several operators with state may follow each other: Spark allows that in output mode `append`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from barnabas.spark.exactly_once import TransactionalWriter
+from barnabas.spark.progress import last_progress
+from barnabas.spark.session import cores_of
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.query_failures import failure_type, shortened
+from barnabas.sql.spark.checkpoint import (
+    Checkpoint,
+    delete_checkpoint,
+    open_checkpoint,
+)
+from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.reach import committed_positions, lag_of, positions_of
+from barnabas.sql.spark.results import (
+    Figures,
+    KafkaWriter,
+    ResultRecords,
+    ResultSink,
+    partition_counts,
+)
+from barnabas.sql.spark.upgrading import shape_of
+from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
+
+_ERRORS_MAX = 100
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class QueryState(Enum):
+    """ksqlDB's states of a query; NOT_RUNNING before the start and after the end."""
+
+    NOT_RUNNING = "NOT_RUNNING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True)
+class QueryError:
+    """Why a query ended. `type` is USER, SYSTEM or UNKNOWN, as in ksqlDB."""
+
+    timestamp_ms: int
+    message: str
+    type: str
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """`lag`: by topic, how many records its readers are behind. `state_bytes`: in memory."""
+
+    state: QueryState
+    errors: tuple[QueryError, ...]
+    figures: Figures
+    lag: Mapping[str, int]
+    positions: Mapping[tuple[str, int], tuple[int, int]]
+    """By topic and partition the next offset, and the partition's end, of the last micro-batch."""
+    state_pages: int
+    state_bytes: int
+    batch_ms: Mapping[str, int]
+    """Spark's times of the last micro-batch, by phase."""
+
+
+class MissingTopicError(Exception):
+    """A topic that the query reads or writes is not there."""
+
+
+class SparkQuery:
+    """One query. One thread at a time may start and end it; any may ask what it does."""
+
+    def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
+        self.plan = plan
+        self.options = options
+        self._spark = spark.newSession()
+        self._stream: StreamingQuery | None = None
+        self._sink: ResultSink | None = None
+        self._writer: KafkaWriter | None = None
+        self._state = QueryState.NOT_RUNNING
+        self._errors: list[QueryError] = []
+        self._noting = threading.Lock()
+        self._is_ending = False
+        self.checkpoint_directory = options.checkpoint_of(plan.query_id)
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start, from the checkpoint if there is one.
+
+        Raises CheckpointError, MissingTopicError, KafkaException.
+        """
+        assert self._stream is None, "started already"
+        hosted = self._host()
+        self._configure(hosted.hosting)
+        self._writer = self._new_writer()
+        records = ResultRecords(
+            hosted.sink.topic, hosted.window_bytes, hosted.hosting.sink_partitions
+        )
+        self._sink = ResultSink(records, self._writer, self.options.on_notes)
+        self._stream = (
+            self._frame(hosted)
+            .writeStream.queryName(self.plan.query_id)
+            .foreachBatch(self._sink.write)
+            .outputMode("append")
+            .option("checkpointLocation", self.checkpoint_directory)
+            .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")
+            .start()
+        )
+        self._state = QueryState.RUNNING
+        self._is_ending = False
+
+    def stop(self) -> None:
+        """End; what is not yet written of a micro-batch is done again at the next start."""
+        self._end()
+        self._state = QueryState.NOT_RUNNING
+
+    def pause(self) -> None:
+        """End until `resume`."""
+        self._end()
+        self._state = QueryState.PAUSED
+
+    def resume(self) -> None:
+        """Go on from the checkpoint."""
+        if self._state is QueryState.PAUSED:
+            self.start()
+
+    def delete(self) -> None:
+        """End, and delete state and offsets."""
+        self.stop()
+        delete_checkpoint(self.checkpoint_directory)
+
+    def await_end(self, timeout_s: float | None = None) -> bool:
+        """Wait until the query has ended, failed or not; False if it still runs."""
+        while self._stream is not None and self._stream.isActive:
+            # What it failed of, if it did, is in `status`.
+            with suppress(StreamingQueryException):
+                self._stream.awaitTermination(None if timeout_s is None else math.ceil(timeout_s))
+            if timeout_s is not None:
+                break
+        return self._stream is None or not self._stream.isActive
+
+    def process_all(self) -> None:
+        """Wait until all that is in the topics now is processed. Raises what the query fails of."""
+        assert self._stream is not None, "not started"
+        self._stream.processAllAvailable()
+
+    def _end(self) -> None:
+        if self._stream is not None:
+            self._note_failure(self._stream)
+            with self._noting:
+                self._is_ending = True
+            self._stream.stop()
+            self._stream = None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    # --- what it does ------------------------------------------------------------------------
+
+    @property
+    def figures(self) -> Figures:
+        """What the query has done since its last start; asks Spark nothing."""
+        return self._sink.figures if self._sink else Figures()
+
+    def state(self) -> QueryState:
+        """Its state alone: cheaper than `status`."""
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
+        return self._state
+
+    def errors(self) -> tuple[QueryError, ...]:
+        """Why it failed, oldest first."""
+        self.state()
+        return tuple(self._errors)
+
+    def explain(self) -> str:
+        """Spark's physical plan: of the last micro-batch, else as the first would be; empty where
+        Spark is in another process."""
+        java = getattr(self._spark, "_jvm", None)
+        if java is None:
+            return ""
+        execution, stream = None, self._stream
+        if stream is not None and stream.isActive:
+            execution = stream._jsq.streamingQuery().lastExecution()
+        if execution is None:
+            own = self.options.extension_directory
+            hosting = Hosting(
+                self.plan.query_id, encode_plan(self.plan), 1, 1, extension_directory=own
+            )
+            execution = self._frame(HostedPlan(hosting))._jdf.queryExecution()
+        return str(java.PythonSQLUtils.explainString(execution, "formatted"))
+
+    def status(self) -> QueryStatus:
+        """What the query does now."""
+        progress: dict[str, Any] = {}
+        stream = self._stream
+        if stream is not None:
+            self._note_failure(stream)
+            progress = last_progress(stream) or {}
+        operators = progress.get("stateOperators", [])
+        return QueryStatus(
+            self._state,
+            tuple(self._errors),
+            self.figures,
+            lag_of(progress),
+            positions_of(progress) if progress else committed_positions(self.checkpoint_directory),
+            sum(operator["numRowsTotal"] for operator in operators),
+            sum(operator["memoryUsedBytes"] for operator in operators),
+            progress.get("durationMs", {}),
+        )
+
+    def _note_failure(self, stream: StreamingQuery) -> None:
+        if stream.isActive or self._state is not QueryState.RUNNING:
+            return
+        failure = stream.exception()
+        with self._noting:
+            if self._is_ending or self._state is not QueryState.RUNNING:
+                return
+            message = str(failure or "Spark has ended the query, and does not say why")
+            now_ms = time.time_ns() // 1_000_000
+            cause = shortened(_cause(message))
+            self._errors.append(QueryError(now_ms, cause, failure_type(message)))
+            del self._errors[:-_ERRORS_MAX]
+            self._state = QueryState.ERROR
+
+    # --- how it is made ----------------------------------------------------------------------
+
+    def _host(self) -> HostedPlan:
+        """The plan with all that workers need."""
+        encoded = encode_plan(self.plan)
+        own = self.options.extension_directory
+        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
+        sources = sorted(set(draft.topology.topics.values()))
+        admin = AdminClient(
+            {
+                **self.options.clients,
+                "bootstrap.servers": self.options.bootstrap_servers,
+                "log_level": 2,
+            }
+        )
+        counts = partition_counts(admin, [*sources, draft.sink.topic])
+        for topic in (*sources, draft.sink.topic):
+            if topic not in counts:
+                raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")
+        partitions = self.options.partitions or max(counts[topic] for topic in sources)
+        cores = self.options.tasks_max or cores_of(str(self._spark.sparkContext.master))
+        tasks = partitions if cores is None else min(partitions, cores)
+        shape = shape_of(draft.topology, draft.stages)
+        checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
+        is_copartitioned = len({counts[topic] for topic in sources}) == 1
+        partitions = counts[draft.sink.topic]
+        return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
+
+    def _hosting(
+        self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool, sink_partitions: int
+    ) -> Hosting:
+        options = self.options
+        is_written_by_tasks = options.guarantee is Guarantee.AT_LEAST_ONCE
+        return Hosting(
+            self.plan.query_id,
+            plan,
+            checkpoint.partitions,
+            checkpoint.tasks,
+            tuple(options.properties.items()),
+            options.registry_urls,
+            options.registry_user_info,
+            is_copartitioned,
+            options.emits_every_change,
+            checkpoint.state_name,
+            options.extension_directory,
+            options.bootstrap_servers if is_written_by_tasks else None,
+            sink_partitions,
+            options.registry_tls,
+            tuple(sorted(options.clients.items())),
+        )
+
+    def _configure(self, hosting: Hosting) -> None:
+        """Set what this query's session of Spark has of its own."""
+        tasks = 1 if hosting.partitions == 1 else hosting.tasks
+        state = "spark.sql.streaming.stateStore"
+        for name, value in {
+            "spark.sql.shuffle.partitions": str(tasks),
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+            # No limit in bytes: for one Spark measures the whole batch again with each row.
+            "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+            f"{state}.providerClass": _ROCKSDB,
+            # A restart reads so many small files of changes at most; a snapshot is many files.
+            f"{state}.minDeltasForSnapshot": "50",
+            f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
+            f"{state}.rocksdb.trackTotalNumberOfRows": "true",
+        }.items():
+            self._spark.conf.set(name, value)
+
+    def _new_writer(self) -> KafkaWriter | None:
+        if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
+            return None
+        name = f"{self.options.service_id}{self.plan.query_id}"
+        return TransactionalWriter(
+            self.options.bootstrap_servers,
+            name,
+            self.checkpoint_directory,
+            self.options.clients,
+            marks_all=self.options.marks_results,
+        )
+
+    def _frame(self, hosted: HostedPlan) -> DataFrame:
+        """All from the topics to parcels of results."""
+        topology = hosted.topology
+        waiting: dict[int | None, list[DataFrame]] = {}
+        for (stage, place), topic in sorted(topology.topics.items()):
+            target = topology.operator_of(stage)
+            if target is None:
+                target = topology.next_operator(topology.entries[stage], hosted.stages)
+            function = SourceFunction(hosted.hosting, stage, place)
+            records = self._records(topic)
+            if self.options.tasks_max is not None:
+                records = records.coalesce(self.options.tasks_max)
+            read = records.mapInArrow(function.__call__, SCHEMA)
+            waiting.setdefault(target, []).append(read)
+        for number, members in enumerate(topology.operators):
+            processor = OperatorProcessor(hosted.hosting, number)
+            made = (
+                reduce(DataFrame.unionAll, waiting.pop(number))
+                .groupBy("label")
+                .transformWithStateInPandas(processor, SCHEMA, "Append", "None")
+            )
+            target = topology.next_operator(members, hosted.stages)
+            waiting.setdefault(target, []).append(made)
+        (results,) = waiting.values()
+        return reduce(DataFrame.unionAll, results)
+
+    def _records(self, topic: str) -> DataFrame:
+        options = self.options
+        reader = (
+            self._spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", options.bootstrap_servers)
+            .option("subscribe", topic)
+            .option("startingOffsets", options.auto_offset_reset)
+            # What retention has deleted meanwhile is passed over, as in Kafka Streams.
+            .option("failOnDataLoss", "false")
+            .option("includeHeaders", "true")
+            .option("maxOffsetsPerTrigger", options.records_per_batch_max)
+        )
+        if options.guarantee is Guarantee.EXACTLY_ONCE:
+            reader = reader.option("kafka.isolation.level", "read_committed")
+        for name, value in options.kafka.items():
+            reader = reader.option(f"kafka.{name}", value)
+        return reader.load().select(
+            "partition",
+            "offset",
+            f.unix_millis("timestamp"),
+            "key",
+            "value",
+            "headers",
+        )
+
+
+_PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
+
+
+def _cause(message: str) -> str:
+    """The last exception of Python's, where there is one, before all of Spark's message."""
+    found = [line for line in message.splitlines() if _PYTHON_ERROR.match(line)]
+    return f"{found[0]}\n{message}" if found else message

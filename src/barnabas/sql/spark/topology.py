@@ -1,0 +1,105 @@
+"""How the stages of a plan become operators of Spark's.
+
+An operator runs one stage that has stores, once per partition, and the stages without stores that
+follow it. What comes before the first of them runs with the sources, in `mapInArrow`.
+
+Where there is one partition only, or were stages to read what later ones write, which no plan of
+Spark's can do, one operator with one partition runs all stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from barnabas.sql.runtime.stage import Channel, Stage
+
+Place = tuple[int, int]
+"""A stage, and one of its inputs."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """`operators`: the stages of each, those that feed others first."""
+
+    partitions: int
+    operators: tuple[frozenset[int], ...]
+    entries: dict[int, frozenset[int]]
+    """By stage that reads topics and is in no operator: the stages that run with the source."""
+    channels: dict[int, Place]
+    """Who reads each channel."""
+    topics: dict[Place, str]
+
+    def operator_of(self, stage: int) -> int | None:
+        """The operator that runs a stage; None where it runs with the sources."""
+        for number, members in enumerate(self.operators):
+            if stage in members:
+                return number
+        return None
+
+    def next_operator(self, members: frozenset[int], stages: Sequence[Stage]) -> int | None:
+        """The operator that takes what these stages emit; None where all of it goes to the sink.
+
+        Where several do, as in a foreign-key join, it is the first, which passes the rest on.
+        """
+        operators = [
+            self.operator_of(target)
+            for stage in members
+            for target in _readers(stages[stage], self.channels)
+            if target not in members
+        ]
+        return min((number for number in operators if number is not None), default=None)
+
+    def takes_topics_only(self, number: int, stages: Sequence[Stage]) -> bool:
+        """Whether an operator can be partitioned as its topics are."""
+        members = self.operators[number]
+        return not any(
+            self.channels[given.index][0] in members
+            for stage in stages
+            if stage.index not in members
+            for given in stage.outputs
+            if isinstance(given, Channel)
+        )
+
+
+def topology(stages: Sequence[Stage], partitions: int) -> Topology:
+    """How to run the stages in so many partitions, or in one."""
+    channels: dict[int, Place] = {}
+    topics: dict[Place, str] = {}
+    for stage in stages:
+        for place, given in enumerate(stage.inputs):
+            if isinstance(given, Channel):
+                channels[given.index] = (stage.index, place)
+            else:
+                topics[stage.index, place] = given.topic
+    goes_back = any(
+        reader <= stage.index for stage in stages for reader in _readers(stage, channels)
+    )
+    if any(stage.stores for stage in stages) and (goes_back or partitions == 1):
+        return Topology(1, (frozenset(range(len(stages))),), {}, channels, topics)
+    operators = tuple(_with_followers(stage, stages, channels) for stage in stages if stage.stores)
+    hosted: frozenset[int] = frozenset().union(*operators)
+    entries = {
+        stage: _with_followers(stages[stage], stages, channels)
+        for stage, _ in topics
+        if stage not in hosted
+    }
+    return Topology(partitions, operators, entries, channels, topics)
+
+
+def _with_followers(
+    stage: Stage, stages: Sequence[Stage], channels: dict[int, Place]
+) -> frozenset[int]:
+    """A stage, and the stages without stores that its records go through next."""
+    members = {stage.index}
+    waiting = [stage.index]
+    while waiting:
+        for target in _readers(stages[waiting.pop()], channels):
+            if not stages[target].stores and target not in members:
+                members.add(target)
+                waiting.append(target)
+    return frozenset(members)
+
+
+def _readers(stage: Stage, channels: dict[int, Place]) -> list[int]:
+    return [channels[given.index][0] for given in stage.outputs if isinstance(given, Channel)]

@@ -1,0 +1,178 @@
+"""What runs in Spark's Python workers: the functions that Spark is given.
+
+Rows between operators have the columns of `SCHEMA`; a row is a parcel.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
+
+from barnabas.spark.archives import keep_archives
+from barnabas.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
+from barnabas.sql.spark.parcels import Notes, Raw, Results, decode_parcel, encode_parcel
+from barnabas.sql.spark.results import ResultRecords, write_from_task
+from barnabas.sql.spark.state import MapStatePages, PartitionState, partition_state
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # comes without types
+
+SCHEMA = StructType(
+    [StructField("label", IntegerType(), nullable=False), StructField("parcel", BinaryType())]
+)
+"""`label` names the partition; see labels.py."""
+
+_ARROW = pa.schema([pa.field("label", pa.int32(), nullable=False), ("parcel", pa.binary())])
+_KEY = StructType([StructField("key", BinaryType())])
+_VALUE = StructType([StructField("value", BinaryType())])
+
+
+@dataclass(frozen=True)
+class SourceFunction:
+    """For `mapInArrow` over records: partition, offset, timestamp, key, value, headers."""
+
+    hosting: Hosting
+    stage: int
+    place: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_archives()
+        for batch in batches:
+            if batch.num_rows:
+                with forgotten_on_failure(self.hosting) as plan:
+                    rows = self._run(plan, batch)
+                yield _to_arrow(rows)
+
+    def _run(self, plan: HostedPlan, batch: pa.RecordBatch) -> list[tuple[int, bytes]]:
+        began = time.perf_counter()
+        placed: list[Placed] = []
+        for raw in _by_partition(batch, self.stage, self.place):
+            placed += plan.from_source(raw)
+        rows, written = _sent(plan, placed)
+        notes = plan.take_notes()
+        notes.written = written
+        notes.seconds = time.perf_counter() - began
+        rows.append((plan.labels[0], encode_parcel(notes)))
+        return rows
+
+
+def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw]:
+    """The records of a batch by the topic's partition; mostly there is one."""
+    partitions = batch.column(0).to_pylist()
+    columns: list[list[Any] | None] = [batch.column(number).to_pylist() for number in range(1, 5)]
+    headers = batch.column(5)
+    columns.append(None if headers.null_count == len(headers) else _headers(headers))
+    if partitions[0] == partitions[-1] and len(set(partitions)) == 1:
+        yield _raw(stage, place, partitions[0], columns)
+        return
+    places: dict[int, list[int]] = defaultdict(list)
+    for number, partition in enumerate(partitions):
+        places[partition].append(number)
+    for partition, numbers in places.items():
+        taken = [column and [column[number] for number in numbers] for column in columns]
+        yield _raw(stage, place, partition, taken)
+
+
+def _raw(stage: int, place: int, partition: int, columns: list[Any]) -> Raw:
+    offsets, timestamps, keys, values, headers = columns
+    return Raw(stage, place, partition, offsets, timestamps, keys, values, headers)
+
+
+def _headers(column: pa.Array) -> list[Any]:
+    return [
+        tuple((header["key"], header["value"]) for header in headers or ())
+        for headers in column.to_pylist()
+    ]
+
+
+def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, bytes]], int]:
+    """The rows of parcels, but for results that are written here: how many those were."""
+    rows: list[tuple[int, bytes]] = []
+    written = 0
+    hosting = plan.hosting
+    for partition, _, parcel in placed:
+        if isinstance(parcel, Results) and hosting.sink_servers is not None:
+            to = ResultRecords(plan.sink.topic, plan.window_bytes, hosting.sink_partitions)
+            written += write_from_task(hosting.sink_servers, to.of(parcel), hosting.clients)
+        else:
+            rows.append((plan.labels[partition], encode_parcel(parcel)))
+    return rows, written
+
+
+def _to_arrow(rows: list[tuple[int, bytes]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([label for label, _ in rows], pa.int32()),
+            pa.array([data for _, data in rows], pa.binary()),
+        ],
+        schema=_ARROW,
+    )
+
+
+class OperatorProcessor(StatefulProcessor):
+    """An operator of a plan, for `transformWithStateInPandas` grouped by `label`."""
+
+    def __init__(self, hosting: Hosting, number: int) -> None:
+        self._hosting = hosting
+        self._number = number
+        self._state: Any = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_archives()
+        self._state = handle.getMapState("pages", _KEY, _VALUE)
+
+    def handleInputRows(  # noqa: N802  Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803  Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        with forgotten_on_failure(self._hosting) as plan:
+            yield self._frame(self._run(plan, int(key[0]), rows))
+
+    def _run(
+        self, plan: HostedPlan, label: int, rows: Iterator[pd.DataFrame]
+    ) -> list[tuple[int, bytes]]:
+        began = time.perf_counter()
+        partition = plan.labels.index(label)
+        parcels = [
+            decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()
+        ]
+        name = f"{self._hosting.state_name}/{self._number}"
+        state = partition_state(name, partition, PartitionState)
+        pages = MapStatePages(self._state)
+        state.attach(pages)
+        placed = plan.run_operator(self._number, partition, parcels, state.open)
+        made, written = _sent(plan, placed)
+        state.flush()
+        notes = Notes()
+        for parcel in parcels:
+            if isinstance(parcel, Notes):
+                notes.add(parcel)
+        notes.add(plan.take_notes())
+        notes.written += written
+        notes.calls += pages.calls
+        notes.seconds += time.perf_counter() - began
+        made.append((plan.labels[0], encode_parcel(notes)))
+        return made
+
+    @staticmethod
+    def _frame(made: list[tuple[int, bytes]]) -> pd.DataFrame:
+        import pandas as pd  # here, as the module is read where pandas is not
+
+        return pd.DataFrame(
+            {
+                "label": pd.Series([label for label, _ in made], dtype="int32"),
+                "parcel": [data for _, data in made],
+            }
+        )
+
+    def close(self) -> None:
+        pass

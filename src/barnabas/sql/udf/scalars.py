@@ -1,0 +1,279 @@
+"""`@udf` declares scalar functions, `@udtf` table functions.
+
+@udf("(price DECIMAL, rate DOUBLE) -> DECIMAL(12, 2)", description="…")
+def with_tax(price, rate): ...
+
+@udf
+def total(a: int, b: str) -> str: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar, overload
+
+from barnabas.sql.errors import AnalysisError, EvaluationError
+from barnabas.sql.functions.catalog import ReturnType, ScalarOverload, TableOverload
+from barnabas.sql.functions.patterns import Wildcard, substitute
+from barnabas.sql.functions.signature_text import Signature, parse_type
+from barnabas.sql.types import SqlType, Value
+from barnabas.sql.udf.annotations import annotated_signatures, optional_parameters
+from barnabas.sql.udf.boundary import Boundary, guarded
+from barnabas.sql.udf.declaring import (
+    Declaration,
+    DeclarationError,
+    Details,
+    Place,
+    caller,
+    check_descriptions,
+    check_parameters,
+    checked_name,
+    checked_signature,
+    described,
+    keep,
+    with_names_of_sql,
+)
+from barnabas.sql.udf.vectors import Vectorized
+
+F = TypeVar("F", bound=Callable[..., Any])
+Returns = Callable[[Sequence[Any]], SqlType | str]
+
+ROWS_MAX = 1 << 20
+"""What a table function may give for one record: more than that is taken for endless."""
+
+
+@overload
+def udf(function: F, /) -> F: ...
+@overload
+def udf(
+    *signatures: str,
+    name: str = "",
+    description: str = "",
+    author: str = "",
+    version: str = "",
+    category: str = "OTHER",
+    parameters: Mapping[str, str] | None = None,
+    nulls: bool | None = None,
+    returns: Returns | None = None,
+    volatile: bool = False,
+    vectorized: bool = False,
+) -> Callable[[F], F]: ...
+def udf(
+    *signatures: Any,
+    name: str = "",
+    description: str = "",
+    author: str = "",
+    version: str = "",
+    category: str = "OTHER",
+    parameters: Mapping[str, str] | None = None,
+    nulls: bool | None = None,
+    returns: Returns | None = None,
+    volatile: bool = False,
+    vectorized: bool = False,
+) -> Any:
+    """Declare a scalar function, by its signatures in SQL's types or by its annotations.
+
+    `parameters`: what each is, by its name. `nulls`: whether the function is called with None for
+    NULL; without that, NULL as an argument for a parameter that is not annotated as `… | None`
+    gives NULL. `returns`: from the arguments' types to the result's, where the signature cannot
+    tell it. `volatile`: whether it gives something else each time. `vectorized`: whether it takes
+    and gives Arrow arrays (see vectors.py).
+    """
+    place = caller()
+
+    def declare(function: Any) -> Any:
+        details = Details(
+            checked_name(name or _name_of(function)),
+            described(function, description),
+            author,
+            version,
+            category,
+            volatile,
+        )
+        builder = _Builder(function, details, parameters or {}, nulls, returns)
+        texts = given or annotated_signatures(function)
+        overloads = [builder.scalar(text, is_vectorized=vectorized) for text in texts]
+        keep(Declaration("scalar", details, function, overloads, place))
+        return function
+
+    given, bare = _signatures(signatures, place)
+    return declare(bare) if bare is not None else declare
+
+
+@overload
+def udtf(function: F, /) -> F: ...
+@overload
+def udtf(
+    *signatures: str,
+    name: str = "",
+    description: str = "",
+    author: str = "",
+    version: str = "",
+    parameters: Mapping[str, str] | None = None,
+    nulls: bool | None = None,
+    returns: Returns | None = None,
+) -> Callable[[F], F]: ...
+def udtf(
+    *signatures: Any,
+    name: str = "",
+    description: str = "",
+    author: str = "",
+    version: str = "",
+    parameters: Mapping[str, str] | None = None,
+    nulls: bool | None = None,
+    returns: Returns | None = None,
+) -> Any:
+    """Declare a table function: a generator, or a function that gives a list; a row for each item.
+
+    The result in the signature is the type of an item. The rest is as for `udf`; a NULL that the
+    function does not take gives no rows.
+    """
+    place = caller()
+
+    def declare(function: Any) -> Any:
+        details = Details(
+            checked_name(name or _name_of(function)),
+            described(function, description),
+            author,
+            version,
+            "TABLE",
+        )
+        builder = _Builder(function, details, parameters or {}, nulls, returns)
+        texts = given or annotated_signatures(function, gives_rows=True)
+        overloads = [builder.table(text) for text in texts]
+        keep(Declaration("table", details, function, overloads, place))
+        return function
+
+    given, bare = _signatures(signatures, place)
+    return declare(bare) if bare is not None else declare
+
+
+def _signatures(given: Sequence[Any], place: Place) -> tuple[list[str], Any]:
+    """The texts, or the function where the decorator stands alone."""
+    if len(given) == 1 and callable(given[0]):
+        return [], given[0]
+    if not all(isinstance(text, str) for text in given):
+        raise DeclarationError(f"a signature is a text: {place}")
+    return [with_names_of_sql(text) for text in given], None
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", ""))
+
+
+class _Builder:
+    """Makes overloads for the catalog."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        details: Details,
+        parameters: Mapping[str, str],
+        nulls: bool | None,
+        returns: Returns | None,
+    ) -> None:
+        self._function = function
+        self._name = details.name.upper()
+        self._description = details.description
+        self._parameters = parameters
+        self._nulls = nulls
+        self._returns = _return_type(self._name, returns)
+
+    def scalar(self, text: str, *, is_vectorized: bool) -> ScalarOverload:
+        """The overload of one signature."""
+        boundary = self._boundary(text, is_vectorized=is_vectorized)
+        made: Callable[..., Value]
+        if is_vectorized:
+            made = Vectorized(self._name, self._function, boundary)
+        else:
+            made = _scalar(self._name, self._function, boundary)
+        return ScalarOverload(
+            text,
+            made,
+            self._returns,
+            takes_types=boundary.takes_types or is_vectorized,
+            description=self._description,
+            parameters=self._parameters,
+        )
+
+    def table(self, text: str) -> TableOverload:
+        """The overload of one signature."""
+        boundary = self._boundary(text)
+        return TableOverload(
+            text,
+            _table(self._name, self._function, boundary),
+            self._returns,
+            boundary.takes_types,
+            self._description,
+            self._parameters,
+        )
+
+    def _boundary(self, text: str, *, is_vectorized: bool = False) -> Boundary:
+        signature = checked_signature(text, needs_result=self._returns is None)
+        check_parameters(self._function, signature, text)
+        check_descriptions(self._parameters, signature, text)
+        if any(parameter.is_constant for parameter in signature.parameters):
+            raise DeclarationError(f"only aggregates have constants: {text}")
+        if is_vectorized:
+            _check_arrays(signature, text)
+        if self._nulls is None:
+            optional = optional_parameters(self._function)
+        else:
+            optional = [self._nulls] * len(signature.parameters)
+        return Boundary(signature, self._returns, optional)
+
+
+def _check_arrays(signature: Signature, text: str) -> None:
+    if not signature.parameters:
+        raise DeclarationError(f"a vectorized function has a parameter: {text}")
+    if any(parameter.pattern is Wildcard.INTERVAL for parameter in signature.parameters):
+        raise DeclarationError(f"there are no arrays of intervals: {text}")
+
+
+def _return_type(name: str, returns: Returns | None) -> ReturnType | None:
+    """`returns`, whose failures make a statement one that cannot be."""
+    if returns is None:
+        return None
+    tell = returns
+
+    def told(types: Sequence[Any]) -> SqlType:
+        try:
+            found = tell(types)
+            return _parsed(found) if isinstance(found, str) else found
+        except Exception as error:
+            raise AnalysisError(f"{name} has no result for those arguments: {error}") from error
+
+    return told
+
+
+def _parsed(text: str) -> SqlType:
+    return substitute(parse_type(with_names_of_sql(text)), {})
+
+
+def _scalar(name: str, function: Callable[..., Any], boundary: Boundary) -> Callable[..., Value]:
+    def call(*values: Value, types: Sequence[SqlType | None] | None = None) -> Value:
+        conversions = boundary.conversions(len(values), types)
+        arguments = conversions.arguments(values)
+        result = None if arguments is None else function(*arguments)
+        return None if result is None else conversions.result(result)
+
+    return guarded(name, call, has_decimals=boundary.has_decimals)
+
+
+def _table(
+    name: str, function: Callable[..., Iterable[Any] | None], boundary: Boundary
+) -> Callable[..., list[Value]]:
+    def call(*values: Value, types: Sequence[SqlType | None] | None = None) -> list[Value]:
+        conversions = boundary.conversions(len(values), types)
+        arguments = conversions.arguments(values)
+        rows = None if arguments is None else function(*arguments)
+        if rows is None:
+            return []
+        convert = conversions.result
+        made = [None if row is None else convert(row) for row in islice(rows, ROWS_MAX + 1)]
+        if len(made) > ROWS_MAX:
+            raise EvaluationError(f"gives more than {ROWS_MAX} rows for one record")
+        return made
+
+    return guarded(name, call, has_decimals=boundary.has_decimals)

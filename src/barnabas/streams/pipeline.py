@@ -1,0 +1,185 @@
+"""A pipeline: topics that are written, of what is read; and how it is started."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from barnabas.streams.environment import FIRST_START
+from barnabas.streams.errors import PipelineError
+from barnabas.streams.outputs import Output
+from barnabas.streams.sources import Source
+from barnabas.streams.texts import check_duration, check_topic, check_word, nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from barnabas.streams.running import RunningPipeline
+
+Guarantee = Literal["at_least_once", "exactly_once"]
+_BY_NAME: Final = "by name"
+
+
+class Pipeline:
+    """One or several outputs under a name; one Spark query for each.
+
+    `name` names its checkpoints, so it stays when the pipeline is started again. Malformed records
+    go to the topic `dead_letters`, `<name>-dead-letters` by default; None: they stop the pipeline.
+    """
+
+    def __init__(self, name: str, *outputs: Output, dead_letters: str | None = _BY_NAME) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", name) or name in (".", ".."):
+            raise PipelineError(f"a pipeline's name has letters, digits, '.', '_', '-': {name!r}")
+        self.name = name
+        self.outputs = tuple(_with_feeders(outputs))
+        if not self.outputs:
+            raise PipelineError(f"the pipeline {name} writes nothing: end a stream with .to(topic)")
+        for output in self.outputs:
+            output.check()
+        topics = [output.topic for output in self.outputs]
+        twice = sorted({topic for topic in topics if topics.count(topic) > 1})
+        if twice:
+            raise PipelineError(
+                f"the pipeline {name} writes {', '.join(twice)} twice: put them together by union()"
+            )
+        self.dead_letters = f"{name}-dead-letters" if dead_letters == _BY_NAME else dead_letters
+        if self.dead_letters is not None:
+            check_topic(self.dead_letters)
+        if self.dead_letters in {*topics, *(source.topic for source in self.sources())}:
+            raise PipelineError(
+                f"the pipeline {name} reads or writes {self.dead_letters} already: name another "
+                "topic for dead_letters"
+            )
+        if FIRST_START in topics:
+            raise PipelineError(f"{FIRST_START} cannot be written: checkpoints have that name")
+
+    def sources(self) -> list[Source]:
+        """Return the topics that are read, each once."""
+        found: dict[int, Source] = {}
+        for output in self.outputs:
+            for step in output.step.walk():
+                if isinstance(step, Source):
+                    found[id(step)] = step
+        return list(found.values())
+
+    def start(
+        self,
+        bootstrap_servers: str | None = None,
+        schema_registry_url: str | None = None,
+        *,
+        spark: SparkSession | None = None,
+        **options: Any,
+    ) -> RunningPipeline:
+        """Start, or go on from the checkpoints; `options` are fields of `RunOptions`.
+
+        Without `spark` the session of this process runs it; one is started if there is none.
+        Raises PipelineError for what cannot be built or reached.
+        """
+        from barnabas.streams.running import start_pipeline
+
+        return start_pipeline(
+            self, RunOptions.of(bootstrap_servers, schema_registry_url, options), spark
+        )
+
+    def run(
+        self,
+        bootstrap_servers: str | None = None,
+        schema_registry_url: str | None = None,
+        *,
+        spark: SparkSession | None = None,
+        **options: Any,
+    ) -> None:
+        """Start, and return when it has stopped: by SIGTERM or Ctrl-C, or at the end.
+
+        A signal lets the micro-batch end that runs. Raises PipelineError if it failed.
+        """
+        from barnabas.streams.running import run_until_signal
+
+        run_until_signal(self.start(bootstrap_servers, schema_registry_url, spark=spark, **options))
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a pipeline runs.
+
+    `guarantee`: exactly once writes each micro-batch in a transaction; readers want
+    `isolation.level=read_committed`. `checkpoints`: the directory under which each pipeline has its
+    own. `trigger`: how long at least from one micro-batch to the next. With `until_caught_up` all
+    that is there is processed, and the pipeline ends. `records_per_batch_max`: per source; None for
+    no bound. `client`: settings of Kafka's clients (`security.protocol`, …).
+    `restarts_max`: so often in a row a query is started again that fails without a result.
+    """
+
+    bootstrap_servers: str
+    schema_registry_url: str | None = None
+    guarantee: Guarantee = "at_least_once"
+    checkpoints: str = ""
+    trigger: str = "0 seconds"
+    until_caught_up: bool = False
+    records_per_batch_max: int | None = None
+    restarts_max: int = 5
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        bootstrap_servers: str | None,
+        schema_registry_url: str | None,
+        options: Mapping[str, Any],
+    ) -> RunOptions:
+        """Return options with what is not said taken from the environment variables."""
+        from barnabas.streams.environment import REGISTRY_VARIABLE, default_bootstrap
+
+        unknown = sorted(set(options) - set(cls.__dataclass_fields__))
+        if unknown:
+            hint = nearest(unknown[0], list(cls.__dataclass_fields__))
+            raise PipelineError(f"no such option: {', '.join(unknown)}{hint}")
+        made = cls(
+            bootstrap_servers or default_bootstrap(),
+            schema_registry_url or os.environ.get(REGISTRY_VARIABLE),
+            **options,
+        )
+        check_word("guarantee", made.guarantee, ("at_least_once", "exactly_once"))
+        check_duration("trigger", made.trigger)
+        return made
+
+    def directory(self, pipeline: str) -> str:
+        """Return where a pipeline keeps its checkpoints."""
+        return os.path.join(os.path.abspath(self.checkpoints or default_checkpoints()), pipeline)
+
+
+def default_checkpoints() -> str:
+    """Return where checkpoints are kept: under the user's state directory."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(
+        os.path.expanduser("~"), ".local", "state"
+    )
+    return os.path.join(state, "barnabas", "pipelines")
+
+
+def as_pipeline(found: Any, name: str) -> Pipeline:
+    """Return a pipeline as it is, and an output as one of this name."""
+    if isinstance(found, Pipeline):
+        return found
+    if isinstance(found, Output):
+        return Pipeline(name, found)
+    raise PipelineError(f"{name} is no pipeline but {type(found).__name__}")
+
+
+def _with_feeders(outputs: tuple[Output, ...]) -> Iterator[Output]:
+    """The outputs, each after those that write what it reads on from."""
+    seen: set[int] = set()
+
+    def visit(output: Output) -> Iterator[Output]:
+        if id(output) in seen:
+            return
+        seen.add(id(output))
+        for step in output.step.walk():
+            for feeder in step.feeders:
+                yield from visit(feeder)
+        yield output
+
+    for output in outputs:
+        yield from visit(output)

@@ -1,0 +1,238 @@
+"""A pipeline that runs: its queries, watched, started again when they fail, and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
+from pyspark.sql import functions as f
+
+from barnabas.streams.dead_letters import dead_letters
+from barnabas.streams.environment import Cluster, active_session, registry_of
+from barnabas.streams.errors import PipelineError
+from barnabas.streams.failed_rows import FailedRows
+from barnabas.streams.failures import why
+from barnabas.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
+from barnabas.streams.sources import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.streams.outputs import Output
+    from barnabas.streams.pipeline import Pipeline, RunOptions
+
+_TOPIC_TIMEOUT_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a pipeline does: its queries by the topic that they write."""
+
+    name: str
+    is_running: bool
+    queries: Mapping[str, QueryProgress] = field(default_factory=dict)
+
+
+def start_pipeline(
+    pipeline: Pipeline, options: RunOptions, spark: SparkSession | None
+) -> RunningPipeline:
+    """Start a pipeline. Raises PipelineError."""
+    running = RunningPipeline(pipeline, options, spark or active_session())
+    try:
+        running.start()
+    except BaseException:
+        running.stop()
+        raise
+    return running
+
+
+def run_until_signal(running: RunningPipeline) -> None:
+    """Return when a pipeline has ended, or SIGTERM or SIGINT has stopped it."""
+    is_asked = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        is_asked.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        while not is_asked.is_set() and not running.await_end(LOOK_SECONDS):
+            pass
+    except PipelineError:
+        if not is_asked.is_set():
+            raise
+    finally:
+        try:
+            running.stop()
+        except (Py4JError, OSError):
+            # A signal to the whole group of processes has ended Spark's JVM too.
+            if not is_asked.is_set():
+                raise
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class RunningPipeline:
+    """A pipeline's queries. `stop` may be called from any thread."""
+
+    def __init__(self, pipeline: Pipeline, options: RunOptions, spark: SparkSession) -> None:
+        self.pipeline = pipeline
+        self.options = options
+        self.directory = options.directory(pipeline.name)
+        is_exact = options.guarantee == "exactly_once"
+        for output in pipeline.outputs if is_exact else ():
+            if not any(isinstance(step, Source) for step in output.step.walk()):
+                raise PipelineError(
+                    f"{output.topic}: exactly once needs a topic that is read, whose committed "
+                    "offsets say which micro-batch was written last"
+                )
+        self._cluster = Cluster(
+            spark,
+            options.bootstrap_servers,
+            registry_of(options.schema_registry_url),
+            self.directory,
+            pipeline.dead_letters,
+            is_exact,
+            options.records_per_batch_max,
+            options.client,
+        )
+        self._queries = [self._query(output.topic, output.mode(), self._maker(output))
+                         for output in pipeline.outputs]  # fmt: skip
+        if pipeline.dead_letters is not None and pipeline.sources():
+            self._queries.append(self._query(pipeline.dead_letters, "append", self._letters))
+        self._set_order()
+        self._is_stopping = threading.Event()
+        self._has_ended = threading.Event()
+        self._watcher = threading.Thread(
+            target=self._watch, name=f"pipeline-{pipeline.name}", daemon=True
+        )
+        self.error: PipelineError | None = None
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the queries, and make the topics that are missing. Called once."""
+        os.makedirs(self.directory, exist_ok=True)
+        self._make_topics()
+        for query in self._queries:
+            if not query.must_wait():
+                query.start()
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Let the micro-batches end that run, then end the queries."""
+        self._is_stopping.set()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        for query in self._queries:
+            query.close_gate()
+        for query in self._queries:
+            query.stop()
+        self._has_ended.set()
+
+    def await_end(self, timeout_s: float | None = None) -> bool:
+        """Wait until all has ended; False if it runs on. Raises PipelineError if it failed."""
+        has_ended = self._has_ended.wait(timeout_s)
+        if self.error is not None:
+            raise self.error
+        return has_ended
+
+    def process_available(self) -> None:
+        """Wait until what is in the topics now is processed. Raises PipelineError."""
+        for query in self._queries:
+            query.process_available(self.await_end)
+
+    def progress(self) -> Progress:
+        """Return what the queries do now."""
+        return Progress(
+            self.pipeline.name,
+            not self._has_ended.is_set(),
+            {query.topic: query.progress() for query in self._queries},
+        )
+
+    # --- inside ------------------------------------------------------------------------------
+
+    def _maker(self, output: Output) -> Callable[[FailedRows | None], DataFrame]:
+        def make(failed_rows: FailedRows | None) -> DataFrame:
+            frame = output.records(self._cluster, failed_rows)[0]
+            none = f.lit(None).cast("array<struct<key:string,value:binary>>")
+            return frame.withColumn("headers", none)
+
+        return make
+
+    def _letters(self, _failed_rows: FailedRows | None) -> DataFrame:
+        return dead_letters(self.pipeline.sources(), self._cluster, self.pipeline.name)
+
+    def _query(
+        self, topic: str, mode: str, make: Callable[[FailedRows | None], DataFrame]
+    ) -> RunningQuery:
+        return RunningQuery(topic, mode, make, self._cluster, self.options, self.pipeline.name)
+
+    def _set_order(self) -> None:
+        by_topic = {query.topic: query for query in self._queries}
+        feeders = {
+            output.topic: tuple(
+                by_topic[feeder.topic] for step in output.step.walk() for feeder in step.feeders
+            )
+            for output in self.pipeline.outputs
+        }
+        for output in self.pipeline.outputs:
+            by_topic[output.topic].after = feeders[output.topic]
+        if self.pipeline.dead_letters in by_topic:
+            # It reads all that the others read.
+            by_topic[self.pipeline.dead_letters].after = sum(feeders.values(), ())
+
+    def _make_topics(self) -> None:
+        """Make topics that are written and missing, with the brokers' defaults."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        admin = AdminClient({**self._cluster.client_settings(), "log_level": 2})
+        try:
+            known = admin.list_topics(timeout=_TOPIC_TIMEOUT_SECONDS).topics
+            written = [output.topic for output in self.pipeline.outputs]
+            if self.pipeline.dead_letters is not None:
+                written.append(self.pipeline.dead_letters)
+            missing = [topic for topic in written if topic not in known]
+            read = {source.topic for source in self.pipeline.sources()} - set(missing)
+            absent = sorted(topic for topic in read if topic not in known)
+            if absent:
+                raise PipelineError(f"there is no topic {', '.join(absent)} to read")
+            made = admin.create_topics(
+                [NewTopic(topic, -1, -1) for topic in missing],
+                operation_timeout=_TOPIC_TIMEOUT_SECONDS,
+            ) if missing else {}  # fmt: skip
+            for future in made.values():
+                future.result(_TOPIC_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise PipelineError(
+                f"{self.options.bootstrap_servers}: {error.args[0].str()}"
+            ) from error
+
+    def _watch(self) -> None:
+        while not self._is_stopping.wait(LOOK_SECONDS):
+            try:
+                active = [query.look_after() for query in self._queries]
+            except PipelineError as error:
+                self.error = error
+                break
+            except Exception as error:  # noqa: BLE001  the watch ends with a word, always
+                self.error = PipelineError(f"{self.pipeline.name}: {why(error)}")
+                self.error.__cause__ = error
+                break
+            if not any(active):
+                break
+        else:
+            return
+        for query in self._queries:
+            query.close_gate()
+        for query in self._queries:
+            query.stop()
+        self._has_ended.set()

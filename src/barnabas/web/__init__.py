@@ -1,0 +1,1 @@
+"""HTTP servers: accepting connections, bodies, passwords, and the guard against other sites."""

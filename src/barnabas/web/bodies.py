@@ -1,0 +1,110 @@
+"""Bodies of requests are taken in before anything is done for their clients.
+
+So a request takes a place among those that are answered at once only when it is whole: clients that
+send bodies slowly hold up nobody. All bodies together are bounded, and each has a time. Where they
+are too large in all, the largest of those that are still under way is given up.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from barnabas.web.crowd import BODY_S
+
+BODY_BYTES_MAX: Final = 16 * 1024 * 1024
+"""What is taken in of one body; the application sees the rest come, and may refuse it."""
+BODIES_BYTES_MAX: Final = 256 * 1024 * 1024
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class SlowBodyError(Exception):
+    """A body did not arrive in time."""
+
+
+class TooManyBodiesError(Exception):
+    """The bodies of all requests together are too large, and this is the largest under way."""
+
+
+class Body:
+    """What has been taken in of a request, until `release`."""
+
+    __slots__ = ("_budget", "_receive", "_whole", "is_given_up", "size_bytes")
+
+    def __init__(self, budget: "BodyBudget", receive: Receive) -> None:
+        self._budget, self._receive = budget, receive
+        self._whole: MutableMapping[str, Any] | None = None
+        self.size_bytes = 0
+        self.is_given_up = False
+
+    async def take(self) -> None:
+        """Take the body in."""
+        parts = bytearray()
+        while True:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                self._whole = message
+                return
+            part = message.get("body", b"")
+            self._budget.grow(self, len(part))
+            parts += part
+            more = message.get("more_body", False)
+            if not more or len(parts) > BODY_BYTES_MAX:
+                body = bytes(parts)
+                self._whole = {"type": "http.request", "body": body, "more_body": more}
+                return
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """Give the body, and then what comes after it."""
+        whole, self._whole = self._whole, None
+        return await self._receive() if whole is None else whole
+
+    def release(self) -> None:
+        """The request is answered."""
+        self._budget.leave(self)
+
+
+class BodyBudget:
+    """The bodies of a server's requests."""
+
+    def __init__(self, seconds: float = BODY_S, bytes_max: int = BODIES_BYTES_MAX) -> None:
+        self._seconds, self._bytes_max = seconds, bytes_max
+        self._held_bytes = 0
+        self._under_way: dict[Body, asyncio.Timeout] = {}
+
+    async def take(self, receive: Receive) -> Body:
+        """Take a body in; `release` it in the end. Raises SlowBodyError, TooManyBodiesError."""
+        body = Body(self, receive)
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                self._under_way[body] = limit
+                await body.take()
+                if body.is_given_up:  # with its last part
+                    raise TimeoutError
+        except TimeoutError:
+            body.release()
+            if body.is_given_up:
+                raise TooManyBodiesError("The server has too many large requests") from None
+            raise SlowBodyError("The request did not arrive in time") from None
+        except BaseException:
+            body.release()
+            raise
+        finally:
+            self._under_way.pop(body, None)
+        return body
+
+    def grow(self, body: Body, size_bytes: int) -> None:
+        """Count what has come of a body; the largest under way may be given up for it."""
+        if body.is_given_up:
+            return
+        body.size_bytes += size_bytes
+        self._held_bytes += size_bytes
+        if self._held_bytes > self._bytes_max:
+            largest = max(self._under_way, key=lambda one: one.size_bytes)
+            largest.is_given_up = True
+            self._under_way.pop(largest).reschedule(asyncio.get_running_loop().time())
+            self.leave(largest)
+
+    def leave(self, body: Body) -> None:
+        """Count a body no more."""
+        self._held_bytes -= body.size_bytes
+        body.size_bytes = 0

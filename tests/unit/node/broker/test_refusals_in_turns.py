@@ -1,0 +1,221 @@
+"""Requests with many names that are refused: each refusal is written, others have their turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.node.broker.apis.groups.alter_share_group_offsets import (
+    handle_alter_share_group_offsets,
+)
+from barnabas.node.broker.apis.groups.delete_groups import handle_delete_groups
+from barnabas.node.broker.apis.groups.delete_share_group_offsets import (
+    handle_delete_share_group_offsets,
+)
+from barnabas.node.broker.apis.groups.offset_delete import handle_offset_delete
+from barnabas.node.broker.apis.topics.delete_records import handle_delete_records
+from barnabas.node.loop.turns import PART_MAX
+from barnabas.node.metadata.asker import Asker
+from barnabas.node.metadata.features import SHARE_VERSION
+from barnabas.node.security.authorizer import Caller
+from barnabas.node.security.controller_checks import ControllerChecks
+from barnabas.node.security.principal import Principal
+from barnabas.protocol.acls import Operation, ResourceType
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import (
+    alter_configs,
+    alter_share_group_offsets,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_share_group_offsets,
+    delete_topics,
+    incremental_alter_configs,
+    offset_delete,
+)
+from support.rights import errors_of
+
+PARTS = 10
+NAMES = [f"name-{number}" for number in range(PARTS * PART_MAX)]
+GROUP = "group"
+ASKER = Asker("User:eve", "127.0.0.1")
+CALLER = Caller(Principal("User", "eve"), "127.0.0.1")
+
+
+class MayUseOneGroup:
+    """Refuses all but what is asked of `GROUP`, and remembers what it refused when."""
+
+    is_enabled = True
+    notes_grants = False
+    generation = 0
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.refused: set[str] = set()
+        self.turns_with_refusals: set[int] = set()
+
+    async def count_turns(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.turns += 1
+
+    def allows(
+        self, caller: Caller, operation: Operation, kind: ResourceType, name: str, **_: bool
+    ) -> bool:
+        if name == GROUP:
+            return True
+        self.refused.add(name)
+        self.turns_with_refusals.add(self.turns)
+        return False
+
+
+async def answer_of(authorizer: MayUseOneGroup, answer: Awaitable[Any]) -> Any:
+    counting = asyncio.ensure_future(authorizer.count_turns())
+    await asyncio.sleep(0)
+    try:
+        return await answer
+    finally:
+        counting.cancel()
+
+
+def check(authorizer: MayUseOneGroup, response: Any, refusal: ErrorCode) -> None:
+    assert [code for code in errors_of(response) if code] == [refusal] * len(NAMES)
+    assert authorizer.refused.issuperset(NAMES)
+    assert len(authorizer.turns_with_refusals) >= PARTS
+
+
+HANDLED: list[tuple[Callable[..., Awaitable[Any]], Callable[[], Any], ErrorCode]] = [
+    (
+        handle_delete_records,
+        lambda: delete_records.DeleteRecordsRequest(
+            topics=[
+                delete_records.DeleteRecordsTopic(
+                    name=name, partitions=[delete_records.DeleteRecordsPartition()]
+                )
+                for name in NAMES
+            ]
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+    (
+        handle_delete_groups,
+        lambda: delete_groups.DeleteGroupsRequest(groups_names=NAMES),
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ),
+    (
+        handle_offset_delete,
+        lambda: offset_delete.OffsetDeleteRequest(
+            group_id=GROUP,
+            topics=[
+                offset_delete.OffsetDeleteRequestTopic(
+                    name=name, partitions=[offset_delete.OffsetDeleteRequestPartition()]
+                )
+                for name in NAMES
+            ],
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+    (
+        handle_alter_share_group_offsets,
+        lambda: alter_share_group_offsets.AlterShareGroupOffsetsRequest(
+            group_id=GROUP,
+            topics=[
+                alter_share_group_offsets.AlterShareGroupOffsetsRequestTopic(
+                    topic_name=name,
+                    partitions=[alter_share_group_offsets.AlterShareGroupOffsetsRequestPartition()],
+                )
+                for name in NAMES
+            ],
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+    (
+        handle_delete_share_group_offsets,
+        lambda: delete_share_group_offsets.DeleteShareGroupOffsetsRequest(
+            group_id=GROUP,
+            topics=[
+                delete_share_group_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name=name)
+                for name in NAMES
+            ],
+        ),
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("handle", "request_of", "refusal"), HANDLED, ids=[case[0].__name__ for case in HANDLED]
+)
+async def test_a_broker_refuses_in_turns(
+    handle: Callable[..., Awaitable[Any]], request_of: Callable[[], Any], refusal: ErrorCode
+) -> None:
+    authorizer = MayUseOneGroup()
+
+    async def nothing_is_left(request: Any) -> Any:
+        assert not getattr(request, "groups_names", [])
+        assert not getattr(request, "topics", [])
+        if isinstance(request, delete_groups.DeleteGroupsRequest):
+            return delete_groups.DeleteGroupsResponse()
+        return offset_delete.OffsetDeleteResponse()
+
+    services = SimpleNamespace(
+        authorizer=authorizer,
+        image=SimpleNamespace(features={SHARE_VERSION: 1}),
+        share_groups=SimpleNamespace(delete_groups=nothing_is_left),
+        groups=SimpleNamespace(offset_delete=nothing_is_left),
+    )
+    context = SimpleNamespace(caller=CALLER)
+    response = await answer_of(authorizer, handle(services, context, request_of()))
+    check(authorizer, response, refusal)
+
+
+def of_topics(module: Any, request: str, topic: str) -> Callable[[], Any]:
+    return lambda: getattr(module, request)(
+        topics=[getattr(module, topic)(name=name) for name in NAMES]
+    )
+
+
+def of_configs(module: Any, request: str) -> Callable[[], Any]:
+    return lambda: getattr(module, request)(
+        resources=[
+            module.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name)
+            for name in NAMES
+        ]
+    )
+
+
+DECIDED = {
+    "create": of_topics(create_topics, "CreateTopicsRequest", "CreatableTopic"),
+    "delete": of_topics(delete_topics, "DeleteTopicsRequest", "DeleteTopicState"),
+    "delete-by-name": lambda: delete_topics.DeleteTopicsRequest(topic_names=NAMES),
+    "grow": of_topics(create_partitions, "CreatePartitionsRequest", "CreatePartitionsTopic"),
+    "configure": of_configs(alter_configs, "AlterConfigsRequest"),
+    "configure-keys": of_configs(incremental_alter_configs, "IncrementalAlterConfigsRequest"),
+}
+RESPONSES: dict[type, type] = {
+    create_topics.CreateTopicsRequest: create_topics.CreateTopicsResponse,
+    delete_topics.DeleteTopicsRequest: delete_topics.DeleteTopicsResponse,
+    create_partitions.CreatePartitionsRequest: create_partitions.CreatePartitionsResponse,
+    alter_configs.AlterConfigsRequest: alter_configs.AlterConfigsResponse,
+    incremental_alter_configs.IncrementalAlterConfigsRequest: (
+        incremental_alter_configs.IncrementalAlterConfigsResponse
+    ),
+}
+
+
+@pytest.mark.parametrize("request_of", DECIDED.values(), ids=DECIDED.keys())
+async def test_the_controller_refuses_in_turns(request_of: Callable[[], Any]) -> None:
+    authorizer = MayUseOneGroup()
+    checks = ControllerChecks(cast("Any", authorizer))
+    image: Any = SimpleNamespace(topics=SimpleNamespace(by_id={}, by_name={}))
+
+    async def decide(left: Any) -> Any:
+        return RESPONSES[type(left)]()
+
+    response = await answer_of(authorizer, checks.decide(ASKER, request_of(), image, decide))
+    check(authorizer, response, ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -1,0 +1,129 @@
+"""A transaction begins in a partition while the marker of the one before is still to come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.base.network import ListenerOptions
+from barnabas.node.broker.apis.transactions.txn_offset_commit import handle_txn_offset_commit
+from barnabas.node.broker.produce.handler import handle_produce
+from barnabas.node.coordinator.group.offset_responses import txn_commit_error
+from barnabas.node.log.producers.verification import Verification
+from barnabas.node.metadata.image import PartitionImage
+from barnabas.node.net.connection import Reply
+from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.replica_context import ReplicaContext
+from barnabas.node.security.authorizer import ALLOW_ALL
+from barnabas.protocol.codec import encode
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from support.logs import TOPIC_ID, TOPIC_PARTITION, make_batch
+from support.verifier_world import EPOCH, NODE_ID, PRODUCER_ID, TRANSACTIONAL_ID, VerifierWorld
+
+TURNS_MAX = 100
+"""Of the event loop, by which every request is answered."""
+
+
+class Broker(VerifierWorld):
+    """What the handlers of requests see of a node. Its one partition is that of offsets too."""
+
+    def __init__(self, *answers: ErrorCode) -> None:
+        super().__init__(*answers)
+        clock = self.log.clock
+        partition = Partition(
+            TOPIC_PARTITION, TOPIC_ID, self.log.log, ReplicaContext(NODE_ID, clock)
+        )
+        partition.become_leader(
+            PartitionImage((NODE_ID,), (NODE_ID,), NODE_ID, leader_epoch=0, partition_epoch=0)
+        )
+        known = SimpleNamespace(partitions={0: None})
+        self.services: Any = SimpleNamespace(
+            authorizer=ALLOW_ALL,
+            clock=clock,
+            replicas=SimpleNamespace(find=lambda *_: partition),
+            image=SimpleNamespace(topics=SimpleNamespace(by_name={TOPIC_PARTITION.topic: known})),
+            verifies_transactions=True,
+            schemas=SimpleNamespace(is_needed=False),
+            start=asyncio.ensure_future,
+            verifier=self.verifier,
+            groups=SimpleNamespace(
+                partition_for=lambda group_id: 0, txn_offset_commit=self._commit
+            ),
+        )
+        self.connection = SimpleNamespace(state=None, listener=ListenerOptions())
+
+    def context(self, version: int) -> Any:
+        return SimpleNamespace(api_version=version, client_id="", connection=self.connection)
+
+    def _commit(
+        self, request: TxnOffsetCommitRequest, verification: Verification | None
+    ) -> TxnOffsetCommitResponse:
+        return txn_commit_error(request, self.append(verification))
+
+
+async def produce(broker: Broker) -> None:
+    batch = make_batch("v", producer=(PRODUCER_ID, EPOCH, 0), transactional=True)
+    topic, index = TOPIC_PARTITION
+    data = TopicProduceData(
+        name=topic, partition_data=[PartitionProduceData(index=index, records=batch)]
+    )
+    request = ProduceRequest(
+        transactional_id=TRANSACTIONAL_ID, acks=-1, timeout_ms=1500, topic_data=[data]
+    )
+    answer = handle_produce(broker.services, broker.context(12), bytearray(encode(request, 12)), 0)
+    assert isinstance(answer, Reply)
+    for _ in range(TURNS_MAX):
+        if answer.is_done:
+            break
+        await asyncio.sleep(0)
+
+
+async def commit_offsets(broker: Broker) -> None:
+    topic, index = TOPIC_PARTITION
+    partition = TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+    request = TxnOffsetCommitRequest(
+        transactional_id=TRANSACTIONAL_ID,
+        group_id="group",
+        producer_id=PRODUCER_ID,
+        producer_epoch=EPOCH,
+        topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[partition])],
+    )
+    answer = handle_txn_offset_commit(broker.services, broker.context(5), request)
+    assert isinstance(answer, Awaitable)
+    response = await answer
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("request_", [produce, commit_offsets])
+@pytest.mark.parametrize("comes", ["while it waits", "while it asks"])
+def test_it_begins_when_the_marker_is_there(
+    request_: Callable[[Broker], Awaitable[None]], comes: str
+) -> None:
+    if comes == "while it waits":
+        broker = Broker(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
+        broker.completing = [broker.mark]
+    else:
+        broker = Broker(ErrorCode.NONE, ErrorCode.NONE)
+        broker.between = [broker.mark]
+
+    async def run() -> None:
+        await request_(broker)
+
+    asyncio.run(run())
+    assert not broker.answers
+    assert broker.has_begun

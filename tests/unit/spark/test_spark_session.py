@@ -1,0 +1,258 @@
+"""How Spark is started, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import stat
+from pathlib import Path
+from queue import Queue
+
+import pyspark
+import pytest
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from barnabas.base.config.properties import parse_properties
+from barnabas.spark import session, worker_daemon
+from barnabas.spark.jars import jar_digests
+from barnabas.spark.session import (
+    SessionOptions,
+    SparkStartError,
+    avro_package,
+    cores_of,
+    download_progress,
+    kafka_clients_package,
+    kafka_package,
+    launch_jvm,
+    start_session,
+)
+
+
+def test_packages_are_of_the_version_that_is_installed() -> None:
+    assert avro_package() == f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+    assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+OLDER_SOURCES = {
+    "4.0.0": None,
+    "4.1.1": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+}
+
+
+@pytest.mark.parametrize("version", OLDER_SOURCES)
+def test_the_source_that_fails_after_a_restart_is_not_used(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
+    settings = SessionOptions(packages=()).as_settings()
+    assert settings.get("spark.sql.streaming.disabledV2MicroBatchReaders") == OLDER_SOURCES[version]
+
+
+def test_settings_given_win_over_ours() -> None:
+    options = SessionOptions(
+        master="local[3]",
+        settings={"spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "9"},
+    )
+    settings = options.as_settings()
+    assert settings["spark.master"] == "local[3]"
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.sql.shuffle.partitions"] == "9"
+    assert settings["spark.jars.packages"] == ",".join(
+        (kafka_package(), avro_package(), kafka_clients_package())
+    )
+
+
+def test_only_local_masters_are_tied_to_the_loopback() -> None:
+    assert "spark.driver.host" in SessionOptions().as_settings()
+    assert "spark.driver.host" not in SessionOptions(master="spark://host:7077").as_settings()
+
+
+@pytest.mark.parametrize("small_batches", [True, False])
+def test_there_is_room_for_compiled_code(small_batches: bool) -> None:
+    """Without the optimising compiler the JVM's own choice is full after a minute."""
+    options = SessionOptions(small_batches=small_batches).as_settings()
+    assert "-XX:ReservedCodeCacheSize=240m" in options["spark.driver.extraJavaOptions"].split()
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        *[("local", 1), ("local[3]", 3), ("local[2,4]", 2), ("local[*]", os.cpu_count())],
+        ("spark://host:7077", None),
+    ],
+)
+def test_cores(master: str, cores: int | None) -> None:
+    assert cores_of(master) == cores
+
+
+def test_what_workers_are_forked_with_is_there() -> None:
+    assert all(importlib.util.find_spec(name) for name in worker_daemon._NEEDED)
+    local, cluster = SessionOptions(), SessionOptions(master="spark://host:7077")
+    module = "spark.python.daemon.module"
+    assert local.as_settings()[module] == worker_daemon.__name__
+    assert module not in cluster.as_settings()  # its machines may have another Python
+
+
+def test_packages_can_be_left_out() -> None:
+    assert "spark.jars.packages" not in SessionOptions(packages=()).as_settings()
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"BARNABAS_IVY_DIR": "/srv/ivy", "XDG_CACHE_HOME": "/x"}, "/srv/ivy"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/barnabas/ivy"),
+        ({"HOME": "/home/someone"}, "/home/someone/.cache/barnabas/ivy"),
+    ],
+)
+def test_where_packages_are_kept(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: str
+) -> None:
+    for name in ("BARNABAS_IVY_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert SessionOptions().ivy_directory == expected
+
+
+def test_without_java_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(SparkStartError, match="Java runtime"):
+        start_session(SessionOptions())
+
+
+SECRET = "hush key=:#\\ with all\tthat needs escapes"
+
+
+@pytest.mark.parametrize("given", [None, "--verbose pyspark-shell"])
+def test_settings_go_by_a_private_file_and_no_argument(
+    monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", given)
+    seen: list[Path] = []
+
+    def launch(popen_kwargs: dict[str, int]) -> str:
+        first, path, defaults, *rest = shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"])
+        assert (first, defaults) == ("--properties-file", "--load-spark-defaults")
+        assert rest == (given or "pyspark-shell").split()
+        seen.append(Path(path))
+        assert stat.S_IMODE(seen[0].stat().st_mode) == 0o600
+        found = parse_properties(seen[0].read_text())
+        assert found["spark.hadoop.fs.s3a.secret.key"] == SECRET
+        assert found["spark.master"] == "local[2]"
+        return "gateway"
+
+    monkeypatch.setattr(session, "launch_gateway", launch)
+    options = SessionOptions(settings={"spark.hadoop.fs.s3a.secret.key": SECRET})
+    assert session.launch_jvm(options) == "gateway"
+    assert os.environ.get("PYSPARK_SUBMIT_ARGS") == given
+    assert not seen[0].exists()
+
+
+def test_a_second_file_of_settings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--properties-file x pyspark-shell")
+    with pytest.raises(SparkStartError, match=r"spark-defaults\.conf"):
+        session.launch_jvm(SessionOptions())
+
+
+def test_local_spark_asks_who_connects() -> None:
+    assert SessionOptions().as_settings()["spark.authenticate"] == "true"
+    assert "spark.authenticate" not in SessionOptions(master="spark://h:7077").as_settings()
+
+
+def test_a_download_is_announced_and_a_failure_names_the_telemetry(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(popen_kwargs: dict[str, int]) -> None:
+        os.write(popen_kwargs["stderr"], b"unresolved dependency\n")
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_gateway", refuse)
+    said: list[str] = []
+    telemetry = tmp_path / "logs" / "spark.log"
+    options = SessionOptions(ivy_directory=str(tmp_path), telemetry_path=str(telemetry))
+    with pytest.raises(SparkStartError, match="Maven Central") as raised:
+        start_session(options, said.append)
+    assert str(telemetry) in str(raised.value)
+    assert "pip install" not in str(raised.value)
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    with pytest.raises(SparkStartError, match=r"4\.0\.5; .* pip install pyspark==4\.0\.0"):
+        launch_jvm(options)
+    monkeypatch.undo()
+    assert telemetry.read_text() == 2 * "unresolved dependency\n"
+    names = f"{kafka_package()}, {avro_package()}, {kafka_clients_package()}"
+    assert said == [f"downloading {names} (once, into {tmp_path})"]
+
+
+def test_only_what_comes_is_counted_as_downloaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "_PROGRESS_SECONDS", 0.01)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "earlier.jar").write_bytes(bytes(5_000_000))
+    lines: Queue[str] = Queue()
+    with download_progress(["a:b:1"], str(tmp_path), lines.put):
+        assert lines.get(timeout=10).startswith("downloading a:b:1")
+        (cache / "b.jar.part").write_bytes(bytes(2_500_000))
+        # The size and the file are looked at one after the other, and the file may grow between.
+        assert re.fullmatch(
+            r"downloading a:b:1: [12] MB so far, [12]\.\d MB of b\.jar", lines.get(timeout=10)
+        )
+
+
+def test_kafka_s_clients_are_ours_to_choose() -> None:
+    own = "org.apache.kafka:kafka-clients:4.0.1"
+    assert SessionOptions(packages=("a:b:1",)).all_packages == ("a:b:1",)
+    assert SessionOptions(packages=(kafka_package(), own)).all_packages == (kafka_package(), own)
+
+
+def test_a_jar_that_is_not_the_tested_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_jvm", lambda _: pytest.fail("it was loaded"))
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    name = "org.apache.kafka_kafka-clients-3.9.2.jar"
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / name).write_bytes(b"another")
+    with pytest.raises(SparkStartError, match=f"{name} has the SHA-256"):
+        start_session(SessionOptions(ivy_directory=str(tmp_path)))
+
+
+def test_a_jar_that_comes_as_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ended: list[bool] = []
+
+    class Gateway:
+        def shutdown(self) -> None:
+            ended.append(True)
+
+    def launch(_: SessionOptions) -> Gateway:
+        (tmp_path / "jars").mkdir()
+        (tmp_path / "jars" / next(iter(jar_digests()))).write_bytes(b"another")
+        return Gateway()
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "launch_jvm", launch)
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    with pytest.raises(SparkStartError, match="has the SHA-256"):
+        start_session(SessionOptions(ivy_directory=str(tmp_path)))
+    assert ended == [True]
+
+
+def test_the_jars_of_this_spark_are_in_the_table() -> None:
+    for package in SessionOptions().all_packages:
+        group, artifact, version = package.split(":")
+        assert f"{group}_{artifact}-{version}.jar" in jar_digests()

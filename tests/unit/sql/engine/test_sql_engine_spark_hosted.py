@@ -1,0 +1,155 @@
+"""A query on Spark as the engine sees it, with a query that only says it ran."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery, QueryState
+from barnabas.sql.engine.spark_runner import SparkHosted, SparkRunner
+from barnabas.sql.spark.options import SparkQueryOptions
+from barnabas.sql.spark.query import QueryError, QueryStatus, SparkQuery
+from barnabas.sql.spark.query import QueryState as SparkState
+from barnabas.sql.spark.results import Figures
+from support.sql_queries import plans_of
+
+(PLAN,) = plans_of(
+    "CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', value_format='JSON');"
+    "CREATE STREAM c AS SELECT * FROM s;",
+    {"s": 1, "C": 1},
+)
+
+
+class FakeQuery:
+    def __init__(self) -> None:
+        self.refusal: Exception | None = None
+        self.now = SparkState.NOT_RUNNING
+        self.found: list[QueryError] = []
+        self.figures = Figures()
+
+    def start(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.figures = Figures()
+        self.now = SparkState.RUNNING
+
+    def fail(self, message: str) -> None:
+        self.now = SparkState.ERROR
+        self.found.append(QueryError(1, message, "UNKNOWN"))
+
+    def stop(self) -> None:
+        self.now = SparkState.NOT_RUNNING
+
+    def pause(self) -> None:
+        self.now = SparkState.PAUSED
+
+    def state(self) -> SparkState:
+        return self.now
+
+    def errors(self) -> tuple[QueryError, ...]:
+        return tuple(self.found)
+
+    def status(self) -> QueryStatus:
+        positions = {("s", 0): (1, 2)}
+        return QueryStatus(
+            self.now, (), self.figures, {"s": 1}, positions, 3, 300, {"addBatch": 40}
+        )
+
+
+def hosted(query: FakeQuery, **settings: Any) -> SparkHosted:
+    asked = PersistentQuery(PLAN, "", "group", settings)
+    return SparkHosted(asked, cast("SparkQuery", query))
+
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/state/q/plan.json.partial")
+
+
+def test_a_start_on_a_full_disk_is_a_failure_until_there_is_room() -> None:
+    query = FakeQuery()
+    query.refusal = FULL
+    found = hosted(query)
+    found.begin()
+    assert found.state is QueryState.ERROR
+    found.restart()
+    assert [failure.type for failure in found.failures] == ["SYSTEM"] * 2
+    assert "No space left on device" in found.failures[-1].message
+    query.refusal = None
+    found.restart()
+    assert found.state is QueryState.RUNNING
+
+
+def test_counts_go_on_over_restarts() -> None:
+    query = FakeQuery()
+    found = hosted(query)
+    found.begin()
+    query.figures = Figures(batches=2, read=10, written=5, failed=1, latest_ms=7)
+    query.fail("gone")
+    assert found.state is QueryState.ERROR
+    assert found.figures["stream_time_ms"] == 7
+    found.restart()
+    query.figures = Figures(batches=1, read=1, written=1)
+    figures = found.figures
+    assert {name: figures[name] for name in ("batches", "rows_in", "rows_out", "errors")} == {
+        "batches": 3,
+        "rows_in": 11,
+        "rows_out": 6,
+        "errors": 1,
+    }
+    assert figures["stream_time_ms"] == 7
+    assert (figures["state_bytes"], figures["state_rows"]) == (300, 3)
+    assert figures[f"{BATCH_MS}addBatch"] == 40
+
+
+def test_settings_say_whose_fault_a_failure_is() -> None:
+    query = FakeQuery()
+    found = hosted(query, **{"ksql.error.classifier.regex.own": "USER no such thing"})
+    found.begin()
+    query.fail("no such thing")
+    assert found.failures[0].type == "USER"
+
+
+def test_a_query_that_is_ended_or_paused_is_not_started_again() -> None:
+    query = FakeQuery()
+    found = hosted(query)
+    found.begin()
+    query.fail("gone")
+    found.pause()
+    found.restart()
+    assert found.state is QueryState.PAUSED
+    found.resume()
+    assert found.state is QueryState.RUNNING
+    query.fail("gone")
+    found.stop()
+    found.restart()
+    assert query.now is SparkState.NOT_RUNNING
+
+
+def test_queries_that_start_at_once_share_one_session() -> None:
+    starts: list[int] = []
+    both = threading.Barrier(2)
+
+    def start() -> Any:
+        starts.append(1)
+        # Where two are let in, they meet here.
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return object()
+
+    runner = SparkRunner(SparkQueryOptions("a:1", "/none"), start)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: runner._spark(), range(2))
+    assert (first is second, len(starts)) == (True, 1)
+
+
+def test_what_a_terminated_query_left_is_deleted(tmp_path: Path) -> None:
+    options = SparkQueryOptions("a:1", str(tmp_path))
+    left, other = (tmp_path / name for name in (PLAN.query_id, "OTHER"))
+    for directory in (left, other):
+        directory.mkdir()
+    SparkRunner(options, lambda: cast("Any", None)).forget(PersistentQuery(PLAN, "", "group"))
+    assert list(tmp_path.iterdir()) == [other]

@@ -1,0 +1,122 @@
+"""Ordered stores over a map of bytes, compared with a store in memory."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.spark import paged_store
+from barnabas.sql.spark.paged_store import PagedStore
+from barnabas.sql.spark.state import ChunkedPages
+
+
+class Counted:
+    """A map of bytes that counts its calls."""
+
+    def __init__(self) -> None:
+        self.data: dict[bytes, bytes] = {}
+        self.gets = self.puts = self.removes = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        self.gets += 1
+        return self.data.get(key)
+
+    def put(self, key: bytes, data: bytes) -> None:
+        self.puts += 1
+        self.data[key] = data
+
+    def remove(self, key: bytes) -> None:
+        self.removes += 1
+        del self.data[key]
+
+
+PARTS = st.one_of(st.integers(0, 40), st.text(max_size=3))
+KEYS = st.tuples(st.integers(0, 3), PARTS)
+VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=300), st.just([Decimal("1.50"), "a"]))
+PUT = st.tuples(st.just("put"), KEYS, VALUES)
+OTHER = st.one_of(
+    st.tuples(st.just("get"), KEYS),
+    st.tuples(st.just("range"), KEYS, KEYS),
+    st.tuples(st.just("drop"), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["flush", "reopen"])),
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(PUT, PUT, PUT, OTHER), max_size=150))
+def test_it_is_a_store_like_the_one_in_memory(steps: list[tuple[Any, ...]]) -> None:
+    pages = Counted()
+    model, store = MemoryStore(), PagedStore("s", pages)
+    for step in steps:
+        if step[0] == "put":
+            model.put(step[1], step[2])
+            store.put(step[1], step[2])
+        elif step[0] == "get":
+            assert store.get(step[1]) == model.get(step[1])
+        elif step[0] == "range":
+            assert list(store.range(*step[1:])) == list(model.range(*step[1:]))
+        elif step[0] == "drop":
+            for key, _ in list(model.range((step[1],), (step[1] + 1,))):
+                model.put(key, None)
+                store.put(key, None)
+        else:
+            store.flush()
+            if step[0] == "reopen":
+                store = PagedStore("s", pages)
+    store.flush()
+    everything = list(model.range((), (9,)))
+    assert list(store.range((), (9,))) == everything
+    assert list(PagedStore("s", pages).range((), (9,))) == everything
+    for data in pages.data.values():
+        assert len(data) <= paged_store.PAGE_BYTES_MAX
+
+
+def test_neighbours_cost_a_call_per_page() -> None:
+    pages = Counted()
+    store = PagedStore("windows", pages)
+    for window in range(10):
+        for key in range(1_000):
+            store.put((window, f"key-{key:04}"), [window, key])
+    store.flush()
+    pages.gets = pages.puts = pages.removes = 0
+    again = PagedStore("windows", pages)
+    for key in range(1_000):
+        place = (9, f"key-{key:04}")
+        again.put(place, [again.get(place)[1] + 1])
+    again.flush()
+    assert pages.gets < 40
+    assert pages.puts < 40
+    for place, _ in again.range((0,), (9,)):
+        again.put(place, None)
+    again.flush()
+    assert len(list(again.range((), (10,)))) == 1_000
+    assert len(pages.data) < 40
+
+
+def test_what_is_kept_in_memory_is_not_read_again() -> None:
+    pages = Counted()
+    store = PagedStore("s", pages)
+    store.put(("a",), 1)
+    store.flush()
+    store.put(("a",), 2)
+    store.flush()
+    assert (pages.gets, pages.puts) == (1, 2)
+
+
+@given(st.lists(st.integers(0, 40_000), max_size=6))
+def test_long_pages_are_cut(lengths: list[int]) -> None:
+    plain = Counted()
+    pages = ChunkedPages(plain)
+    for length in lengths:
+        data = bytes(length % 251 for _ in range(length))
+        pages.put(b"k", data)
+        assert ChunkedPages(plain).get(b"k") == data
+    assert all(len(data) <= 8_001 for data in plain.data.values())
+    if lengths:
+        pages.remove(b"k")
+    assert pages.get(b"k") is None
+    assert not plain.data

@@ -1,0 +1,12 @@
+"""The names of `barnabas.streams`: each stays what it is, whatever else is imported."""
+
+import pkgutil
+
+import barnabas.streams
+
+
+def test_no_module_of_the_package_has_the_name_of_something_that_it_gives() -> None:
+    # Importing such a module would put it in the name's place.
+    modules = {module.name for module in pkgutil.iter_modules(barnabas.streams.__path__)}
+
+    assert modules.isdisjoint(barnabas.streams.__all__)
