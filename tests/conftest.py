@@ -1,6 +1,7 @@
 """How tests are shared out: among processes (`make test`), and campaigns in time (`make soak`)."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Generator
@@ -90,6 +91,19 @@ def usual_depth_of_calls() -> None:
 def unbounded_lines() -> None:
     """What tests before made nodes write leaves nothing out of this one's log."""
     PEER_LINES.forget()
+
+
+@pytest.fixture(autouse=True)
+def default_levels_of_loggers() -> Generator[None, None, None]:
+    """Undo what a test made of loggers' levels, for all tests of a process share them."""
+    manager = logging.Logger.manager.loggerDict
+    before = {
+        name: logger.level for name, logger in manager.items() if isinstance(logger, logging.Logger)
+    }
+    yield
+    for name, logger in list(manager.items()):
+        if isinstance(logger, logging.Logger) and logger.level != before.get(name, logging.NOTSET):
+            logger.setLevel(before.get(name, logging.NOTSET))
 
 
 @pytest.fixture
