@@ -14,9 +14,9 @@ from confluent_kafka.cimpl import Message
 
 from barnabas.app.testing import Kafka
 from barnabas.java.hash import murmur2
+from barnabas.kafka.transactions import TransactionControl
 from barnabas.spark.datasource import journal
 from barnabas.spark.datasource.committer import Committer, task_prefix
-from barnabas.spark.datasource.control import TransactionControl
 from barnabas.spark.datasource.journal import Journal
 from barnabas.spark.datasource.options import SinkOptions, read_options
 from barnabas.spark.datasource.protocol import (

@@ -12,9 +12,9 @@ from barnabas.app.testing import Kafka
 from barnabas.connect.connectors.file.connectors import FileStreamSink
 from barnabas.connect.engine.spark import SparkEngine
 from barnabas.connect.engine.task_ids import fenced_ids
+from barnabas.kafka.transactions import TransactionControl
 from barnabas.kafka.wire import Access
 from barnabas.schemas.data.errors import ConnectError, DataError
-from barnabas.spark.datasource.control import TransactionControl
 from support.connect.tasks import STRING, TaskRun, TopicOffsets, read_topic
 from support.spark import shared_session
 

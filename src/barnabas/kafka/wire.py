@@ -1,29 +1,39 @@
 """Blocking connections to brokers, for the few requests that client libraries do not offer.
 
-A library's producer ends its own transaction only; here the driver ends those of its tasks. One
-request at a time, TLS and SASL (PLAIN and SCRAM) as the options say.
+`Connection` is one, with TLS and SASL (PLAIN and SCRAM), for one request at a time. `Brokers` keeps
+those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask.
 """
 
 from __future__ import annotations
 
 import contextlib
+import random
 import secrets
 import socket
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
 
+from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.scram import HASHES, ScramClient, ScramError
 from barnabas.base.tls.pem import key_file
 from barnabas.protocol.api import Api
-from barnabas.protocol.apis import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from barnabas.protocol.apis import (
+    API_VERSIONS,
+    FIND_COORDINATOR,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
@@ -33,8 +43,14 @@ RESPONSE_SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
 _SIZE = Struct(">i")
 _API_VERSIONS_VERSION: Final = 3
 _AUTHENTICATE_VERSION: Final = 1
+GROUP_KEY: Final = 0
+TRANSACTION_KEY: Final = 1
+"""Kinds of coordinators (FindCoordinator's key types)."""
+_BACKOFF_FIRST_MS: Final = 20
+_BACKOFF_MAX_MS: Final = 1_000
 
 R = TypeVar("R", bound=Message)
+T = TypeVar("T")
 
 
 class WireError(Exception):
@@ -231,3 +247,130 @@ class Brokers:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+
+
+class TryAgainError(Exception):
+    """Not now: a topic or a leader is not there yet, or a broker asks for another try."""
+
+
+class Leaders:
+    """Those of the topics that a producer writes to."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        self._brokers = brokers
+        self._leaders: dict[str, dict[int, int]] = {}
+        self._addresses: dict[int, tuple[str, int]] = {}
+
+    def forget(self) -> None:
+        """Ask again next time."""
+        self._leaders, self._addresses = {}, {}
+
+    def learn(self, topics: Collection[str]) -> dict[str, ErrorCode]:
+        """Ask for topics, if one is not known. Returns those that cannot be written to.
+
+        Brokers may create a topic that does not exist. Raises WireError, AccessError.
+        """
+        if self._leaders.keys() >= set(topics):
+            return {}
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics])
+        answer: Any = self._brokers.any().call(METADATA, request)
+        self.forget()
+        self._addresses = {one.node_id: (one.host, one.port) for one in answer.brokers}
+        refused: dict[str, ErrorCode] = {}
+        for topic in answer.topics:
+            error = ErrorCode.of(topic.error_code)
+            if error == ErrorCode.NONE:
+                found = {one.partition_index: one.leader_id for one in topic.partitions}
+                self._leaders[topic.name] = found
+            elif not error.retriable:
+                refused[topic.name] = error
+        return refused
+
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has. Raises TryAgainError."""
+        if not self._leaders.get(topic):
+            raise TryAgainError
+        return len(self._leaders[topic])
+
+    def of(self, place: tuple[str, int]) -> int:
+        """Return the node that leads a partition. Raises TryAgainError."""
+        leader = self._leaders.get(place[0], {}).get(place[1], -1)
+        if leader not in self._addresses:
+            raise TryAgainError
+        return leader
+
+    def connection(self, node_id: int) -> Connection:
+        """Return the connection to a node. Raises WireError, AccessError."""
+        return self._brokers.at(*self._addresses[node_id])
+
+
+class CoordinatorError(Exception):
+    """The coordinators refuse, or did not answer in time; nothing is known about the outcome."""
+
+
+class Coordinators:
+    """Those of groups and of transactional ids, asked until an answer is final.
+
+    Coordinators move and load, and transactions take a while to end: all of that is tried again,
+    until the `patience_seconds` that a call has are over.
+    """
+
+    def __init__(self, brokers: Brokers, patience_seconds: float) -> None:
+        self._brokers = brokers
+        self._patience_seconds = patience_seconds
+        self._addresses: dict[tuple[int, str], tuple[str, int]] = {}
+        self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
+
+    def ask(
+        self,
+        name: str,
+        ask: Callable[[Connection], tuple[int, T]],
+        key_type: int = TRANSACTION_KEY,
+        patience_seconds: float | None = None,
+    ) -> tuple[int, T]:
+        """Ask the coordinator of a transactional id, or of a group.
+
+        Returns what `ask` does, an error code first. Raises CoordinatorError.
+        """
+        return self.patiently(lambda: ask(self.connection(name, key_type)), patience_seconds)
+
+    def patiently(
+        self, ask: Callable[[], tuple[int, T]], patience_seconds: float | None = None
+    ) -> tuple[int, T]:
+        """Ask until the answer is final. Raises CoordinatorError where none came in time."""
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        deadline = time.monotonic() + patience
+        failures = 0
+        while True:
+            try:
+                error, answer = ask()
+                if not ErrorCode.of(error).retriable:
+                    return error, answer
+                problem = ErrorCode.of(error).message
+                self._addresses.clear()
+            except WireError as broken:
+                problem = str(broken)
+                self.forget()
+            if time.monotonic() > deadline:
+                raise CoordinatorError(f"gave up after {patience:g} s: {problem}")
+            time.sleep(self._backoff.after(failures) / 1000)
+            failures += 1
+
+    def connection(self, name: str, key_type: int) -> Connection:
+        """Return the connection to a coordinator. Raises WireError, CoordinatorError."""
+        place = key_type, name
+        if place not in self._addresses:
+            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name])
+            (found,) = self._brokers.any().call(FIND_COORDINATOR, request).coordinators
+            if found.error_code != ErrorCode.NONE:
+                error = ErrorCode.of(found.error_code)
+                if error.retriable:
+                    raise WireError(error.message)
+                raise CoordinatorError(f"{name} has no coordinator: {error.name}, {error.message}")
+            self._addresses[place] = (found.host, found.port)
+        return self._brokers.at(*self._addresses[place])
+
+    def forget(self) -> None:
+        """Close the connections; the next request asks who coordinates."""
+        self._brokers.close()
+        self._addresses.clear()

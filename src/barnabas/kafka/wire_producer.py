@@ -22,14 +22,20 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.kafka.client_access import access_of, is_true
-from barnabas.kafka.leaders import Leaders, TryAgainError
 from barnabas.kafka.partitioners import Partitioner
-from barnabas.kafka.transaction_calls import (
+from barnabas.kafka.transactions import (
     ProducerIdentity,
     TransactionCalls,
     kafka_error,
 )
-from barnabas.kafka.wire import AccessError, Brokers, Connection, WireError
+from barnabas.kafka.wire import (
+    AccessError,
+    Brokers,
+    Connection,
+    Leaders,
+    TryAgainError,
+    WireError,
+)
 from barnabas.protocol.apis import PRODUCE
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.produce import (

@@ -22,9 +22,10 @@ from barnabas.connect.engine.task_ids import decisions_name
 from barnabas.connect.engine.topics import TopicCreation, read_groups
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.connect.raw import RawRecord
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.kafka.wire import CoordinatorError
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 from barnabas.spark.datasource.committer import Committer, task_prefix
-from barnabas.spark.datasource.control import ControlError, TransactionControl
 from barnabas.spark.datasource.options import (
     PRODUCER_SETTINGS,
     OptionError,
@@ -114,7 +115,7 @@ class SplitTransaction:
             raise _failed(error) from error
         except WriteError as error:
             raise ConnectError(str(error)) from error
-        except ControlError as error:
+        except CoordinatorError as error:
             raise RetriableError(str(error)) from error
 
     def abort(self) -> None:
@@ -162,7 +163,7 @@ class BatchCommits:
             self._committer.sweep()
         except CommitError as error:
             raise ConnectError(f"the last micro-batch cannot be finished: {error}") from error
-        except (KafkaException, ControlError) as error:
+        except (KafkaException, CoordinatorError) as error:
             raise RetriableError(f"cannot take over from an earlier run: {error}") from error
 
     def _finish(self, batch: int) -> None:
@@ -207,7 +208,7 @@ class BatchCommits:
         except NotPreparedError as error:
             self.drop(both)
             raise BatchAbortedError(str(error)) from error
-        except (CommitError, KafkaException, ControlError) as error:
+        except (CommitError, KafkaException, CoordinatorError) as error:
             raise ConnectError(f"cannot commit a micro-batch: {error}") from error
 
     def drop(self, prepared: Sequence[Prepared]) -> None:
@@ -215,7 +216,7 @@ class BatchCommits:
         try:
             self._committer.drop(prepared)
             self._committer.sweep()
-        except ControlError as error:
+        except CoordinatorError as error:
             _log.warning("transactions of %s may stay open for a while: %s", self._name, error)
 
     def close(self) -> None:

@@ -14,7 +14,8 @@ from typing import Final
 
 from confluent_kafka import KafkaException
 
-from barnabas.spark.datasource.control import ControlError, Seen, TransactionControl
+from barnabas.kafka.transactions import Seen, TransactionControl
+from barnabas.kafka.wire import CoordinatorError
 from barnabas.spark.datasource.journal import Journal
 from barnabas.spark.datasource.options import SinkOptions
 from barnabas.spark.datasource.protocol import (
@@ -88,7 +89,7 @@ class Committer:
         return self._journal.last
 
     def drop(self, prepared: Sequence[Prepared]) -> None:
-        """Abort what tasks have prepared and nobody decides about any more. Raises ControlError."""
+        """Abort what tasks have prepared and nobody will decide about. Raises CoordinatorError."""
         self._abort(tuple(prepared))
 
     def finish(self) -> None:
@@ -107,8 +108,8 @@ class Committer:
     def commit(self, batch: int, prepared: Sequence[Prepared], *, was_retried: bool) -> None:
         """Commit a batch; `was_retried` if one of its tasks has run more than once.
 
-        Raises CommitError where the batch cannot be committed; KafkaException or ControlError where
-        brokers failed: to run the batch again, here or elsewhere, is right.
+        Raises CommitError where the batch cannot be committed; KafkaException or CoordinatorError
+        where brokers failed: to run the batch again, here or elsewhere, is right.
         """
         now_ms = time.time_ns() // 1_000_000
         for attempt in range(1, TRIES_MAX + 1):
@@ -199,7 +200,7 @@ class Committer:
                 is_old = seen is not None and seen.started_ms < before_ms
                 if is_old and one not in kept and self._is_owner():
                     self._control.abort(one)
-        except ControlError as error:
+        except CoordinatorError as error:
             _log.warning("transactions of lost tasks may stay open for a while: %s", error)
         self._next_sweep = time.monotonic() + SWEEP_SECONDS
 

@@ -20,9 +20,9 @@ from zlib import crc32
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.kafka.partitioning import JAVA_PARTITIONER
-from barnabas.kafka.wire import Access
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.kafka.wire import Access, CoordinatorError
 from barnabas.kafka.wire_producer import WireProducer
-from barnabas.spark.datasource.control import ControlError, TransactionControl
 from barnabas.spark.datasource.options import SinkOptions
 from barnabas.spark.datasource.protocol import Prepared
 
@@ -243,7 +243,7 @@ class Transaction:
                 _control(self._options).abort(one.transactional_id)
             self._producer.purge()
             self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
-        except (KafkaException, ControlError):
+        except (KafkaException, CoordinatorError):
             return
 
     def _receipt(

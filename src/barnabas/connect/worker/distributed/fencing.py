@@ -15,8 +15,9 @@ from collections.abc import Callable
 from barnabas.connect.engine.task_ids import fenced_ids
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.kafka.wire import CoordinatorError
 from barnabas.schemas.data.errors import ConnectError
-from barnabas.spark.datasource.control import ControlError, TransactionControl
 
 
 def tasks_to_fence(state: ConfigState, connector: str) -> int | None:
@@ -44,7 +45,7 @@ class Fencer:
                     return
                 for one in fenced_ids(self._group_id, connector, number):
                     control.abort(one)
-        except ControlError as error:
+        except CoordinatorError as error:
             raise ConnectError(f"Failed to perform zombie fencing: {error}") from error
         finally:
             control.close()

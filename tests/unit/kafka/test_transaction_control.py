@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.kafka.wire import Access, Brokers, WireError
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.kafka.wire import Access, Brokers, CoordinatorError, WireError
 from barnabas.protocol.apis import (
     DESCRIBE_TRANSACTIONS,
     END_TXN,
@@ -25,7 +26,6 @@ from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordin
 from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
 from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
 from barnabas.protocol.messages.list_transactions import TransactionState as Listed
-from barnabas.spark.datasource.control import ControlError, TransactionControl
 from barnabas.spark.datasource.protocol import Prepared
 
 ONE = Prepared(0, "x", 7, 3, 10, 99)
@@ -122,13 +122,13 @@ def test_commit(answers: Sequence[Answer], is_committed: bool) -> None:
     ],
 )
 def test_a_commit_whose_outcome_is_not_known(answers: Sequence[Answer], message: str) -> None:
-    with pytest.raises(ControlError, match=message):
+    with pytest.raises(CoordinatorError, match=message):
         control(Scripted(answers)).commit(ONE)
 
 
 def test_patience_ends() -> None:
     brokers = Scripted([ErrorCode.COORDINATOR_NOT_AVAILABLE])
-    with pytest.raises(ControlError, match="gave up after 0 s"):
+    with pytest.raises(CoordinatorError, match="gave up after 0 s"):
         control(brokers, patience_seconds=0).commit(ONE)
 
 

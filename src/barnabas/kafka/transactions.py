@@ -1,22 +1,37 @@
-"""A producer's requests to coordinators: its id, and its part in transactions.
+"""Transactions: a producer's own, and those of others, ended from outside.
 
-Errors are confluent-kafka's, as its Producer raises them. Source: KIP-98, before KIP-890.
+`TransactionControl` asks about transactions, commits and aborts them: who knows a transaction's id,
+producer id and epoch may end it, in whatever process it was begun. A client library's producer ends
+only its own. `TransactionCalls` are the requests of a producer of ours.
+
+Source: KIP-98, before KIP-890.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from barnabas.kafka.wire import Access, AccessError, Brokers, Connection
+from barnabas.kafka.wire import (
+    GROUP_KEY,
+    Access,
+    AccessError,
+    Brokers,
+    Connection,
+    CoordinatorError,
+    Coordinators,
+    WireError,
+)
 from barnabas.protocol.apis import (
     ADD_OFFSETS_TO_TXN,
     ADD_PARTITIONS_TO_TXN,
+    DESCRIBE_TRANSACTIONS,
     END_TXN,
     INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
     TXN_OFFSET_COMMIT,
 )
 from barnabas.protocol.errors import ErrorCode
@@ -25,23 +40,173 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from barnabas.spark.datasource.control import GROUP_KEY, ControlError, TransactionControl
 
-_CALL_SECONDS: Final = 30.0
+_END_TXN_VERSION: Final = 4
+"""The epoch stays as it is (KIP-890 raises it from version 5 on), so that to commit again what is
+committed succeeds. Nothing that a producer has sent is on its way when its transaction ends."""
 _ADD_VERSION_MAX: Final = 3
-_END_VERSION_MAX: Final = 4
 _OFFSETS_VERSION_MAX: Final = 4
 """The last versions before KIP-890, where a client adds partitions itself."""
+_CALL_SECONDS: Final = 30.0
+_COMMITTED_STATES: Final = ("PrepareCommit", "CompleteCommit")
+_OPEN_STATE: Final = "Ongoing"
+_ENDED_OTHERWISE: Final = (
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+)
+
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 Place = tuple[str, int]
+
+
+class OpenTransaction(Protocol):
+    """What a transaction is ended by."""
+
+    @property
+    def transactional_id(self) -> str: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+
+
+@dataclass(slots=True, frozen=True)
+class Seen:
+    """What a coordinator knows of a transactional id."""
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    started_ms: int = -1
+    """When the open transaction began, by the coordinator's clock."""
+
+    def is_by(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether nobody has taken the id since."""
+        return (self.producer_id, self.producer_epoch) == (producer_id, producer_epoch)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is open and may still be committed."""
+        return self.state == _OPEN_STATE
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether the last transaction is committed, for good."""
+        return self.state in _COMMITTED_STATES
+
+
+class TransactionControl:
+    """Asks the coordinators of one cluster; each call has `patience_seconds`."""
+
+    def __init__(
+        self, access: Access, patience_seconds: float = 60.0, brokers: Brokers | None = None
+    ) -> None:
+        self._brokers = brokers or Brokers(access)
+        self._coordinators = Coordinators(self._brokers, patience_seconds)
+
+    def describe(self, transactional_id: str) -> Seen | None:
+        """Return what is known of an id, None for nothing."""
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+
+        def ask(connection: Connection) -> tuple[int, Seen | None]:
+            (state,) = connection.call(DESCRIBE_TRANSACTIONS, request).transaction_states
+            if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                return ErrorCode.NONE, None
+            seen = Seen(
+                state.transaction_state,
+                state.producer_id,
+                state.producer_epoch,
+                state.transaction_start_time_ms,
+            )
+            return state.error_code, seen
+
+        error, seen = self._coordinators.ask(transactional_id, ask)
+        _raise(error, f"cannot ask about {transactional_id}")
+        return seen
+
+    def lost(self, transactions: Iterable[OpenTransaction]) -> frozenset[str]:
+        """Return the ids of those that are no longer open."""
+        gone = set()
+        for one in transactions:
+            seen = self.describe(one.transactional_id)
+            is_ours = seen is not None and seen.is_by(one.producer_id, one.producer_epoch)
+            if seen is None or not (is_ours and seen.is_open):
+                gone.add(one.transactional_id)
+        return frozenset(gone)
+
+    def commit(self, one: OpenTransaction) -> bool:
+        """Commit a transaction; False if it is aborted. Raises CoordinatorError."""
+        request = EndTxnRequest(
+            transactional_id=one.transactional_id,
+            producer_id=one.producer_id,
+            producer_epoch=one.producer_epoch,
+            committed=True,
+        )
+
+        def ask(connection: Connection) -> tuple[int, None]:
+            return connection.call(END_TXN, request, _END_TXN_VERSION).error_code, None
+
+        error, _ = self._coordinators.ask(one.transactional_id, ask)
+        if error == ErrorCode.NONE:
+            return True
+        if error not in _ENDED_OTHERWISE:
+            _raise(error, f"cannot commit {one.transactional_id}")
+        seen = self.describe(one.transactional_id)
+        if seen is None:
+            raise CoordinatorError(
+                f"the brokers have forgotten {one.transactional_id} "
+                "(transactional.id.expiration.ms): whether it was committed is not known"
+            )
+        return seen.is_committed
+
+    def abort(self, transactional_id: str) -> None:
+        """Abort what is open under an id, and fence its producer. Raises CoordinatorError."""
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=10_000
+        )
+
+        def ask(connection: Connection) -> tuple[int, None]:
+            return connection.call(INIT_PRODUCER_ID, request).error_code, None
+
+        error, _ = self._coordinators.ask(transactional_id, ask)
+        _raise(error, f"cannot abort {transactional_id}")
+
+    def open_ids(self, prefix: str) -> list[str]:
+        """Return the ids with this prefix that have an open transaction, of brokers that answer."""
+        request = ListTransactionsRequest(state_filters=[_OPEN_STATE])
+        found = []
+        for host, port in self._coordinators.patiently(
+            lambda: (ErrorCode.NONE, self._brokers.addresses())
+        )[1]:
+            try:
+                answer = self._brokers.at(host, port).call(LIST_TRANSACTIONS, request)
+            except WireError:
+                self._coordinators.forget()
+                continue
+            found += [one.transactional_id for one in answer.transaction_states]
+        return [one for one in found if one.startswith(prefix)]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._brokers.close()
+
+
+def _raise(error: int, what: str) -> None:
+    if error != ErrorCode.NONE:
+        code = ErrorCode.of(error)
+        raise CoordinatorError(f"{what}: {code.name}, {code.message}")
 
 
 @dataclass(slots=True, frozen=True)
@@ -60,11 +225,15 @@ def kafka_error(error: ErrorCode) -> KafkaError:
 
 
 class TransactionCalls:
-    """Those of one producer; `transactional_id` is None for one that is only idempotent."""
+    """A producer's requests to coordinators: its id, and its part in transactions.
+
+    `transactional_id` is None for a producer that is only idempotent. Errors are confluent-kafka's,
+    as its Producer raises them.
+    """
 
     def __init__(self, access: Access, transactional_id: str | None, timeout_ms: int) -> None:
         self._brokers = Brokers(access)
-        self._control = TransactionControl(access, _CALL_SECONDS, self._brokers)
+        self._coordinators = Coordinators(self._brokers, _CALL_SECONDS)
         self._id = transactional_id
         self._timeout_ms = timeout_ms
         self._added: set[Place] = set()
@@ -176,7 +345,7 @@ class TransactionCalls:
         )
 
         def ask(connection: Connection) -> tuple[int, None]:
-            return connection.call(END_TXN, request, _END_VERSION_MAX).error_code, None
+            return connection.call(END_TXN, request, _END_TXN_VERSION).error_code, None
 
         self._ask(ask, seconds)
         self._added.clear()
@@ -184,7 +353,7 @@ class TransactionCalls:
 
     def close(self) -> None:
         """Close the connections."""
-        self._control.close()
+        self._brokers.close()
 
     def _ask(
         self,
@@ -194,16 +363,16 @@ class TransactionCalls:
     ) -> Any:
         try:
             if group is not None:
-                code, answer = self._control.ask_coordinator(group, ask, GROUP_KEY, seconds)
+                code, answer = self._coordinators.ask(group, ask, GROUP_KEY, seconds)
             elif self._id is not None:
-                code, answer = self._control.ask_coordinator(
-                    self._id, ask, patience_seconds=seconds
-                )
+                code, answer = self._coordinators.ask(self._id, ask, patience_seconds=seconds)
             else:
-                code, answer = self._control.ask_any(ask, seconds)
+                code, answer = self._coordinators.patiently(
+                    lambda: ask(self._brokers.any()), seconds
+                )
         except AccessError as error:
             raise KafkaException(KafkaError(KafkaError._AUTHENTICATION, str(error))) from error
-        except ControlError as error:
+        except CoordinatorError as error:
             reason = KafkaError(KafkaError._TIMED_OUT, str(error), retriable=True)
             raise KafkaException(reason) from error
         if code != ErrorCode.NONE:
