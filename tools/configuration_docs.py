@@ -6,17 +6,16 @@ docs/CONFIGURATION.md has a node's keys, docs/REGISTRY_CONFIGURATION.md those of
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.base.config.definitions import (
+from barnabas.base.config.definitions import ConfigKey, Status
+from barnabas.node.config.definitions import (
     BROKER_TABLES,
     CLIENT_METRICS_KEYS,
     GROUP_KEYS,
     TOPIC_KEYS,
-    ConfigKey,
-    Status,
     load_table,
 )
-from barnabas.base.config.removed import IGNORED, REFUSED
-from barnabas.base.config.topic import BROKER_SYNONYMS
+from barnabas.node.config.removed import IGNORED, REFUSED
+from barnabas.node.config.topic import BROKER_SYNONYMS
 from barnabas.registry.config import KEYS as REGISTRY_KEYS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -41,7 +40,7 @@ TITLES = {
 HEAD = """\
 # Configuration
 
-`tools/configuration_docs.py` writes this page from `src/barnabas/base/config/keys/`; a test checks
+`tools/configuration_docs.py` writes this page from `src/barnabas/node/config/keys/`; a test checks
 that they agree. Names, types, defaults and scopes are Apache Kafka 4.3's, but for the keys that
 begin with `confluent.` or `barnabas.`. The first are Confluent Server's;
 [schema-validation.md](schema-validation.md) explains them. The second are our own.

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import feature_records
 from barnabas.node.metadata.controller.activation import activation_records
 from barnabas.node.metadata.controller.decision import ControllerState

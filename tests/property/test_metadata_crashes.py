@@ -10,8 +10,8 @@ import random
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.metadata.image import Endpoint
 from barnabas.node.metadata.node import MetadataNode

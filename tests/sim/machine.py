@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from random import Random
 
 from barnabas.app.node import Node
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_manager import ReplicaManager
 from sim.clock import SimClock

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Buffer
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.errors import CoordinatorWriteError
 from barnabas.node.coordinator.group.classic.group import ClassicGroup

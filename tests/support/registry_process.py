@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import RegistryServer, run_registry
 from barnabas.schemas.formats import all_formats

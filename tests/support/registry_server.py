@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import RegistryServer, run_registry
 from support.registry_format import PlainFormats

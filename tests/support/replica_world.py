@@ -11,9 +11,6 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.base.config.definitions import MOVE_RATE_KEY
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
 from barnabas.base.network import ListenerOptions
@@ -25,6 +22,9 @@ from barnabas.node.broker.fetch.handler import handle_fetch
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.produce.handler import handle_produce
 from barnabas.node.broker.route import raw_route, route
+from barnabas.node.config.definitions import MOVE_RATE_KEY
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.bootstrap import feature_records

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.share.batches import combine
 from barnabas.node.coordinator.share.persister import (
     ShareState,

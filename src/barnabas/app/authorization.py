@@ -7,10 +7,10 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.base.principals import ANONYMOUS
 from barnabas.base.telemetry import LineFormatter
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.security.audit import AuditLog, audit
 from barnabas.node.security.authorizer import ALLOW_ALL, Authorizer

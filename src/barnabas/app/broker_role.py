@@ -21,16 +21,11 @@ from barnabas.app.quotas import ListenerQuotas
 from barnabas.app.shares import make_shares
 from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
-from barnabas.base.config.definitions import MOVE_RATE_KEY
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.topic import TOPIC_DEFAULT_KEYS
-from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.disk import Disk
 from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
-from barnabas.base.tls.contexts import TLS_KEYS
 from barnabas.node.broker.apis.topics.auto_create import create_topics
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
@@ -39,6 +34,11 @@ from barnabas.node.broker.produce.unfolding import Unfolding
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
 from barnabas.node.broker.services import VERIFICATION_KEY, BrokerServices
+from barnabas.node.config.definitions import MOVE_RATE_KEY
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TLS_KEYS
+from barnabas.node.config.topic import TOPIC_DEFAULT_KEYS
+from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.log.compaction.compactor import Compactor, Worker

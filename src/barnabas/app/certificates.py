@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.contexts import TlsSide
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TlsSide
 
 CHECK_PERIOD_MS: Final = 60_000
 """How soon a changed file is seen by the log; connections see it at once."""

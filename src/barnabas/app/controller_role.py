@@ -11,14 +11,14 @@ from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, se
 from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ending import take_all
 from barnabas.base.network import Network
-from barnabas.base.tls.contexts import TLS_KEYS
 from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.node.broker.controller.services import ControllerServices
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.throttling import EXEMPT_AT_CONTROLLER
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.net.server import Server
 from barnabas.node.security.authorizer import Authorizer

@@ -4,7 +4,7 @@ transactions.
 
 from barnabas.app.background import Background
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.share.service import ShareCoordinator
 from barnabas.node.coordinator.transaction.service import TransactionCoordinator

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from barnabas.app.logins import Gates
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import ListenerConfig
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.base.network import ListenerOptions
-from barnabas.base.tls.contexts import TlsSide, listening_tls
+from barnabas.node.config.listeners import ListenerConfig
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TlsSide, listening_tls
+from barnabas.node.config.validation import PER_IP_KEY, PER_IP_OVERRIDES_KEY, parse_overrides
 from barnabas.node.net.connection_quotas import (
     CONNECTIONS_KEY,
     CREATION_RATE_KEY,

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from barnabas.app.secured import Secured
 from barnabas.app.standalone import CLIENT_LISTENER, CONTROLLER_LISTENER
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.properties import format_properties, parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import uuid_to_text
 from barnabas.base.private_files import write_private
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.ids import RandomSource, random_uuid
 from barnabas.node.metadata.meta_properties import read_meta_properties
 from barnabas.node.metadata.storage_format import (

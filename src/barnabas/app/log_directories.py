@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.node import MetadataNode

@@ -6,11 +6,11 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.listeners import ListenerConfig
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
 from barnabas.node.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
 from barnabas.node.broker.login.gate import FIGURES, ListenerLogins
+from barnabas.node.config.listeners import ListenerConfig
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.sasl import MAX_REAUTH_KEY, mechanism_value, uses_sasl
 from barnabas.node.metadata.delegation_tokens import token_secret
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.net.connection import Gate, Service

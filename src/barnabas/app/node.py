@@ -19,12 +19,12 @@ from barnabas.app.controller_role import ControllerRole
 from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.descriptors import DescriptorReserve
 from barnabas.base.disk import Disk
 from barnabas.base.ending import Step, give_up, take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.file_cache import files_to_come
 from barnabas.node.metadata.broker_lifecycle import UnreportedDirectoryError
 from barnabas.node.metadata.image import Endpoint

@@ -19,8 +19,8 @@ from barnabas.app.ports import PortReservation
 from barnabas.app.secured import Secured
 from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 
 HOST = "127.0.0.1"
 

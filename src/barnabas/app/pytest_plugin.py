@@ -103,7 +103,7 @@ def barnabas_cluster(request: pytest.FixtureRequest) -> Iterator["Cluster"]:
     if request.config.getoption("--barnabas-bootstrap"):
         pytest.skip("a given cluster's nodes are not ours to handle")
     from barnabas.app.cluster import Cluster
-    from barnabas.base.config.overrides import from_flags
+    from barnabas.base.config.properties import from_flags
 
     config = from_flags(request.config.getini("barnabas_config"))
     nodes, security = _node_count(request.config), _security(request.config)

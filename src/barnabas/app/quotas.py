@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Protocol
 
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.node.broker.throttling import EXEMPT, Throttling
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
 from barnabas.node.metadata.image import MetadataImage, QuotaEntity

@@ -7,8 +7,8 @@ second cannot be reached, clients hang without a word: the commonest fault in se
 import asyncio
 import socket
 
-from barnabas.base.config.listeners import ListenerConfig
 from barnabas.base.loopback import is_loopback
+from barnabas.node.config.listeners import ListenerConfig
 
 CONNECT_TIMEOUT_S = 2.0
 

@@ -12,10 +12,10 @@ from barnabas.app.listening import CannotListenError
 from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
 from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
-from barnabas.base.config.listeners import ListenerConfig
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.descriptors import raise_limit
 from barnabas.base.stop_signals import stop_on_signals
+from barnabas.node.config.listeners import ListenerConfig
+from barnabas.node.config.node_config import NodeConfig
 
 if TYPE_CHECKING:
     from barnabas.app.metrics.endpoint import MetricsEndpoint

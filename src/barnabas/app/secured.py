@@ -25,9 +25,9 @@ from random import SystemRandom
 from typing import Any
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.ids import RandomSource, random_uuid
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import SHARE_GROUP_STATE
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.coordinator.share.config import ShareCoordinatorConfig

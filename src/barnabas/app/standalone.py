@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from barnabas.app.secured import Secured
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.ids import RandomSource
 from barnabas.node.metadata.meta_properties import read_meta_properties
 from barnabas.node.metadata.storage_format import (

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.internal_topics import TRANSACTION_STATE
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.coordinator.transaction.config import TransactionConfig

@@ -312,9 +312,9 @@ def _time_problems(item: "Description", within_days: int) -> Iterator[str]:
 
 def _of_listener(host: str, port: int) -> str:
     """The certificate that a listener shows, trusted or not. Raises CliError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # to look at it is why we came
+    from barnabas.base.tls.contexts import client_context
+
+    context = client_context(checks_certificate=False)  # only to look at it
     where = f"{host}:{port}"
     try:
         with (

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.contexts import listening_tls
 from barnabas.base.tls.x509 import Certificate
 from barnabas.cli.findings import Finding, fault, note, ok
 from barnabas.cli.output import counted
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import listening_tls
 
 ENDS_SOON_DAYS = 30
 RENEW = "renew it: new connections use the new file without a restart"

@@ -9,10 +9,10 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.cli.checks_certificates import check_certificates
 from barnabas.cli.findings import Finding, fault, note, ok
 from barnabas.cli.units import format_bytes
+from barnabas.node.config.node_config import NodeConfig
 
 FREE_MIN_BYTES = 1 << 30
 FREE_MIN_SHARE = 0.05

@@ -2,7 +2,7 @@
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli import config_calls
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.base.config.node import HIDDEN
 from barnabas.cli.connection import Connection
+from barnabas.node.config.node_config import HIDDEN
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigResource

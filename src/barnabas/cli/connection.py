@@ -178,7 +178,7 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
 
 
 def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str]:
-    from barnabas.base.config.overrides import from_flags
+    from barnabas.base.config.properties import from_flags
 
     values = {} if path is None else read_client_file(path)
     config = from_java({**values, **from_flags(pairs)})

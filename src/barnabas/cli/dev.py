@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.base.config.overrides import from_environment, from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.dev_wishes import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
+from barnabas.node.config.overrides import from_environment
 
 if TYPE_CHECKING:
     from barnabas.app.secured import Secured
@@ -166,9 +167,9 @@ def _run_one(wishes: DevWishes) -> int:
     from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
     from barnabas.base import telemetry
     from barnabas.base.clock import SystemClock
-    from barnabas.base.config.node import NodeConfig
     from barnabas.base.local_disk import LocalDisk
     from barnabas.cli import dev_secure
+    from barnabas.node.config.node_config import NodeConfig
 
     telemetry.configure(wishes.log_level)
     controller_port = wishes.controller_port

@@ -119,10 +119,10 @@ class HttpService(ABC):
 
     def _tls(self) -> "SSLContext":
         """Raises CliError for files that are not what they should be."""
-        import ssl
+        from barnabas.base.tls.contexts import client_context
 
         try:
-            context = ssl.create_default_context(cafile=self.ca_file)
+            context = client_context(authorities_path=self.ca_file)
         except OSError as error:
             raise CliError(f"--ca-file: {self.ca_file}: {_why(error)}", ExitCode.USAGE) from error
         if self.cert_file is not None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.tls.pem import key_file
+from barnabas.base.tls.contexts import key_file
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.node.net.client import Peer

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from barnabas.app.local_nodes import properties_text
 from barnabas.app.ports import free_ports
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.loopback import is_loopback
 from barnabas.base.private_files import write_private
@@ -19,6 +18,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
 from barnabas.cli.polling import wait_until
 from barnabas.cli.quorum_state import Quorum, is_dynamic, read_quorum
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 

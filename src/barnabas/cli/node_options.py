@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import click
 
 from barnabas.base import telemetry
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.overrides import from_environment, from_flags
-from barnabas.base.config.properties import parse_properties
+from barnabas.base.config.properties import from_flags, parse_properties
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.overrides import from_environment
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.client_config import from_java, read_client_file
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP
 from barnabas.cli.node_options import log_level_option, read_properties
 from barnabas.cli.option_sets import Function

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli import config_calls
 from barnabas.cli.confirm import confirm
 from barnabas.cli.connection import Connection, connection_options

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.scram import HASHES, ScramClient, ScramError
-from barnabas.base.tls.pem import key_file
+from barnabas.base.tls.contexts import key_file
 from barnabas.protocol.api import Api
 from barnabas.protocol.apis import (
     API_VERSIONS,

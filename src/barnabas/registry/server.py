@@ -12,7 +12,7 @@ import uvicorn
 
 from barnabas.base.descriptors import DescriptorReserve, raise_limit
 from barnabas.base.stop_signals import stop_on_signals
-from barnabas.base.tls.pem import server_context
+from barnabas.base.tls.contexts import configured_server
 from barnabas.registry.config import HttpListener, RegistryConfig
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
@@ -41,7 +41,7 @@ class RegistryServer:
         self._sockets = _bind_all(config.listeners)
         try:
             self._tls = (
-                server_context(config)
+                configured_server(config)
                 if any(listener.scheme == "https" for listener in config.listeners)
                 else None
             )

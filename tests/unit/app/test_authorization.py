@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.app.authorization import Authorization
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.audit import audit
 from barnabas.node.security.authorizer import ALLOW_ALL, Caller
 from barnabas.node.security.principal import Principal

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request

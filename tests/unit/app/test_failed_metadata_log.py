@@ -10,8 +10,8 @@ import pytest
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import METADATA_TOPIC_ID
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

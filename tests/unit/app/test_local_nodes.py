@@ -21,9 +21,9 @@ from barnabas.app.local_nodes import (
 )
 from barnabas.app.ports import PortReservation, free_ports
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.meta_properties import read_meta_properties
 from barnabas.node.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, decode_snapshot
 

@@ -19,7 +19,7 @@ from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint
 from barnabas.app.metrics.figure_text import figure_text
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure
 from support.certificates import Authority
 

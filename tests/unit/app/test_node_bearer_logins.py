@@ -12,7 +12,7 @@ from barnabas.app.node import Node
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing

@@ -11,8 +11,8 @@ from barnabas.app.listening import connection_limits
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.controller_channel import ControllerCall, ControllerChannel
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.peers import ControllerPeers

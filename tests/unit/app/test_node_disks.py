@@ -16,9 +16,9 @@ from barnabas.app.broker_role import BrokerRole
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ import pytest
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.find_coordinator import (

@@ -14,9 +14,9 @@ from barnabas.app.listening import CannotListenError
 from barnabas.app.node import Node
 from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.security.audit import audit

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.admin import Admin, BrokerInfo, ClusterInfo
 from barnabas.cli.admin_calls import PartitionState, Reassignment
@@ -27,6 +26,7 @@ from barnabas.cli.balance.showing import progress_text, waiting_text
 from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import RATES
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.node.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
     alter_partition_reassignments,

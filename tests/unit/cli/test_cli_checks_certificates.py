@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.cli.checks_certificates import check_certificates
 from barnabas.cli.findings import Level
+from barnabas.node.config.node_config import NodeConfig
 from support.certificates import Authority
 
 FAR = {"days": 100.5}

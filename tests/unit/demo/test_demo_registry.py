@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.schemas.start import start_command
 from barnabas.demo.registry import registry_spec
 from barnabas.demo.workspace import Settings

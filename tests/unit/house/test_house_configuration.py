@@ -7,8 +7,9 @@ import importlib.util
 import re
 from pathlib import Path
 
-from barnabas.base.config.definitions import BROKER_KEYS, TOPIC_KEYS, Status
-from barnabas.base.config.topic import BROKER_SYNONYMS
+from barnabas.base.config.definitions import Status
+from barnabas.node.config.definitions import BROKER_KEYS, TOPIC_KEYS
+from barnabas.node.config.topic import BROKER_SYNONYMS
 from barnabas.node.log.config import LogConfig
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.base.tls.pem import client_context, server_context
+from barnabas.base.tls.contexts import configured_client, configured_server
 from barnabas.registry.config import KEYS, RegistryConfig
 from barnabas.registry.kafka.connection import Connection
 from support.certificates import Authority
@@ -213,22 +213,22 @@ def test_a_store_of_java_is_read(tmp_path: Path) -> None:
     )  # fmt: skip
     keys = {"kafkastore_ssl_truststore_location": store, "kafkastore_bootstrap_servers": "b:1"}
     right = config(**keys, kafkastore_ssl_truststore_password="changeit")
-    assert len(client_context(right, "kafkastore.").get_ca_certs()) == 1
+    assert len(configured_client(right, "kafkastore.").get_ca_certs()) == 1
     wrong = config(**keys, kafkastore_ssl_truststore_password="hunter2")
     with pytest.raises(ConfigError, match="the password is wrong") as caught:
-        client_context(wrong, "kafkastore.")
+        configured_client(wrong, "kafkastore.")
     assert "hunter2" not in str(caught.value)
 
 
 def test_tls_checks_names_unless_told_not_to() -> None:
     secure = {"kafkastore_bootstrap_servers": "b:1", "kafkastore_security_protocol": "SSL"}
-    context = client_context(config(**secure), "kafkastore.")
+    context = configured_client(config(**secure), "kafkastore.")
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
     lax = config(**secure, kafkastore_ssl_endpoint_identification_algorithm="")
-    context = client_context(lax, "kafkastore.")
+    context = configured_client(lax, "kafkastore.")
     assert (context.check_hostname, context.verify_mode) == (False, ssl.CERT_REQUIRED)
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: must be set"):
-        server_context(config())
+        configured_server(config())
 
 
 def test_every_key_has_a_doc() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.web.guard import basic_credentials
 
 LISTENER_KEY: Final = "barnabas.metrics.listener"

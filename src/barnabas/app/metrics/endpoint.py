@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from barnabas.app.metrics.access import LISTENER_NAME, Access
 from barnabas.app.metrics.figure_text import CONTENT_TYPE, figure_text
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.contexts import TlsSide
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TlsSide
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web.crowd import HEAD_BYTES_MAX, Crowd, Place
 from barnabas.web.guard import is_meant_for_loopback, may_ask, only_loopback

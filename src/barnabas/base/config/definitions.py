@@ -1,50 +1,19 @@
-"""Every configuration key of Kafka 4.3, and a few of Confluent Server, read from `keys/`.
+"""Configuration keys, and the tables that describe them.
 
 A table holds two lines per key, the facts and our words about it:
 
     name | type | default | check | importance | scope | status [| internal]
         What it does.
 
-Names, types, defaults and checks are Kafka's (KafkaConfig, LogConfig, GroupConfig and
-ClientMetricsConfigs of 4.3.1); a test holds them against a dump of its definitions. What
-`ADDED_TABLES` hold is not among them: the keys that Kafka's StandardAuthorizer reads by itself, and
-those of schema validation, which are Confluent Server's. `check` is described in `values.py`.
+`check` is described in `values.py`. The node's tables are `node/config/keys/`, the registry's is
+`registry/keys.txt`.
 """
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 
 from barnabas.base.config.values import Check, ConfigType, Value, parse_check, parse_typed
 
-TABLES_DIRECTORY = os.path.join(os.path.dirname(__file__), "keys")
-BROKER_TABLES = (
-    "server",
-    "log",
-    "replication",
-    "quorum",
-    "groups",
-    "share",
-    "streams",
-    "transactions",
-    "quotas",
-    "tiering",
-    "security",
-    "authorizer",
-    "oauth",
-    "tls",
-    "schemas",
-    "metrics",
-)
-ADDED_TABLES = ("authorizer", "schemas", "metrics", "topic_schemas")
-"""Tables of keys that Kafka's own definitions lack: its authorizer's, Confluent's, ours."""
-LEADER_RATE_KEY = "leader.replication.throttled.rate"
-FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
-LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
-MOVE_RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
-DYNAMIC_ONLY = frozenset({FOLLOWER_RATE_KEY, LEADER_RATE_KEY, MOVE_RATE_KEY})
-"""No keys of a file, where they have no effect."""
 NO_DEFAULT = "(required)"
 NULL_DEFAULT = "(none)"
 EMPTY_DEFAULT = "(empty)"
@@ -117,11 +86,6 @@ class ConfigKey:
         return value
 
 
-def load_table(name: str) -> dict[str, ConfigKey]:
-    """The keys of one table of Kafka's, in its order."""
-    return read_table(os.path.join(TABLES_DIRECTORY, name + ".txt"))
-
-
 def read_table(path: str) -> dict[str, ConfigKey]:
     """The keys of a table in this format, in its order."""
     with open(path, encoding="utf-8") as file:
@@ -151,17 +115,3 @@ def _default_text(text: str) -> str | None:
     if text in (NO_DEFAULT, NULL_DEFAULT):
         return None
     return "" if text == EMPTY_DEFAULT else text
-
-
-def _load_broker_keys() -> dict[str, ConfigKey]:
-    keys: dict[str, ConfigKey] = {}
-    for table in BROKER_TABLES:
-        keys.update(load_table(table))
-    return keys
-
-
-BROKER_KEYS: dict[str, ConfigKey] = _load_broker_keys()
-"""Broker keys by name, the ones that can only be set dynamically among them."""
-TOPIC_KEYS: dict[str, ConfigKey] = {**load_table("topic"), **load_table("topic_schemas")}
-GROUP_KEYS: dict[str, ConfigKey] = load_table("group")
-CLIENT_METRICS_KEYS: dict[str, ConfigKey] = load_table("client_metrics")

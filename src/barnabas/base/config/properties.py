@@ -7,6 +7,9 @@ a backslash is dropped. Of two lines with one key the later wins.
 """
 
 import re
+from collections.abc import Iterable
+
+from barnabas.base.config.errors import ConfigError
 
 BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -39,6 +42,17 @@ def parse_properties(text: str) -> dict[str, str]:
 def format_properties(values: dict[str, str]) -> str:
     """Lines that `parse_properties` and Java read back as `values`."""
     return "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in values.items())
+
+
+def from_flags(pairs: Iterable[str]) -> dict[str, str]:
+    """Keys of `key=value` texts. Raises ConfigError where there is no `=`."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(pair, "write a setting as key=value")
+        found[key.strip()] = value.strip()
+    return found
 
 
 def _logical_lines(text: str) -> list[str]:

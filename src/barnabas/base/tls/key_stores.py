@@ -82,6 +82,19 @@ def own_key(config: StringKeys, prefix: str = "") -> KeyPair | None:
     return _pkcs12_key(f"{key}.location", location, data, password)
 
 
+def key_of_files(certificate_path: str, key_path: str | None = None, password: str = "") -> KeyPair:
+    """The key and certificates of PEM files; `key_path` is for a key in a file of its own.
+
+    Raises OSError.
+    """
+    texts = []
+    for path in (key_path, certificate_path):
+        if path is not None:
+            with open(path, encoding="latin-1") as file:
+                texts.append(file.read(STORE_BYTES_MAX))
+    return KeyPair("\n".join(texts), password)
+
+
 def trusted_certificates(config: StringKeys, prefix: str = "") -> str | None:
     """Whom a side trusts, in PEM form; None where no store is set. Raises ConfigError."""
     key = f"{prefix}ssl.truststore"

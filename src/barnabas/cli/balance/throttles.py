@@ -6,15 +6,15 @@ it is for: all that exist as leaders, those that are being made as followers.
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.base.config.definitions import (
+from barnabas.cli.admin import Admin
+from barnabas.cli.balance.model import Move
+from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.node.config.definitions import (
     FOLLOWER_RATE_KEY,
     FOLLOWER_REPLICAS_KEY,
     LEADER_RATE_KEY,
     LEADER_REPLICAS_KEY,
 )
-from barnabas.cli.admin import Admin
-from barnabas.cli.balance.model import Move
-from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

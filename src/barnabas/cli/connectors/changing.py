@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.confirm import confirm
 from barnabas.cli.connectors.client import Connect, connect_options
 from barnabas.cli.connectors.files import Wanted, read_file

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from barnabas.base.config.overrides import from_flags
+from barnabas.base.config.properties import from_flags
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
 from barnabas.cli.schemas.client import Registry, registry_options

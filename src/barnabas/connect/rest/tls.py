@@ -11,28 +11,25 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
-from barnabas.base.tls.contexts import CLIENT_AUTH, choose_suites, choose_versions
-from barnabas.connect.rest.protection import words
+from barnabas.base.tls.contexts import (
+    CLIENT_AUTH,
+    PropertyKeys,
+    choose_suites,
+    choose_versions,
+    https_client,
+    https_listener,
+)
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.sql.server.security.stores import Keys, client_context, listener_context
 
 REGULAR: Final = "listeners.https."
 ADMIN: Final = "admin.listeners.https."
 _CLIENT_AUTH: Final = "ssl.client.auth"
 
 
-class _Words(Keys):
-    """Keys of which some are lists."""
-
-    def get_list(self, name: str) -> list[str]:
-        """The words of a list."""
-        return words(self.get_str(name))
-
-
 def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
     """Return TLS of https listeners. Raises ConfigError."""
     values = _values(settings, prefix)
-    context = _made(listener_context, values)
+    context = _made(https_listener, values)
     wanted = values.get(_CLIENT_AUTH, "none").strip()
     if wanted not in CLIENT_AUTH:
         raise ConfigError(
@@ -45,7 +42,7 @@ def listener_tls(settings: Mapping[str, str], prefix: str) -> ssl.SSLContext:
 
 def client_tls(settings: Mapping[str, str]) -> ssl.SSLContext:
     """Return TLS for requests to other workers. Raises ConfigError."""
-    return _made(client_context, _values(settings, REGULAR))
+    return _made(https_client, _values(settings, REGULAR))
 
 
 def _values(settings: Mapping[str, str], prefix: str) -> dict[str, str]:
@@ -62,7 +59,7 @@ def _made(
 ) -> ssl.SSLContext:
     try:
         context = make(values)
-        keys = _Words(values)
+        keys = PropertyKeys(values)
         choose_versions(context, keys)
         choose_suites(context, keys)
     except BaseConfigError as error:

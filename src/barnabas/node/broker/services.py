@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.node.broker.apis.groups.streams_topics import StreamsTopics
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.produce.unfolding import Unfolding
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.node.broker.schemas.known_schemas import KnownSchemas
 from barnabas.node.broker.throttling import Throttling
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.share.persister import Persister
 from barnabas.node.coordinator.share.service import ShareCoordinator

@@ -17,10 +17,10 @@ from itertools import islice
 from typing import Any
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
 from barnabas.base.principals import ANONYMOUS
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.controller.activation import activation_records
 from barnabas.node.metadata.controller.brokers import fence_records, register_broker
 from barnabas.node.metadata.controller.decision import (

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid, uuid_to_text
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.loop.pause import pause
 from barnabas.node.metadata.image import Endpoint, MetadataImage
 from barnabas.node.metadata.registration import broker_registration

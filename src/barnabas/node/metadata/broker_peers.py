@@ -10,8 +10,8 @@ from typing import Any
 
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import BrokerImage, Endpoint, MetadataImage
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer

@@ -11,18 +11,17 @@ from itertools import dropwhile
 from math import isfinite
 from typing import Any, NamedTuple
 
-from barnabas.base.config.definitions import (
+from barnabas.base.config.definitions import ConfigKey, Scope
+from barnabas.base.config.values import ConfigType
+from barnabas.node.config.definitions import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
     DYNAMIC_ONLY,
     GROUP_KEYS,
     TOPIC_KEYS,
-    ConfigKey,
-    Scope,
 )
-from barnabas.base.config.node import LISTENER_KEY, is_secret
-from barnabas.base.config.topic import BROKER_SYNONYMS
-from barnabas.base.config.values import ConfigType
+from barnabas.node.config.node_config import LISTENER_KEY, is_secret
+from barnabas.node.config.topic import BROKER_SYNONYMS
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.asker import OWN, Asker
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.envelope import seal, unseal_response

@@ -11,7 +11,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Final
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.messages.metadata_records import DelegationTokenRecord
 

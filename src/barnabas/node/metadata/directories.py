@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.names import META_PROPERTIES_FILE
 from barnabas.node.metadata.ids import RandomSource, random_uuid
 from barnabas.node.metadata.meta_properties import (

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.topic import TOPIC_CONFIG_DEFS, topic_config_values
+from barnabas.node.config.definitions import BROKER_KEYS
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.topic import TOPIC_CONFIG_DEFS, topic_config_values
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
 
 telemetry = logging.getLogger(__name__)

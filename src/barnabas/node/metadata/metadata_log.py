@@ -3,11 +3,11 @@
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.listeners import SECURITY_PROTOCOLS
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
 from barnabas.base.internal_topics import CLUSTER_METADATA
+from barnabas.node.config.listeners import SECURITY_PROTOCOLS
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.loader import create_log, open_log
 from barnabas.node.log.log_directory import LogDirectory

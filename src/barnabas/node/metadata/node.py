@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
-from barnabas.base.tls.contexts import TLS_KEYS
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.active_controller import ActiveController

@@ -9,8 +9,8 @@ from typing import Any
 
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer
 from barnabas.node.net.own_login import Toward

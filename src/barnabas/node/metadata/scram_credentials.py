@@ -8,10 +8,10 @@ empty by the records of `storage format --add-scram`.
 
 from collections.abc import Callable, Iterable
 
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.sasl import enabled_mechanisms, uses_sasl
 from barnabas.base.disk import Disk
 from barnabas.base.scram import HASHES
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.sasl import enabled_mechanisms, uses_sasl
 from barnabas.node.metadata.bootstrap import read_bootstrap
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.records import decode_record

@@ -7,7 +7,7 @@ import asyncio
 import logging
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.metadata.loader import NO_TRANSACTION
 from barnabas.node.metadata.publisher import ImagePublisher

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import Disk
 from barnabas.base.ids import uuid_to_text
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.names import META_PROPERTIES_FILE
 from barnabas.node.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.node.metadata.features import (

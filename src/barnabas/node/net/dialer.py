@@ -7,9 +7,9 @@ Whoever asks other brokers by their ids uses `metadata.broker_peers`, which dial
 
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import Network
-from barnabas.base.tls.contexts import dialling_tls
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import dialling_tls
 from barnabas.node.net.client import REQUEST_TIMEOUT_MS, Peer
 from barnabas.node.net.dialing import RECEIVE_BUFFER_KEY, RECONNECT_BACKOFF_MS, dialing_of
 from barnabas.node.net.own_login import Toward, own_login

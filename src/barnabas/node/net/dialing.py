@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import SYSTEM_OPTIONS, SocketOptions, TlsTerms
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.login import Login
 
 SETUP_TIMEOUT_MS = 10_000

@@ -7,8 +7,8 @@ from typing import Final
 
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.sasl import CONTROLLER_KEY, INTER_BROKER_KEY, jaas_options, uses_sasl
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.sasl import CONTROLLER_KEY, INTER_BROKER_KEY, jaas_options, uses_sasl
 from barnabas.node.net.login import Login, PlainLogin, ScramLogin
 
 NONCE_BITS: Final = 192

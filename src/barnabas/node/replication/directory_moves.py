@@ -22,9 +22,9 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.definitions import MOVE_RATE_KEY
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.definitions import MOVE_RATE_KEY
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.copying import CopyError, copy_some, is_caught_up
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.manager import LogManager

@@ -13,14 +13,14 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.definitions import (
+from barnabas.base.network import Network
+from barnabas.node.config.definitions import (
     FOLLOWER_RATE_KEY,
     FOLLOWER_REPLICAS_KEY,
     LEADER_RATE_KEY,
     LEADER_REPLICAS_KEY,
 )
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.network import Network
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.metadata.broker_peers import endpoint_between_brokers
 from barnabas.node.metadata.image import BrokerImage

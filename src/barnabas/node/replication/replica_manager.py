@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
 from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.base.network import Network
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.manager import LogManager

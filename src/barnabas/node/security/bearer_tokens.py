@@ -8,9 +8,9 @@ from typing import Protocol
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.oauth import JWKS_URL_KEY, MECHANISM
-from barnabas.base.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.oauth import JWKS_URL_KEY, MECHANISM
+from barnabas.node.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options
 from barnabas.node.net.oauth.bearer import Validate
 from barnabas.node.net.oauth.configured import Keys
 from barnabas.node.net.oauth.fetch import FetchError, fetch, file_of, is_file

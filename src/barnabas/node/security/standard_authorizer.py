@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from logging import DEBUG
 from typing import Final, Self
 
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY, parse_super_users
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY, parse_super_users
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.security.acl_index import Acl, AclIndex

@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass
 
 from barnabas import __version__
-from barnabas.base.tls.pem import client_context
+from barnabas.base.tls.contexts import configured_client
 from barnabas.registry.config import RegistryConfig
 
 BODY_BYTES_MAX = 16 << 20
@@ -54,7 +54,7 @@ class HttpConfig:
             write_timeout_ms=config.timeout_ms,
             leader_connect_timeout_ms=config.get_int("leader.connect.timeout.ms"),
             leader_read_timeout_ms=config.get_int("leader.read.timeout.ms"),
-            leader_tls=client_context(config, "") if speaks_tls else None,
+            leader_tls=configured_client(config, "") if speaks_tls else None,
         )
 
 

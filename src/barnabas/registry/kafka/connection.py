@@ -4,7 +4,7 @@ from typing import Any
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.base.tls.pem import client_context
+from barnabas.base.tls.contexts import configured_client
 from barnabas.registry.config import RegistryConfig
 
 SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -26,7 +26,7 @@ class Connection:
             "security_protocol": config.security_protocol,
         }
         if config.security_protocol.endswith("SSL"):
-            self._options["ssl_context"] = client_context(config, "kafkastore.")
+            self._options["ssl_context"] = configured_client(config, "kafkastore.")
         if config.security_protocol.startswith("SASL"):
             self._options |= _sasl_options(config)
 

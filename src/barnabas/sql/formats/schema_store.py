@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from barnabas.base.tls.contexts import client_context
+from barnabas.base.tls.key_stores import key_of_files
 from barnabas.sql.formats.format import FormatError, StoredSchema
 
 TIMEOUT_S = 30.0
@@ -45,11 +47,9 @@ class RegistryTls:
 
     def context(self) -> ssl.SSLContext:
         """The same for Python's sockets. Raises OSError, ValueError."""
-        context = ssl.create_default_context(cadata=self.authorities)
-        context.check_hostname = self.checks_names
-        if self.certificate_file is not None:
-            context.load_cert_chain(self.certificate_file, password=lambda: self.key_password)
-        return context
+        file = self.certificate_file
+        own = None if file is None else key_of_files(file, password=self.key_password)
+        return client_context(self.authorities, own=own, checks_names=self.checks_names)
 
 
 class HttpSchemaStore:

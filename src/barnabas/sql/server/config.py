@@ -14,17 +14,14 @@ import httpx
 from starlette.types import ASGIApp
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import https_client, https_listener
 from barnabas.sql.engine import config
 from barnabas.sql.formats.schema_store import HttpSchemaStore, RegistryTls
 from barnabas.sql.server.hosts import HeartbeatConfig
 from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
 from barnabas.sql.server.security.kafka import java, librdkafka
 from barnabas.sql.server.security.login import with_login
-from barnabas.sql.server.security.stores import (
-    client_context,
-    listener_context,
-    registry_tls,
-)
+from barnabas.sql.server.security.stores import registry_tls
 from barnabas.web.guard import only_loopback
 
 DEFAULT_LISTENERS = "http://127.0.0.1:8088"
@@ -157,7 +154,7 @@ class ServerConfig:
     def peer_client(self) -> httpx.AsyncClient:
         """A client of the other servers of the service. Raises ServerConfigError."""
         user, colon, password = str(self.values.get(PEER_USER) or "").partition(":")
-        tls = self._secured(client_context)
+        tls = self._secured(https_client)
         return httpx.AsyncClient(
             auth=(user, password) if colon else None, verify=tls, trust_env=False
         )
@@ -187,7 +184,7 @@ class ServerConfig:
         """TLS of the listeners, if one of them speaks https. Raises ServerConfigError."""
         if not any(listener.is_tls for listener in self.listeners):
             return None
-        return self._secured(listener_context)
+        return self._secured(https_listener)
 
     @property
     def is_on_loopback(self) -> bool:

@@ -69,9 +69,9 @@ class KsqlClient:
         is_local = host in ("localhost", "::1") or host.startswith("127.")
         verify: Any = parts.scheme == "https"  # the authorities take time to load
         if self._ca_file is not None:
-            import ssl
+            from barnabas.base.tls.contexts import client_context
 
-            verify = ssl.create_default_context(cafile=self._ca_file)
+            verify = client_context(authorities_path=self._ca_file)
         return httpx.Client(
             base_url=self.server,
             auth=None if self._user is None else (self._user[0], self._user[1]),

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.node import NodeConfig
 from barnabas.node.broker.apis.security.create_delegation_token import (
     handle_create_delegation_token,
 )
@@ -16,6 +15,7 @@ from barnabas.node.broker.apis.security.describe_delegation_token import (
 from barnabas.node.broker.apis.security.token_requests import may_ask_for_tokens
 from barnabas.node.broker.client_state import ClientState
 from barnabas.node.broker.context import RequestContext
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.security.principal import ANONYMOUS, USER, Principal
 from barnabas.protocol.acls import Operation, ResourceType

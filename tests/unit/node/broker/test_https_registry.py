@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.pem import client_context
+from barnabas.base.tls.contexts import configured_client
 from barnabas.node.broker.schemas.http_registry import HttpRegistry
 from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS
 from barnabas.node.broker.schemas.registry import Claim, NoAnswerError
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import TOPIC_NAME_STRATEGY
 from support.certificates import Authority
 from support.fake_registry import FakeRegistry
@@ -48,7 +48,7 @@ def client(url: str, user_info: str | None = None, **keys: str) -> HttpRegistry:
     given = {f"confluent.ssl.{name.replace('_', '.')}": text for name, text in keys.items()}
     assert given.keys() <= set(REGISTRY_KEYS)
     config = NodeConfig.from_properties(standalone_properties(".", overrides=given))
-    return HttpRegistry([url], user_info, partial(client_context, config, "confluent."))
+    return HttpRegistry([url], user_info, partial(configured_client, config, "confluent."))
 
 
 async def test_a_trusted_registry(registry: FakeRegistry, authority: Authority) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.node.broker.apis.configs.pool_sizes import Resource, refused_pool_sizes
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
 from barnabas.protocol.messages import alter_configs as legacy

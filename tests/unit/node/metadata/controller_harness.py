@@ -3,9 +3,9 @@
 import random
 from typing import Any
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
 from barnabas.base.principals import ANONYMOUS
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import feature_records
 from barnabas.node.metadata.controller.activation import activation_records
 from barnabas.node.metadata.controller.decision import (

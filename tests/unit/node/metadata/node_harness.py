@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.disk import DiskFile
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import Endpoint
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories

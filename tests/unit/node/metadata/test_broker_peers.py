@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_peers import BrokerPeers, UnknownBrokerError
 from barnabas.node.metadata.image import BrokerImage, Endpoint, MetadataImage
 from barnabas.node.net.dialing import RECONNECT_BACKOFF_MS

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.app.listening import connection_limits
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.dynamic_config import DynamicConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, MetadataImage

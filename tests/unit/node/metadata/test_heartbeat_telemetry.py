@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle, UnreportedDirectoryError
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode

@@ -12,8 +12,8 @@ import pytest
 from barnabas.app.cluster import Cluster
 from barnabas.app.node import Node
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.membership import DuplicateNodeIdError, ForeignClusterError, Membership
 from barnabas.node.metadata.storage_format import (
     FormatOptions,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import FILE_NAME, read_bootstrap, write_bootstrap
 from barnabas.node.metadata.image import NO_LEADER, ConfigResourceType, Endpoint, MetadataImage
 from barnabas.node.metadata.loader import ImageLoader, RecordBatch

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.features import UnsupportedFeatureError, check_finalized
 from barnabas.node.metadata.image import ConfigsImage, MetadataImage

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import write_bootstrap
 from barnabas.node.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from barnabas.node.metadata.image import MetadataImage

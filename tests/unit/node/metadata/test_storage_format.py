@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import Uuid, uuid_to_text
 from barnabas.base.local_disk import LocalDisk
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import read_bootstrap
 from barnabas.node.metadata.directories import load_directories
 from barnabas.node.metadata.ids import is_reserved, random_uuid

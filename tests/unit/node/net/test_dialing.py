@@ -13,8 +13,8 @@ import pytest
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.network import ListenerOptions, SocketOptions, StreamHandler, Transport
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing, buffer_bytes, dialing_of, listening_options
 from barnabas.node.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork

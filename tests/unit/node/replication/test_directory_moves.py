@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.definitions import MOVE_RATE_KEY
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.node.config.definitions import MOVE_RATE_KEY
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.replication.directory_moves import REST_MS, RETRY_MS, ReplicaMoves

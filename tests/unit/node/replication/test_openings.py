@@ -4,8 +4,8 @@ import asyncio
 from random import Random
 from typing import Any, cast
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.image import MetadataImage

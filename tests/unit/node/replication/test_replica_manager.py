@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition, Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.future_logs import FutureLogs

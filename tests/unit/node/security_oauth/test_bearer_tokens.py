@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.bearer_tokens import BearerTokens
 from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator
 from support.certificates import Authority

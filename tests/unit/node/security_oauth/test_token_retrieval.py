@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.oauth import ALLOWED_URLS_VARIABLE, check_url
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.oauth import ALLOWED_URLS_VARIABLE, check_url
 from barnabas.node.net.oauth.assertion import AssertionSettings
 from barnabas.node.net.oauth.bearer import take_apart
 from barnabas.node.net.oauth.configured import Keys

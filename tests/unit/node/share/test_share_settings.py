@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.share.core.states import ShareLimits
 from barnabas.node.share.settings import ShareSettings
 from support.consumer_world import image_of

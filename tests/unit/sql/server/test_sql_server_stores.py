@@ -14,10 +14,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import https_listener
 from barnabas.sql.engine import config
 from barnabas.sql.server.config import ServerConfig, ServerConfigError
 from barnabas.sql.server.security.kafka import java, librdkafka
-from barnabas.sql.server.security.stores import listener_context, registry_tls
+from barnabas.sql.server.security.stores import registry_tls
 from support.certificates import Authority
 
 JAAS = (
@@ -41,10 +42,10 @@ def test_listeners_take_pem_and_pkcs12(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     pem = authority.issue("server")
     hidden = authority.issue("hidden", password="words")
-    listener_context({"ssl.keystore.location": pem})
-    listener_context({"ssl.keystore.location": hidden, "ssl.key.password": "words"})
+    https_listener({"ssl.keystore.location": pem})
+    https_listener({"ssl.keystore.location": hidden, "ssl.key.password": "words"})
     store = {"ssl.keystore.location": keystore(pem, "words"), "ssl.keystore.type": "PKCS12"}
-    context = listener_context(
+    context = https_listener(
         store
         | {
             "ssl.keystore.password": "words",
@@ -56,7 +57,7 @@ def test_listeners_take_pem_and_pkcs12(tmp_path: Path) -> None:
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert len(context.get_ca_certs()) == 1
     with pytest.raises(ConfigError, match="cannot be read: Invalid password"):
-        listener_context(store | {"ssl.keystore.password": "wrong"})
+        https_listener(store | {"ssl.keystore.password": "wrong"})
 
 
 def test_stores_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_stores_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     store.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     own = {"ssl.keystore.location": str(store), "ssl.keystore.password": "words"}
     with pytest.raises(ConfigError, match=r"own\.jks cannot be read"):
-        listener_context(own)
+        https_listener(own)
     kafka = {"security.protocol": "SSL"} | own
     for client in (librdkafka, java):
         with pytest.raises(ConfigError, match="JKS store, which no client can be given: `keytool"):
@@ -75,9 +76,9 @@ def test_stores_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     ):
         java(trusting)
     with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: must be set"):
-        listener_context({})
+        https_listener({})
     with pytest.raises(ConfigError, match="cannot be read"):
-        listener_context({"ssl.keystore.location": str(tmp_path / "none")})
+        https_listener({"ssl.keystore.location": str(tmp_path / "none")})
     values = {"listeners": "https://127.0.0.1:0"} | own
     with pytest.raises(ServerConfigError, match=r"own\.jks cannot be read"):
         _ = ServerConfig(values).listener_tls

@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 from barnabas.base.config.errors import ConfigError as StoreError
+from barnabas.base.tls.contexts import https_client
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import (
     NO_DEFAULT,
@@ -24,7 +25,6 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.values import invalid
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.sql.server.security.stores import client_context
 
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH
 BATCH_PREFIX: Final = "batch.prefix"
@@ -289,7 +289,7 @@ def trusted(values: Mapping[str, Any]) -> ssl.SSLContext | bool:
     if password is not None:
         store["ssl.truststore.password"] = password.value
     try:
-        return client_context(store)
+        return https_client(store)
     except StoreError as error:
         raise ConfigError(
             f"Invalid value for configuration http.{error.key}: {error.message}"

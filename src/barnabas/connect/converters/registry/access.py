@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.base.tls import pem
+from barnabas.base.tls.contexts import client_context, configured_client
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.validators import at_least
 from barnabas.connect.config.values import Password
@@ -171,7 +171,7 @@ def _tls(values: Mapping[str, Any]) -> ssl.SSLContext | None:
     ):
         return None
     try:
-        context = pem.client_context(_Keys(values), "")
+        context = configured_client(_Keys(values))
     except BaseConfigError as error:
         raise ConfigError(f"{_PREFIX}{error}") from error
     context.check_hostname = checks_names
@@ -237,7 +237,7 @@ def _bearer(values: Mapping[str, Any], tls: ssl.SSLContext | None) -> Callable[[
             client_id=values["bearer.auth.client.id"],
             client_secret=values["bearer.auth.client.secret"],
             scope=values["bearer.auth.scope"],
-            fetch=FetchSettings(tls=lambda: tls or ssl.create_default_context()),
+            fetch=FetchSettings(tls=lambda: tls or client_context()),
         ),
         values["bearer.auth.cache.expiry.buffer.seconds"] * 1000,
     )

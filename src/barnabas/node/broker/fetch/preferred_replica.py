@@ -7,9 +7,9 @@ itself, or none else is. Only in-sync replicas that have the offset are consider
 
 from collections.abc import Mapping
 
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.validation import RACK_AWARE_SELECTOR
 from barnabas.node.broker.fetch.codec import NO_REPLICA
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.validation import RACK_AWARE_SELECTOR
 from barnabas.node.metadata.image import BrokerImage
 from barnabas.node.replication.partition import Partition
 

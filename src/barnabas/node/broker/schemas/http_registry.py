@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import client_context
 from barnabas.node.broker.schemas.record_names import record_name
 from barnabas.node.broker.schemas.registry import Claim, NoAnswerError
 from barnabas.node.broker.schemas.wire_format import schema_of
@@ -55,7 +56,7 @@ class HttpRegistry:
         self,
         urls: Sequence[str],
         user_info: str | None,
-        read_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        read_tls: Callable[[], ssl.SSLContext] = client_context,
     ) -> None:
         """`urls` are checked; `user_info` is user:password; `read_tls` may raise ConfigError."""
         self._read_tls = read_tls

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.pem import client_context
+from barnabas.base.tls.contexts import configured_client
 from barnabas.node.broker.schemas.http_registry import HttpRegistry
 from barnabas.node.broker.schemas.registry import Claim, NoAnswerError, Registry
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.loop.pause import pause
 from barnabas.node.loop.promise import Promise
 
@@ -87,7 +87,7 @@ class KnownSchemas:
         urls = config.get_list(URL_KEY)
         is_given = config.get_str(SOURCE_KEY) == "USER_INFO"
         user_info = config.get_str_or_none(USER_INFO_KEY) if is_given else None
-        read_tls = partial(client_context, config, TLS_PREFIX)
+        read_tls = partial(configured_client, config, TLS_PREFIX)
         self.use(HttpRegistry(urls, user_info, read_tls) if urls else None)
 
     def use(self, registry: Registry | None) -> None:

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.group_type import GroupType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import Transactional
 from barnabas.node.coordinator.group.classic.service import ClassicGroupService
 from barnabas.node.coordinator.group.client import ClientInfo

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 
 
 @dataclass(frozen=True, slots=True)

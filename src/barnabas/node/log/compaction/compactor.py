@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.ids import TopicPartition
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, LastRecord, MapBuilt, Source
 from barnabas.node.log.compaction.selection import LogToClean, group_segments, measure, sources_of
 from barnabas.node.log.compaction.settings import CompactionSettings

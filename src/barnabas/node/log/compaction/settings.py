@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 
 MAP_BYTES_MAX = 2**31 - 1
 MAP_BYTES_KEY = "log.cleaner.dedupe.buffer.size"

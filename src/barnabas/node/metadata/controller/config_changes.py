@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from barnabas.base.config.validation import CORDONED_KEY
 from barnabas.base.config.values import ConfigType
+from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.metadata.controller.config_rules import (
     check_config_values,
     check_exists,

@@ -7,17 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.base.config.definitions import (
+from barnabas.base.config.definitions import ConfigKey, Scope
+from barnabas.base.config.errors import ConfigError
+from barnabas.node.config.definitions import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
     GROUP_KEYS,
     TOPIC_KEYS,
-    ConfigKey,
-    Scope,
 )
-from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import LISTENER_KEY
-from barnabas.base.config.topic import validate_topic_overrides
+from barnabas.node.config.node_config import LISTENER_KEY
+from barnabas.node.config.topic import validate_topic_overrides
 from barnabas.node.metadata.controller.decision import ControllerState, Failure
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.topic_names import invalid_topic_name_reason

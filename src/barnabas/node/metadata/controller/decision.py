@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.principals import ANONYMOUS
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.ids import RandomSource
 from barnabas.node.metadata.image import MetadataImage

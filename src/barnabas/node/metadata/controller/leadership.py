@@ -6,9 +6,9 @@ Source: Kafka's ReplicationControlManager.generateLeaderAndIsrUpdates.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from barnabas.base.config.definitions import TOPIC_KEYS
-from barnabas.base.config.topic import topic_default
 from barnabas.base.ids import Uuid
+from barnabas.node.config.definitions import TOPIC_KEYS
+from barnabas.node.config.topic import topic_default
 from barnabas.node.metadata.controller.decision import ControllerState
 from barnabas.node.metadata.controller.partition_change import Election, PartitionChange
 from barnabas.node.metadata.controller.placement import default_directories

@@ -7,7 +7,7 @@ Left out of Kafka's list: fencing of silent brokers, which is due when a session
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.controller.decision import ControllerState, Decision
 from barnabas.node.metadata.controller.delegation_tokens import remove_expired_tokens
 from barnabas.node.metadata.controller.elections import balance_leaders, elect_unclean_leaders

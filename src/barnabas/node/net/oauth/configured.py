@@ -5,7 +5,6 @@ Source: Kafka's ConfigOrJaas, DefaultJwtRetriever and ClientCredentialsRequestFo
 """
 
 import logging
-import ssl
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any, Final
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.oauth import (
+from barnabas.base.tls.contexts import client_context, configured_client
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.oauth import (
     JWT_BEARER_RETRIEVER,
     LOGIN_HANDLER_KEY,
     LOGIN_HANDLERS,
@@ -25,8 +25,7 @@ from barnabas.base.config.oauth import (
     UNSECURED_LOGIN_HANDLER,
     check_url,
 )
-from barnabas.base.config.sasl import mechanism_value
-from barnabas.base.tls.pem import client_context
+from barnabas.node.config.sasl import mechanism_value
 from barnabas.node.net.oauth.assertion import AssertionSettings
 from barnabas.node.net.oauth.fetch import TIMEOUT_MS_DEFAULT, FetchSettings, file_of, is_file
 from barnabas.node.net.oauth.message import BearerMessageError, check_extensions
@@ -83,11 +82,11 @@ class Keys:
     def fetching(self) -> FetchSettings:
         """How providers are asked. Raises ConfigError."""
         waits = [ms for key in (CONNECT_TIMEOUT_KEY, READ_TIMEOUT_KEY) if (ms := self.get(key))]
-        tls = partial(client_context, _Options(self.options), "")
+        tls = partial(configured_client, _Options(self.options), "")
         if any(name.startswith("ssl.") for name in self.options):
             tls()  # what cannot be used is said now
             return FetchSettings(max(waits, default=TIMEOUT_MS_DEFAULT), tls)
-        return FetchSettings(max(waits, default=TIMEOUT_MS_DEFAULT), ssl.create_default_context)
+        return FetchSettings(max(waits, default=TIMEOUT_MS_DEFAULT), client_context)
 
 
 class _Options:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.sasl import enabled_mechanisms, jaas_options
 from barnabas.base.scram import MECHANISM_NUMBERS
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.sasl import enabled_mechanisms, jaas_options
 from barnabas.node.security.sasl.mechanism import Mechanism
 from barnabas.node.security.sasl.plain import PlainMechanism, users_of
 from barnabas.node.security.sasl.scram import Credential, ScramMechanism, TokenCredential

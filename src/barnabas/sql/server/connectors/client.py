@@ -19,8 +19,7 @@ import httpx
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
-from barnabas.base.tls import pem
-from barnabas.sql.server.security.stores import Keys
+from barnabas.base.tls.contexts import PropertyKeys, configured_client
 
 URL: Final = "ksql.connect.url"
 PREFIX: Final = "ksql.connect."
@@ -143,8 +142,8 @@ class ConnectClients:
         return self._plugin
 
     def _tls(self) -> ssl.SSLContext:
-        keys = Keys(self._settings, _PREFIXES)
-        context = pem.client_context(keys, "")
+        keys = PropertyKeys(self._settings, _PREFIXES)
+        context = configured_client(keys)
         if (keys.find(_VERIFY) or "https").lower() != "https" or keys.find(_VERIFY) == "":
             context.check_hostname = False
         return context

@@ -11,7 +11,8 @@ from typing import Any
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
-from barnabas.sql.server.security.stores import Keys, is_pkcs12, trusted_pem
+from barnabas.base.tls.contexts import PropertyKeys
+from barnabas.sql.server.security.stores import is_pkcs12, trusted_pem
 
 PREFIXES = ("ksql.streams.", "")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -27,7 +28,7 @@ _ALGORITHM = "ssl.endpoint.identification.algorithm"
 
 def librdkafka(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of confluent-kafka's clients. Raises ConfigError."""
-    keys = Keys(values, PREFIXES)
+    keys = PropertyKeys(values, PREFIXES)
     protocol = _protocol(keys)
     found: dict[str, Any] = {}
     if protocol != "PLAINTEXT":
@@ -50,7 +51,7 @@ def librdkafka(values: Mapping[str, Any]) -> dict[str, Any]:
     return found | _own_certificate(keys)
 
 
-def _own_certificate(keys: Keys) -> dict[str, Any]:
+def _own_certificate(keys: PropertyKeys) -> dict[str, Any]:
     found: dict[str, Any] = {}
     location = keys.get_str("ssl.keystore.location")
     if location and is_pkcs12(keys):
@@ -72,7 +73,7 @@ def java(values: Mapping[str, Any]) -> dict[str, str]:
 
     A keystore has to lie at the same place on every machine of Spark's.
     """
-    keys = Keys(values, PREFIXES)
+    keys = PropertyKeys(values, PREFIXES)
     protocol = _protocol(keys)
     if protocol == "PLAINTEXT":
         return {}
@@ -111,7 +112,7 @@ def _certificates(text: str) -> str:
     return "\n".join(f"{begin}{part}{end}" for part in parts)
 
 
-def _protocol(keys: Keys) -> str:
+def _protocol(keys: PropertyKeys) -> str:
     found = (keys.get_str("security.protocol") or "PLAINTEXT").upper()
     if found not in PROTOCOLS:
         raise ConfigError(
@@ -120,7 +121,7 @@ def _protocol(keys: Keys) -> str:
     return found
 
 
-def _login(keys: Keys) -> tuple[str, str, str]:
+def _login(keys: PropertyKeys) -> tuple[str, str, str]:
     """Mechanism, user and password."""
     mechanism = (keys.get_str("sasl.mechanism") or "GSSAPI").upper()
     if mechanism not in MECHANISMS:

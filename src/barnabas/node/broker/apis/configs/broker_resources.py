@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from barnabas.base.config.definitions import Scope
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.validation import CORDONED_KEY
-from barnabas.base.tls.changes import check_tls_change
 from barnabas.node.broker.services import BrokerServices
+from barnabas.node.config.tls_changes import check_tls_change
+from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.config_rules import config_key
 from barnabas.node.metadata.controller.decision import Failure

@@ -7,10 +7,9 @@ BARNABAS_LOG_RETENTION_MS is log.retention.ms; `__` stands for `_` and `___` for
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from barnabas.base.config.definitions import BROKER_KEYS
-from barnabas.base.config.errors import ConfigError
+from barnabas.node.config.definitions import BROKER_KEYS
 
 PREFIX = "BARNABAS_"
 _UNDERSCORES = re.compile(r"___|__|_")
@@ -38,15 +37,4 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
         key = key_of_variable(variable)
         if key in BROKER_KEYS or key.startswith("listener.name."):
             found[key] = value
-    return found
-
-
-def from_flags(pairs: Iterable[str]) -> dict[str, str]:
-    """Keys of `key=value` texts. Raises ConfigError where there is no `=`."""
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise ConfigError(pair, "write a setting as key=value")
-        found[key.strip()] = value.strip()
     return found

@@ -6,8 +6,8 @@ Source: Kafka's SslFactory (CertificateEntries, SslEngineValidator) and DynamicL
 import ssl
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.contexts import (
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import (
     ENCRYPTED_PROTOCOLS,
     TLS_KEYS,
     ListenerKeys,

@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
-from barnabas.base.config import removed, validation
-from barnabas.base.config.definitions import BROKER_KEYS, DYNAMIC_ONLY, ConfigKey, Status
+from barnabas.base.config.definitions import ConfigKey, Status
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import (
+from barnabas.node.config import removed, validation
+from barnabas.node.config.definitions import BROKER_KEYS, DYNAMIC_ONLY
+from barnabas.node.config.listeners import (
     ANY_ADDRESS,
     ListenerConfig,
     listener_name_of,

@@ -17,9 +17,9 @@ from cryptography.x509.oid import NameOID
 
 from barnabas.app.certificates import ListenerCertificates
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.tls.changes import check_tls_change
-from barnabas.base.tls.contexts import TlsSide, dialling_tls, listening_tls
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.tls import TlsSide, dialling_tls, listening_tls
+from barnabas.node.config.tls_changes import check_tls_change
 from sim.manual_clock import ManualClock
 from support.certificates import Authority
 

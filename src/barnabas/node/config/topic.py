@@ -6,9 +6,10 @@ Source: LogConfig and ServerTopicConfigSynonyms of Kafka 4.3.
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.base.config.definitions import TOPIC_KEYS, ConfigKey
+from barnabas.base.config.definitions import ConfigKey
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
+from barnabas.node.config.definitions import TOPIC_KEYS
+from barnabas.node.config.node_config import NodeConfig
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000

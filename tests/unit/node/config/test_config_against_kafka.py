@@ -11,21 +11,20 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.definitions import (
+from barnabas.base.config.definitions import ConfigKey, Status
+from barnabas.base.config.errors import ConfigError
+from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.node.config.definitions import (
     ADDED_TABLES,
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,
     GROUP_KEYS,
     TOPIC_KEYS,
-    ConfigKey,
-    Status,
     load_table,
 )
-from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.oauth import CLASSES
-from barnabas.base.config.properties import format_properties, parse_properties
-from barnabas.base.config.topic import (
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.oauth import CLASSES
+from barnabas.node.config.topic import (
     BROKER_SYNONYMS,
     topic_config_values,
     validate_topic_overrides,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
 from barnabas.base.config.properties import format_properties, parse_properties
-from barnabas.base.config.topic import TOPIC_CONFIG_DEFS, validate_topic_overrides
+from barnabas.node.config.definitions import BROKER_KEYS
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.topic import TOPIC_CONFIG_DEFS, validate_topic_overrides
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 VALUES = st.one_of(

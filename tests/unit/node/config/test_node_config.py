@@ -3,15 +3,11 @@
 import pytest
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import ListenerConfig
-from barnabas.base.config.node import HIDDEN, NodeConfig, is_secret
-from barnabas.base.config.overrides import (
-    from_environment,
-    from_flags,
-    key_of_variable,
-    variable_of_key,
-)
-from barnabas.base.config.topic import topic_config_values, validate_topic_overrides
+from barnabas.base.config.properties import from_flags
+from barnabas.node.config.listeners import ListenerConfig
+from barnabas.node.config.node_config import HIDDEN, NodeConfig, is_secret
+from barnabas.node.config.overrides import from_environment, key_of_variable, variable_of_key
+from barnabas.node.config.topic import topic_config_values, validate_topic_overrides
 
 COMBINED = {
     "process.roles": "broker,controller",

@@ -4,9 +4,9 @@ import pytest
 
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.sasl import enabled_mechanisms, jaas_options, mechanism_value
 from barnabas.base.jaas import JaasError, login_modules
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.sasl import enabled_mechanisms, jaas_options, mechanism_value
 
 PLAIN = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "

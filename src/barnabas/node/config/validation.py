@@ -8,11 +8,11 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.listeners import ANY_ADDRESS
-from barnabas.base.config.sasl import check_sasl
+from barnabas.node.config.listeners import ANY_ADDRESS
+from barnabas.node.config.sasl import check_sasl
 
 if TYPE_CHECKING:
-    from barnabas.base.config.node import NodeConfig
+    from barnabas.node.config.node_config import NodeConfig
 
 _HOST = re.compile(r"\[?[0-9a-zA-Z\-%._:]+\]?")
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

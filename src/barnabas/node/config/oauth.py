@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from barnabas.base.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.base.config.node import NodeConfig
+    from barnabas.node.config.node_config import NodeConfig
 
 MECHANISM: Final = "OAUTHBEARER"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"

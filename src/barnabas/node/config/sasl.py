@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.base.config import oauth
-from barnabas.base.config.definitions import BROKER_KEYS
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import JaasError, login_modules
+from barnabas.node.config import oauth
+from barnabas.node.config.definitions import BROKER_KEYS
 
 if TYPE_CHECKING:
-    from barnabas.base.config.node import NodeConfig
+    from barnabas.node.config.node_config import NodeConfig
 
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
 ENABLED_KEY = "sasl.enabled.mechanisms"

@@ -4,8 +4,8 @@ import pytest
 
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.config.node import NodeConfig
-from barnabas.base.config.topic import validate_topic_overrides
+from barnabas.node.config.node_config import NodeConfig
+from barnabas.node.config.topic import validate_topic_overrides
 
 URL = "confluent.schema.registry.url"
 STRATEGY = "confluent.value.subject.name.strategy"
