@@ -1,10 +1,14 @@
-"""Requests with one long list, made from their schemas: one for each list of each API."""
+"""Requests with one long list, made from their schemas: one for each list of each API.
+
+Each is there in the newest and in the oldest version that is served.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
@@ -24,6 +28,14 @@ LEFT_OUT = {
     ApiKey.BROKER_REGISTRATION,  # the node would be gone
     ApiKey.CONTROLLER_REGISTRATION,
 }
+METADATA_LOG = {
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+}
+"""APIs that serve the partition of the metadata log, and no other."""
 VALUES: dict[str, Any] = {
     "acks": -1,
     "allow_auto_topic_creation": False,
@@ -77,13 +89,14 @@ class Case(NamedTuple):
 
     key: int
     path: tuple[str, ...]
+    version: int
     is_same: bool
     is_for_controller: bool
 
     def __str__(self) -> str:
         where = "-controller" if self.is_for_controller else ""
         kind = "same" if self.is_same else "distinct"
-        return f"{ApiKey(self.key).name}{where}-{'.'.join(self.path)}-{kind}"
+        return f"{ApiKey(self.key).name}{where}-v{self.version}-{'.'.join(self.path)}-{kind}"
 
 
 def lists_of(of: type[Struct], version: int) -> Iterator[tuple[str, ...]]:
@@ -103,32 +116,31 @@ def lists_of(of: type[Struct], version: int) -> Iterator[tuple[str, ...]]:
 def cases() -> Iterator[Case]:
     """Each list of each API that a listener serves, of equal names and of different ones."""
     served = [(route.api.key, False) for route in ROUTES]
-    brokers = {key for key, _ in served}
-    served += [(route.api.key, True) for route in CONTROLLER_ROUTES if route.api.key not in brokers]
+    served += [(route.api.key, True) for route in CONTROLLER_ROUTES]
     for key, is_for_controller in served:
+        if key in LEFT_OUT:
+            continue
         api = APIS[key]
-        if key not in LEFT_OUT:
-            for path in lists_of(api.request, version_of(key)):
+        for version in sorted({api.min_version, api.max_stable_version}, reverse=True):
+            for path in lists_of(api.request, version):
                 for is_same in (False, True):
-                    yield Case(key, path, is_same, is_for_controller)
-
-
-def version_of(key: int) -> int:
-    """The newest version that is served."""
-    return APIS[key].max_stable_version
+                    yield Case(key, path, version, is_same, is_for_controller)
 
 
 def frame_of(case: Case, count: int, known: Known) -> bytes:
     """The frame, without its length, of a request whose list has so many elements."""
     request = Maker(case, count, known).make(APIS[case.key].request, case.path)
-    return encode_request(case.key, version_of(case.key), 1, "raw", request)
+    return encode_request(case.key, case.version, 1, "raw", request)
 
 
 class Maker:
     """Makes the struct of a request."""
 
     def __init__(self, case: Case, count: int, known: Known) -> None:
-        self._version = version_of(case.key)
+        self._version = case.version
+        self._known_name = KNOWN
+        if case.key in METADATA_LOG or (case.key == ApiKey.FETCH and case.is_for_controller):
+            self._known_name = CLUSTER_METADATA
         self._is_same = case.is_same
         self._count = count
         self._known = known
@@ -173,7 +185,7 @@ class Maker:
             case "uuid":
                 return self._known.topic_id if not number else number.to_bytes(16, "big")
             case "string":
-                return KNOWN if not number else f"{KNOWN}-{number}"
+                return self._known_name if not number else f"{KNOWN}-{number}"
             case "bytes" | "records":
                 return b""
             case "int64" if name == "producer_id":

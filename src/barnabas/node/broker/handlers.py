@@ -10,7 +10,10 @@ from barnabas.node.broker.apis.cluster.alter_replica_log_dirs import handle_alte
 from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
 from barnabas.node.broker.apis.cluster.describe_cluster import handle_describe_cluster
 from barnabas.node.broker.apis.cluster.describe_log_dirs import handle_describe_log_dirs
-from barnabas.node.broker.apis.cluster.describe_quorum import handle_describe_quorum
+from barnabas.node.broker.apis.cluster.describe_quorum import (
+    EACH_QUORUM,
+    handle_describe_quorum,
+)
 from barnabas.node.broker.apis.cluster.remove_raft_voter import handle_remove_raft_voter
 from barnabas.node.broker.apis.cluster.unregister_broker import handle_unregister_broker
 from barnabas.node.broker.apis.cluster.update_features import handle_update_features
@@ -181,7 +184,7 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.ALTER_CLIENT_QUOTAS, handle_alter_client_quotas),
     route(apis.DESCRIBE_USER_SCRAM_CREDENTIALS, handle_describe_user_scram_credentials),
     route(apis.ALTER_USER_SCRAM_CREDENTIALS, handle_alter_user_scram_credentials),
-    route(apis.DESCRIBE_QUORUM, handle_describe_quorum),
+    route(apis.DESCRIBE_QUORUM, handle_describe_quorum, each=EACH_QUORUM),
     route(apis.UPDATE_FEATURES, handle_update_features),
     route(apis.DESCRIBE_CLUSTER, handle_describe_cluster),
     route(apis.DESCRIBE_PRODUCERS, handle_describe_producers, each=EACH_TOPIC),

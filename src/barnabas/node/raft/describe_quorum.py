@@ -1,4 +1,8 @@
-"""DescribeQuorum (API 55, versions 0-2; KIP-595, 836, 853): the quorum as its leader sees it."""
+"""DescribeQuorum (API 55, versions 0-2; KIP-595, 836, 853): the quorum as its leader sees it.
+
+A partition that a request names repeatedly is described once: the answer for it is many times as
+large as its name.
+"""
 
 from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.raft.core.state import Leader, Progress, RaftState
@@ -6,8 +10,6 @@ from barnabas.node.raft.voters import ReplicaKey, Voter
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
@@ -29,9 +31,21 @@ def describe_quorum(
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return DescribeQuorumResponse(error_code=code, error_message=code.message)
     skew_ms = now_ms - monotonic_ms
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        indexes = asked.setdefault(topic.topic_name, {})
+        indexes.update((partition.partition_index, None) for partition in topic.partitions)
     return DescribeQuorumResponse(
         error_message=None,
-        topics=[_topic(state, leader, topic, now_ms, skew_ms) for topic in request.topics],
+        topics=[
+            DescribeQuorumResponseTopicData(
+                topic_name=name,
+                partitions=[
+                    _partition(state, leader, name, index, now_ms, skew_ms) for index in indexes
+                ],
+            )
+            for name, indexes in asked.items()
+        ],
         nodes=[
             Node(
                 node_id=voter.key.id,
@@ -45,34 +59,18 @@ def describe_quorum(
     )
 
 
-def _topic(
-    state: RaftState,
-    leader: Leader,
-    topic: DescribeQuorumRequestTopicData,
-    now_ms: int,
-    skew_ms: int,
-) -> DescribeQuorumResponseTopicData:
-    return DescribeQuorumResponseTopicData(
-        topic_name=topic.topic_name,
-        partitions=[
-            _partition(state, leader, topic.topic_name, partition, now_ms, skew_ms)
-            for partition in topic.partitions
-        ],
-    )
-
-
 def _partition(
     state: RaftState,
     leader: Leader,
     topic_name: str,
-    partition: DescribeQuorumRequestPartitionData,
+    index: int,
     now_ms: int,
     skew_ms: int,
 ) -> DescribeQuorumResponsePartitionData:
-    if topic_name != CLUSTER_METADATA or partition.partition_index != 0:
+    if topic_name != CLUSTER_METADATA or index != 0:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return DescribeQuorumResponsePartitionData(
-            partition_index=partition.partition_index,
+            partition_index=index,
             error_code=code,
             error_message=code.message,
         )

@@ -1,21 +1,30 @@
 """Repeating a name in a request does not multiply its answer.
 
-The node holds large things: a group's metadata, offsets with metadata, a topic of many producers.
+The node holds large things: a group's metadata, offsets with metadata, a topic of many producers,
+the state of a share-partition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import pack
+from typing import Any
 
 import pytest
 
 from barnabas.app.cluster import Cluster
-from barnabas.protocol.apis import APIS, ApiKey
+from barnabas.base.internal_topics import CLUSTER_METADATA
+from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+)
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
 )
 from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -37,10 +46,18 @@ from barnabas.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas.protocol.messages.write_share_group_state import (
+    PartitionData,
+    StateBatch,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateData,
+)
 from barnabas.protocol.records.records import Record, encode_batch
 from support.long_requests import CASES, KNOWN, Case, Known, frame_of
 from support.node_process import wait_until
 from support.raw_client import RawClient
+from support.share_client import begin_group
 
 COUNT = 300
 TIMES_MAX = 16
@@ -48,30 +65,76 @@ TIMES_MAX = 16
 METADATA_BYTES = 50_000
 OFFSET_METADATA = "m" * 4000
 PRODUCERS = 200
+SHARE_BATCHES = 300
 CHANGING = ("DELETE", "OFFSET_DELETE", "LEAVE", "ALTER", "CREATE", "TXN", "ADD", "JOIN", "WRITE")
 """APIs whose names begin so would change what the node holds."""
 READING = [case for case in CASES if not ApiKey(case.key).name.startswith(CHANGING)]
 
 
-@pytest.fixture(scope="module")
-def node() -> Iterator[tuple[RawClient, Cluster, Known]]:
-    with Cluster() as cluster, RawClient(cluster.bootstrap_servers) as client:
-        client.create_topic(KNOWN)
-        for producer_id in range(PRODUCERS):
-            record = Record(timestamp=1, value=b"held")
-            batch = encode_batch(
-                [record], producer_id=producer_id, producer_epoch=0, base_sequence=0
-            )
-            assert client.produce(KNOWN, bytes(batch)).error_code == ErrorCode.NONE
-        wait_until(lambda: coordinates(client), "a coordinator")
-        commit(client)
-        join(client)
-        yield client, cluster, Known(client.topic_id(KNOWN), 1000)
+class World:
+    """A cluster, and a node of it that holds what is large."""
+
+    def __init__(self, cluster: Cluster, address: str, known: Known) -> None:
+        self.known = known
+        self.nodes = len(cluster.nodes)
+        self._addresses = {False: address}
+        asked = DescribeQuorumRequest(
+            topics=[
+                DescribeQuorumRequestTopicData(
+                    topic_name=CLUSTER_METADATA,
+                    partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
+                )
+            ]
+        )
+        with self.connect(is_for_controller=False) as client:
+            answer = client.call(asked, DescribeQuorumResponse)
+        leader = answer.topics[0].partitions[0].leader_id
+        (node,) = [node for node in answer.nodes if node.node_id == leader]
+        self._addresses[True] = f"{node.listeners[0].host}:{node.listeners[0].port}"
+
+    def connect(self, *, is_for_controller: bool) -> RawClient:
+        """A client of the node, or of the active controller."""
+        return RawClient(self._addresses[is_for_controller])
+
+    def sizes(self, client: RawClient, case: Case, count: int) -> tuple[int, int]:
+        """The bytes of a request with so many elements, and of its answer."""
+        frame = frame_of(case, count, self.known)
+        client.send_bytes(pack(">i", len(frame)) + frame)
+        return len(frame), len(client.receive_frame())
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    with Cluster(request.param) as cluster:
+        with RawClient(cluster.bootstrap_servers) as client:
+            wait_until(lambda: coordinator(client) != "", "a coordinator")
+            address = coordinator(client)
+        with RawClient(address) as client:
+            client.create_topic(KNOWN)
+            for producer_id in range(PRODUCERS):
+                record = Record(timestamp=1, value=b"held")
+                batch = encode_batch(
+                    [record], producer_id=producer_id, producer_epoch=0, base_sequence=0
+                )
+                assert client.produce(KNOWN, bytes(batch)).error_code == ErrorCode.NONE
+            wait_until(lambda: coordinates(client), "the group's coordinator to be loaded")
+            commit(client)
+            join(client)
+            known = Known(client.topic_id(KNOWN), 1000)
+            if request.param == 1:  # with more nodes another one may coordinate it
+                share(client, known.topic_id)
+            yield World(cluster, address, known)
+
+
+def coordinator(client: RawClient) -> str:
+    """The address of the group's coordinator, empty while there is none."""
+    asked = FindCoordinatorRequest(coordinator_keys=[KNOWN])
+    (found,) = client.call(asked, FindCoordinatorResponse).coordinators
+    return "" if found.error_code else f"{found.host}:{found.port}"
 
 
 def coordinates(client: RawClient) -> bool:
     """Whether the group can be described."""
-    client.call(FindCoordinatorRequest(coordinator_keys=[KNOWN]), FindCoordinatorResponse)
     asked = DescribeGroupsRequest(groups=[KNOWN])
     (group,) = client.call(asked, DescribeGroupsResponse, 5).groups
     return group.error_code == ErrorCode.NONE
@@ -115,33 +178,48 @@ def join(client: RawClient) -> None:
     assert client.call(sync, SyncGroupResponse).error_code == ErrorCode.NONE
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in READING if case.is_same and not case.is_for_controller], ids=str
-)
-def test_repetitions_do_not_multiply_an_answer(
-    node: tuple[RawClient, Cluster, Known], case: Case
-) -> None:
-    _, cluster, known = node
-    sizes = []
-    with RawClient(cluster.bootstrap_servers) as client:
-        for count in (1, COUNT):
-            frame = frame_of(case, count, known)
-            client.send_bytes(pack(">i", len(frame)) + frame)
-            sizes.append((len(frame), len(client.receive_frame())))
-    (asked_once, answered_once), (asked, answered) = sizes
+def share(client: RawClient, topic_id: Any) -> None:
+    """Give a share-partition a state that says much."""
+    begin_group(client, KNOWN, topic_id)
+    partition = PartitionData(
+        partition=0,
+        state_epoch=1,
+        leader_epoch=0,
+        start_offset=0,
+        state_batches=[
+            StateBatch(first_offset=at, last_offset=at, delivery_state=0, delivery_count=1 + at % 2)
+            for at in range(SHARE_BATCHES)
+        ],
+    )
+    topic = WriteStateData(topic_id=topic_id, partitions=[partition])
+    request = WriteShareGroupStateRequest(group_id=KNOWN, topics=[topic])
+    (answered,) = client.call(request, WriteShareGroupStateResponse).results
+    assert answered.partitions[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("case", [case for case in READING if case.is_same], ids=str)
+def test_repetitions_do_not_multiply_an_answer(world: World, case: Case) -> None:
+    with world.connect(is_for_controller=case.is_for_controller) as client:
+        asked_once, answered_once = world.sizes(client, case, 1)
+        asked, answered = world.sizes(client, case, COUNT)
     assert answered - answered_once <= TIMES_MAX * (asked - asked_once)
 
 
-def test_what_the_node_holds_is_large(node: tuple[RawClient, Cluster, Known]) -> None:
+@pytest.mark.parametrize(
+    ("key", "size"),
+    [
+        (ApiKey.DESCRIBE_GROUPS, METADATA_BYTES),
+        (ApiKey.OFFSET_FETCH, len(OFFSET_METADATA)),
+        (ApiKey.DESCRIBE_PRODUCERS, PRODUCERS * 16),
+        (ApiKey.DESCRIBE_QUORUM, 100),
+        (ApiKey.READ_SHARE_GROUP_STATE, SHARE_BATCHES * 16),
+    ],
+)
+def test_what_the_node_holds_is_large(world: World, key: ApiKey, size: int) -> None:
     """The test above would see nothing otherwise."""
-    _, cluster, known = node
-    with RawClient(cluster.bootstrap_servers) as asking:
-        for key, size in {
-            ApiKey.DESCRIBE_GROUPS: METADATA_BYTES,
-            ApiKey.OFFSET_FETCH: len(OFFSET_METADATA),
-            ApiKey.DESCRIBE_PRODUCERS: PRODUCERS * 16,
-        }.items():
-            case = next(case for case in CASES if case.key == key)
-            frame = frame_of(case, 1, known)
-            asking.send_bytes(pack(">i", len(frame)) + frame)
-            assert len(asking.receive_frame()) > size, APIS[key]
+    if key == ApiKey.READ_SHARE_GROUP_STATE and world.nodes > 1:
+        return
+    case = next(case for case in CASES if case.key == key)
+    with world.connect(is_for_controller=False) as client:
+        _, answered = world.sizes(client, case, 1)
+    assert answered > size

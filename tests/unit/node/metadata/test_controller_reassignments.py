@@ -430,12 +430,18 @@ def test_ongoing_reassignments_are_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "indexes", "found"), [("t", [0, 1, 9], [1]), ("t", [0], []), ("nope", [0], [])]
+    ("name", "indexes", "found"),
+    [
+        ("t", [0, 1, 9], [1]),
+        ("t", [0], []),
+        ("nope", [0], []),
+        ("t", [1, 1, 1], [1]),
+    ],
 )
 def test_listing_can_be_narrowed(name: str, indexes: list[int], found: list[int]) -> None:
     controller = cluster()
     create(controller, [0], [1])
     reassign(controller, [3], number=1)
     wanted = ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
-    response = controller.do(ListPartitionReassignmentsRequest(topics=[wanted]))
+    response = controller.do(ListPartitionReassignmentsRequest(topics=[wanted, wanted]))
     assert [p.partition_index for topic in response.topics for p in topic.partitions] == found

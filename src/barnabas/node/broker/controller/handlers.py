@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
+from barnabas.node.broker.apis.cluster.describe_quorum import EACH_QUORUM
 from barnabas.node.broker.apis.configs.describe_configs import (
     EACH_RESOURCE,
     handle_describe_configs,
@@ -25,6 +26,7 @@ from barnabas.node.broker.controller.configs import without_refused
 from barnabas.node.broker.controller.requests import asker_of
 from barnabas.node.broker.controller.services import ControllerServices
 from barnabas.node.broker.controller.versions import fit
+from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.route import Route, route
 from barnabas.node.metadata.active_controller import ActiveController
 from barnabas.node.metadata.asker import Asker
@@ -86,15 +88,15 @@ def _quorum_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
     return route(api, handle_quorum)
 
 
-def _decision_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
-    """Route an API to the active controller, which decides it."""
+def _decision_route(api: Api[Req, Resp], each: Each | None = None) -> Route[ControllerServices]:
+    """Route an API to the active controller, which decides it; `each` is as for `route`."""
 
     async def handle_decision(
         services: ControllerServices, context: RequestContext, request: Req
     ) -> Resp:
         return await decide(services, context, request, api.response)
 
-    return route(api, handle_decision)
+    return route(api, handle_decision, each=each)
 
 
 def _token_route(api: Api[Req, Resp]) -> Route[ControllerServices]:
@@ -271,7 +273,7 @@ CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     _quorum_route(apis.VOTE),
     _quorum_route(apis.BEGIN_QUORUM_EPOCH),
     _quorum_route(apis.END_QUORUM_EPOCH),
-    _decision_route(apis.DESCRIBE_QUORUM),
+    _decision_route(apis.DESCRIBE_QUORUM, EACH_QUORUM),
     _decision_route(apis.ALTER_PARTITION),
     _decision_route(apis.UPDATE_FEATURES),
     route(apis.ENVELOPE, handle_envelope),

@@ -65,6 +65,9 @@ class Operation(Generic[Resp]):
     tell: Callable[[Any, Any], None]
     read: Callable[[Any], Any]
     takes_topics_without_partitions: bool = False
+    answers_once: bool = False
+    """Whether a share-partition that a request names repeatedly is answered once: its state may be
+    many times as large as the question."""
 
 
 def serve(
@@ -81,6 +84,9 @@ def serve(
     ):
         return operation.response()
     questions = [(topic.topic_id, question) for topic in topics for question in topic.partitions]
+    if operation.answers_once:
+        asked = {(topic_id, question.partition): question for topic_id, question in questions}
+        questions = [(topic_id, question) for (topic_id, _), question in asked.items()]
     parts = [
         operation.ask(
             coordinator, SharePartitionKey(request.group_id, topic_id, question.partition), question
@@ -219,6 +225,7 @@ READ: Final = Operation(
     read=lambda result: ShareState(
         result.state_epoch, result.start_offset, tuple(batches_of(result.state_batches))
     ),
+    answers_once=True,
 )
 WRITE: Final = Operation(
     name="write",
@@ -263,4 +270,5 @@ SUMMARY: Final = Operation(
         result.start_offset,
         result.delivery_complete_count,
     ),
+    answers_once=True,
 )

@@ -202,7 +202,10 @@ def _too_many(
 def list_partition_reassignments(
     state: ControllerState, request: ListPartitionReassignmentsRequest
 ) -> Decision[ListPartitionReassignmentsResponse]:
-    """What is being reassigned: all of it, or as far as the request names it."""
+    """What is being reassigned: all of it, or as far as the request names it.
+
+    A partition that is named repeatedly is described once.
+    """
     response = ListPartitionReassignmentsResponse(error_message=None)
     topics = state.image.topics
     wanted: list[tuple[TopicImage, Iterable[int]]] = []
@@ -212,10 +215,13 @@ def list_partition_reassignments(
             by_topic.setdefault(topic_id, []).append(number)
         wanted += [(topics.by_id[topic_id], numbers) for topic_id, numbers in by_topic.items()]
     else:
+        asked: dict[str, dict[int, None]] = {}
+        for topic in request.topics:
+            asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
         wanted += [
-            (topics.by_name[topic.name], topic.partition_indexes)
-            for topic in request.topics
-            if topic.name in topics.by_name
+            (topics.by_name[name], numbers)
+            for name, numbers in asked.items()
+            if name in topics.by_name
         ]
     for image, numbers in wanted:
         ongoing = [
