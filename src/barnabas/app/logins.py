@@ -19,7 +19,7 @@ from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.node.security.sasl.mechanisms import Ingredients, make_mechanisms
 
 if TYPE_CHECKING:
-    from barnabas.node.net.oauth.bearer import Validate
+    from barnabas.base.oauth.bearer import Validate
     from barnabas.node.security.bearer_tokens import BearerTokens
 
 MAX_RECEIVE_KEY = "sasl.server.max.receive.size"

@@ -8,12 +8,12 @@ from typing import Protocol
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.oauth.bearer import Validate
+from barnabas.base.oauth.fetch import FetchError, fetch, file_of, is_file
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import JWKS_URL_KEY, MECHANISM
 from barnabas.node.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options
-from barnabas.node.net.oauth.bearer import Validate
 from barnabas.node.net.oauth.configured import Keys
-from barnabas.node.net.oauth.fetch import FetchError, fetch, file_of, is_file
 from barnabas.node.security.issuer_keys import EndpointKeys, FileKeys
 from barnabas.node.security.sasl.oauthbearer.key_set import LIBRARY_MISSING, KeySet, KeySetError
 from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator

@@ -14,8 +14,8 @@ from typing import Final
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock, Timer
-from barnabas.node.net.oauth.bearer import InvalidTokenError
-from barnabas.node.net.oauth.fetch import FetchError, read_file
+from barnabas.base.oauth.bearer import InvalidTokenError
+from barnabas.base.oauth.fetch import FetchError, read_file
 from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
 
 MISSED_PAUSE_MS: Final = 60_000

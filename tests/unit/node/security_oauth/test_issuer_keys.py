@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.backoff import ExponentialBackoff
-from barnabas.node.net.oauth.bearer import InvalidTokenError
-from barnabas.node.net.oauth.fetch import FetchError
+from barnabas.base.oauth.bearer import InvalidTokenError
+from barnabas.base.oauth.fetch import FetchError
 from barnabas.node.security.issuer_keys import (
     EXPEDITED_PAUSE_MS,
     MISSED_KEPT_MAX,

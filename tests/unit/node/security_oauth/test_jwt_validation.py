@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.node.net.oauth.bearer import BearerToken, InvalidTokenError
+from barnabas.base.oauth.bearer import BearerToken, InvalidTokenError
 from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
 from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator
 from support.tokens import Issuer, jwk, part, rsa_key, unsecured

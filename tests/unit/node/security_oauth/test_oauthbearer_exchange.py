@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.node.net.oauth.bearer import BearerToken, InvalidTokenError
+from barnabas.base.oauth.bearer import BearerToken, InvalidTokenError
 from barnabas.node.net.oauth.message import BearerMessage, format_message
 from barnabas.node.security.principal import Principal
 from barnabas.node.security.sasl.mechanism import AuthenticationError, Login, Refusal

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.oauth.fetch import FetchError
 from barnabas.node.net.login import LoginError
-from barnabas.node.net.oauth.fetch import FetchError
 from barnabas.node.net.oauth.message import parse_message
 from barnabas.node.net.oauth.token_login import RefreshSettings, TokenLogin, refresh_at_ms
 from support.tokens import unsecured

@@ -17,13 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.oauth.bearer import take_apart
+from barnabas.base.oauth.fetch import FetchError, FetchSettings, fetch
+from barnabas.base.oauth.retrieval import AssertionSettings, Grant, RetrievalSettings, retrieve
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import ALLOWED_URLS_VARIABLE, check_url
-from barnabas.node.net.oauth.assertion import AssertionSettings
-from barnabas.node.net.oauth.bearer import take_apart
 from barnabas.node.net.oauth.configured import Keys
-from barnabas.node.net.oauth.fetch import FetchError, FetchSettings, fetch
-from barnabas.node.net.oauth.retrieval import Grant, RetrievalSettings, retrieve
 from barnabas.node.net.oauth.unsecured_login import unsecured_token
 from barnabas.node.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 from support.certificates import Authority

@@ -21,13 +21,13 @@ from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import jaas_options
+from barnabas.base.oauth.bearer import InvalidTokenError, take_apart
+from barnabas.base.oauth.fetch import FetchError, FetchSettings
+from barnabas.base.oauth.retrieval import RetrievalSettings, retrieve
 from barnabas.base.tls.contexts import client_context, configured_client
 from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
 from barnabas.connect.config.validators import at_least
 from barnabas.connect.config.values import Password
-from barnabas.node.net.oauth.bearer import InvalidTokenError, take_apart
-from barnabas.node.net.oauth.fetch import FetchError, FetchSettings
-from barnabas.node.net.oauth.retrieval import RetrievalSettings, retrieve
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.sql.formats.format import FormatError
 from barnabas.sql.formats.schema_store import HttpSchemaStore

@@ -13,6 +13,8 @@ from typing import Any, Final
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.oauth.fetch import TIMEOUT_MS_DEFAULT, FetchSettings, file_of, is_file
+from barnabas.base.oauth.retrieval import AssertionSettings, Grant, RetrievalSettings, retrieve
 from barnabas.base.tls.contexts import client_context, configured_client
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import (
@@ -26,10 +28,7 @@ from barnabas.node.config.oauth import (
     check_url,
 )
 from barnabas.node.config.sasl import mechanism_value
-from barnabas.node.net.oauth.assertion import AssertionSettings
-from barnabas.node.net.oauth.fetch import TIMEOUT_MS_DEFAULT, FetchSettings, file_of, is_file
 from barnabas.node.net.oauth.message import BearerMessageError, check_extensions
-from barnabas.node.net.oauth.retrieval import Grant, RetrievalSettings, retrieve
 from barnabas.node.net.oauth.token_login import RefreshSettings, TokenLogin
 from barnabas.node.net.oauth.unsecured_login import EXTENSION_PREFIX as UNSECURED_EXTENSION_PREFIX
 from barnabas.node.net.oauth.unsecured_login import unsecured_token

@@ -13,7 +13,7 @@ from barnabas.node.security.sasl.plain import PlainMechanism, users_of
 from barnabas.node.security.sasl.scram import Credential, ScramMechanism, TokenCredential
 
 if TYPE_CHECKING:
-    from barnabas.node.net.oauth.bearer import Validate
+    from barnabas.base.oauth.bearer import Validate
 
 
 @dataclass(frozen=True, slots=True)

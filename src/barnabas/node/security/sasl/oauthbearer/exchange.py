@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from barnabas.node.net.oauth.bearer import InvalidTokenError, Validate
+from barnabas.base.oauth.bearer import InvalidTokenError, Validate
 from barnabas.node.net.oauth.message import BearerMessageError, parse_message
 from barnabas.node.security.principal import USER, Principal
 from barnabas.node.security.sasl.mechanism import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.base.extras import install_hint
-from barnabas.node.net.oauth.bearer import InvalidTokenError
+from barnabas.base.oauth.bearer import InvalidTokenError
 
 ALGORITHMS: Final = {
     "RS256": ("RSA", None),

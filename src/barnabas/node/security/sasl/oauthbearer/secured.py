@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from barnabas.node.net.oauth.bearer import (
+from barnabas.base.oauth.bearer import (
     BearerToken,
     InvalidTokenError,
     take_apart,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.node.net.oauth.bearer import (
+from barnabas.base.oauth.bearer import (
     BearerToken,
     InvalidTokenError,
     take_apart,

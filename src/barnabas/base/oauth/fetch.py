@@ -1,4 +1,4 @@
-"""Files and web addresses that OAUTHBEARER reads: small texts, within a time and a size.
+"""Files and web addresses that tokens and keys come from: small texts, within a time and a size.
 
 These functions block: call them in a thread. A server's redirect is not followed, so that
 what the configuration names is what is asked.
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
+
+from barnabas.base.tls.contexts import client_context
 
 SIZE_BYTES_MAX: Final = 1 << 20
 """The most that is read of a file or an answer."""
@@ -31,7 +33,7 @@ class FetchSettings:
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT
     """How long to wait for a connection, and for each part of an answer; in all twice as long."""
-    tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    tls: Callable[[], ssl.SSLContext] = client_context
 
 
 def is_file(url: str) -> bool:
@@ -63,6 +65,6 @@ def fetch(
     headers: Mapping[str, str] | None = None,
 ) -> bytes:
     """Ask a server; POST where there is a body. Raises FetchError."""
-    from barnabas.node.net.oauth.web import ask  # large; most nodes never need it
+    from barnabas.base.oauth.web import ask  # large; most nodes never need it
 
     return ask(url, settings, body, headers or {})

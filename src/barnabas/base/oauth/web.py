@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import IO, Any, Final, Self
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.node.net.oauth.fetch import SIZE_BYTES_MAX, FetchError, FetchSettings
+from barnabas.base.oauth.fetch import SIZE_BYTES_MAX, FetchError, FetchSettings
 
 ERROR_TEXT_SIZE_MAX: Final = 300
 
