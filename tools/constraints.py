@@ -17,7 +17,7 @@ TARGET = ROOT / "constraints.txt"
 EXTRAS = ("connect", "demo", "registry", "security", "spark", "sql")
 BUILD = "hatchling>=1.25,<2"
 HEAD = """\
-# What all extras need and what builds the package, with hashes: see "Install" in README.md.
+# What all extras need and what builds the package, with hashes: see docs/install.md.
 # Written by tools/constraints.py.
 """
 

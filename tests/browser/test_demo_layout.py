@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from support.dashboard_page import Dashboard, fill
 
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "dashboard.png"
 PANELS = "header, .card, footer"
 SCROLLS_INSIDE = "#recommendations"
 WHOLE_TEXTS = (
@@ -100,3 +103,13 @@ def test_charts_fill_their_boxes(page: Page, dashboard: Dashboard) -> None:
     for chart in page.locator(".chart").all():
         size = chart.evaluate("chart => `0 0 ${chart.clientWidth} ${chart.clientHeight}`")
         expect(chart.locator("svg")).to_have_attribute("viewBox", size)
+
+
+def test_the_picture_in_the_readme_is_of_this_page(page: Page, dashboard: Dashboard) -> None:
+    """`UPDATE_SCREENSHOTS=1` takes it again."""
+    show(page, dashboard, 3, 1280, 800)
+    if os.environ.get("UPDATE_SCREENSHOTS"):
+        PICTURE.parent.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURE)
+    width, height = (int.from_bytes(PICTURE.read_bytes()[at : at + 4]) for at in (16, 20))
+    assert (width, height) == (1280, 800)

@@ -305,15 +305,15 @@ def test_dev_ends_if_its_registry_cannot_start() -> None:
 
 
 def section(title: str) -> str:
-    """A section of the README."""
-    text = (ROOT / "README.md").read_text().partition(f"\n## {title}\n")[2]
+    """A section of the registry's page."""
+    text = (ROOT / "docs" / "registry.md").read_text().partition(f"\n## {title}\n")[2]
     assert text
     return text.partition("\n## ")[0]
 
 
-def test_the_readme_as_printed(tmp_path: Path) -> None:
+def test_the_quick_start_as_printed(tmp_path: Path) -> None:
     """Each block in turn, at other ports."""
-    blocks = re.findall(r"```(\w+)\n(.*?)```", section("Schema registry"), re.DOTALL)
+    blocks = re.findall(r"```(\w+)\n(.*?)```", section("Quick start"), re.DOTALL)
     assert [kind for kind, _ in blocks] == ["sh", "sh", "sh", "python"]
     assert blocks[0][1] == "barnabas dev --registry\n"
     flags = ["--port", "0", "--registry-port", "0", "--json"]

@@ -1,4 +1,4 @@
-"""What the README shows works."""
+"""What the README and the pages that it leads to show works."""
 
 from __future__ import annotations
 
@@ -17,32 +17,49 @@ from support.cli import run_cli
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
+CLI, OPERATIONS, PYTHON_PAGE, REGISTRY, SECURITY = (
+    (ROOT / "docs" / f"{name}.md").read_text()
+    for name in ("cli", "operations", "python", "registry", "security")
+)
+PAGES = "\n".join((README, CLI, OPERATIONS, PYTHON_PAGE, REGISTRY))
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-BLOCKS = BLOCK.findall(README)
+BLOCKS = BLOCK.findall(PAGES)
 SHELL_LINES = [
-    line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.strip()
+    line
+    for kind, text in BLOCKS
+    if kind == "sh"
+    for line in text.replace("\\\n", " ").splitlines()
+    if line.strip()
 ]
 COMMANDS = [
     part.strip()
-    for line in [*SHELL_LINES, *re.findall(r"`(barnabas [^`]+)`", README)]
+    for line in [*SHELL_LINES, *re.findall(r"`(barnabas [^`]+)`", PAGES)]
     for part in line.split("|")
     if part.strip().startswith("barnabas ")
 ]
 PYTHON = [text for kind, text in BLOCKS if kind == "python" and "localhost:8081" not in text]
 """What needs a registry is run by tests/clients/test_cli_registry.py."""
-SECURITY = (ROOT / "docs" / "security.md").read_text()
 PYTHON += [text for kind, text in BLOCK.findall(SECURITY) if kind == "python"]
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_and_their_options_exist(line: str) -> None:
-    words = shlex.split(line)[1:]
+    words = shlex.split(line, comments=True)[1:]
     command: click.Command | None = main.cli
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         command = command.get_command(click.Context(command), words.pop(0))
     assert command is not None, line
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
+
+
+def test_the_index_lists_every_page() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text()
+    pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")} - {"README.md"}
+    assert {
+        page for page in pages if f"({page})" not in index and "decisions/" not in page
+    } == set()
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"make ([a-z]+)", README))))
@@ -88,7 +105,7 @@ def first_format(text: str) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize("text", [README, start.EPILOG], ids=["README", "help of start"])
+@pytest.mark.parametrize("text", [OPERATIONS, start.EPILOG], ids=["operations.md", "help of start"])
 def test_the_file_that_kafka_ships_is_formatted_as_shown(text: str, tmp_path: Path) -> None:
     line = first_format(text)
     path = tmp_path / "server.properties"
@@ -102,10 +119,9 @@ def test_the_file_that_kafka_ships_is_formatted_as_shown(text: str, tmp_path: Pa
 
 
 def test_exit_codes_are_told() -> None:
-    told = README.partition("exit codes that mean")[2].partition("(")[0]
+    told = CLI.partition("exit codes that mean")[2].partition("(")[0]
     assert {int(number) for number in re.findall(r"\d+", told)} == {int(code) for code in ExitCode}
 
 
 def test_all_commands_are_listed() -> None:
-    table = README.partition("## The command line")[2].partition("## ")[0]
-    assert [name for name in main.COMMANDS if f"barnabas {name}" not in table] == []
+    assert [name for name in main.COMMANDS if f"barnabas {name}" not in CLI] == []
