@@ -19,6 +19,7 @@ from support.connect.capture import settings
 from support.connect.postgres import Postgres
 
 DOCS = Path(__file__).parents[2] / "docs/connect/lakes.md"
+WALK = Path(__file__).parents[2] / "docs/postgres-to-iceberg.md"
 DATABASE = "kept"
 ROW = "CREATE TABLE orders (id int PRIMARY KEY, item text, price numeric(10,2))"
 
@@ -50,6 +51,19 @@ def server(database_server: Postgres) -> Iterator[Postgres]:
 def test_the_example_is_valid() -> None:
     given = {"name": "orders-kept-equal", **example()}
     assert errors_of(validate_connector(given, WorkerRules(engine="spark"))) == []
+
+
+def test_the_connectors_of_the_walk_are_valid(server: Postgres) -> None:
+    """Those of docs/postgres-to-iceberg.md, the source against a real server."""
+    capture, lake = map(json.loads, re.findall(r"```json\n(.*?)```", WALK.read_text(), re.DOTALL))
+    here = settings(server, DATABASE)
+    given = capture["config"] | {
+        name: value for name, value in here.items() if name.startswith("database.")
+    }
+    server.run("CREATE PUBLICATION dbz_publication FOR TABLE orders", database=DATABASE)
+    for name, config in (("capture", given), ("lake", lake["config"])):
+        verdict = validate_connector({"name": name, **config}, WorkerRules(engine="spark"))
+        assert errors_of(verdict) == []
 
 
 def test_the_table_equals_the_databases(server: Postgres, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from support.cli import run_cli
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text()
-CLI, OPERATIONS, PYTHON_PAGE, REGISTRY, SECURITY = (
+CLI, OPERATIONS, PYTHON_PAGE, SECURITY = (
     (ROOT / "docs" / f"{name}.md").read_text()
-    for name in ("cli", "operations", "python", "registry", "security")
+    for name in ("cli", "operations", "python", "security")
 )
-PAGES = "\n".join((README, CLI, OPERATIONS, PYTHON_PAGE, REGISTRY))
+PAGES = "\n".join([README, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))])
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 BLOCKS = BLOCK.findall(PAGES)
 SHELL_LINES = [
@@ -37,9 +37,12 @@ COMMANDS = [
     for part in line.split("|")
     if part.strip().startswith("barnabas ")
 ]
-PYTHON = [text for kind, text in BLOCKS if kind == "python" and "localhost:8081" not in text]
-"""What needs a registry is run by tests/clients/test_cli_registry.py."""
-PYTHON += [text for kind, text in BLOCK.findall(SECURITY) if kind == "python"]
+PYTHON = [
+    text
+    for page in (PYTHON_PAGE, SECURITY)
+    for kind, text in BLOCK.findall(page)
+    if kind == "python"
+]
 
 
 @pytest.mark.parametrize("line", COMMANDS)
