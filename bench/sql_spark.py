@@ -119,7 +119,7 @@ def _measure(
     cores = ", ".join(f"{name} {used[name] / arguments.seconds:.2f}" for name in pids)
     sys.stdout.write(f"cores used: {cores}\n")
     for query in queries:
-        stream = query._stream
+        stream = query.life.stream
         assert stream is not None
         progress = [p for p in recent_progress(stream) if p["numInputRows"]]
         figures = query.figures

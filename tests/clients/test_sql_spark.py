@@ -18,8 +18,8 @@ from confluent_kafka.cimpl import Message
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.queries import PersistentQuery
-from barnabas.sql.engine.queries import QueryState as EngineState
 from barnabas.sql.engine.spark_runner import SparkRunner
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
@@ -30,7 +30,7 @@ from barnabas.sql.spark.checkpoint import CheckpointError
 from barnabas.sql.spark.labels import task_of
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
-from barnabas.sql.spark.query import MissingTopicError, QueryState, SparkQuery
+from barnabas.sql.spark.query import MissingTopicError, SparkQuery
 from support.spark import shared_session
 from support.sql_queries import plans_of
 
@@ -209,10 +209,10 @@ def test_a_window_goes_on_after_a_restart_in_its_middle(world: World) -> None:
     first.start()
     first.process_all()
     written = first.status().figures.written
-    first.pause()
+    first.stop()
     assert first.status().state is QueryState.PAUSED
     world.send(80, seed=2)
-    first.resume()
+    first.start()
     first.process_all()
     status = first.status()
     assert status.state_pages > 0
@@ -249,7 +249,7 @@ def test_why_a_query_failed_is_told(world: World) -> None:
     query = world.query(plan, guarantee=Guarantee.EXACTLY_ONCE)
     query.start()
     query.process_all()
-    stream = query._stream
+    stream = query.life.stream
     assert stream is not None
     query._sink._writer = object()  # type: ignore[union-attr,assignment]
     world.send(10)
@@ -271,15 +271,15 @@ def test_the_engine_s_runner_hosts_queries(world: World) -> None:
     asked = PersistentQuery(plan, "", "group", settings)
     assert "stores ['Aggregate-1-figures', 'Aggregate-1']" in runner.describe(asked)
     hosted = runner.start(asked, is_paused=True)
-    assert hosted.state is EngineState.PAUSED
+    assert hosted.state is QueryState.PAUSED
     hosted.resume()
     want = {r.key: (r.value, r.timestamp_ms) for r in world.expected(plan)}
     assert last(world.results(len(want))) == want
-    assert hosted.state is EngineState.RUNNING
+    assert hosted.state is QueryState.RUNNING
     hosted.stop(forget=True)
     assert not (world.directory / plan.query_id).exists()
     missing = replace(plan, step=replace(plan.step, topic="nowhere"))  # type: ignore[arg-type]
     failed = runner.start(PersistentQuery(missing, "", "group", settings))
-    assert failed.state is EngineState.ERROR
+    assert failed.state is QueryState.ERROR
     assert failed.failures[0].type == "USER"
     runner.close()

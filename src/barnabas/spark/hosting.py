@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,13 +20,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.spark.progress import last_progress
+from barnabas.spark.progress import positions_of
+from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, Supervisor
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5
 _PAUSE_MS: Final = 500
 _PAUSE_MS_MAX: Final = 15_000
-_DOUBLINGS_MAX: Final = 5
 _REASON_LENGTH_MAX: Final = 300
 
 
@@ -90,33 +88,88 @@ def queries_of(name: str, pipeline: Pipeline, context: PipelineContext) -> list[
         raise PipelineError(f"pipeline {name} fails: {error!r}") from error
 
 
-@dataclass(slots=True)
-class _Hosted:
-    query: PythonQuery
-    stream: StreamingQuery | None = None
-    failures: int = 0
-    start_at: float = 0.0
-    batch_id: int = -1
-    reached: list[TopicPartition] = field(default_factory=list)
-    """What is processed and not committed yet."""
-    committer: Consumer | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held by whoever starts it or ends it."""
+class _Hosted(SupervisedStream):
+    """A query of a pipeline: it runs while it is wanted, and commits how far it has read."""
+
+    def __init__(self, query: PythonQuery, clients: Mapping[str, Any]) -> None:
+        super().__init__(query.name, query.start, self._close_committer)
+        self.is_wanted = True
+        self.pauses = Restarts(_PAUSE_MS, _PAUSE_MS_MAX)
+        self._clients = clients
+        self._batch_id = -1
+        self._reached: list[TopicPartition] = []
+        """What is processed and not committed yet."""
+        self._committer: Consumer | None = None
+
+    def look(self, now_ms: int) -> bool:
+        """Take note of what it does; returns whether it is to be started now."""
+        with self.lock:
+            return self.is_wanted and self._look(now_ms)
+
+    def _look(self, now_ms: int) -> bool:
+        state = self.state
+        if state is QueryState.RUNNING:
+            self._observe()
+        was_waiting = self.pauses.due_ms is not None
+        is_due = self.pauses.is_due(state, now_ms)
+        if state is QueryState.ERROR and not was_waiting:
+            pause_ms = (self.pauses.due_ms or now_ms) - now_ms
+            reason = str(self.last_failure).strip()[:_REASON_LENGTH_MAX]
+            _log.warning("%s starts again in %d ms: %s", self.name, pause_ms, reason)
+        return is_due or state is QueryState.PAUSED
+
+    def run(self) -> None:
+        """Start it, or start it again, if it is wanted."""
+        with self.lock:
+            self._batch_id = -1
+            if self.is_wanted and not self.restart():
+                # What it fails of is its state.
+                with suppress(Exception):
+                    self.resume()
 
     def end(self) -> None:
-        """Stop it, to be started again another time."""
-        stream, self.stream = self.stream, None
-        if stream is not None:
-            with suppress(PySparkException, Py4JError):
-                stream.stop()
-        committer, self.committer = self.committer, None
+        """Stop it, to be started another time."""
+        with self.lock, suppress(PySparkException, Py4JError):
+            self.stop()
+        self._batch_id, self._reached = -1, []
+
+    def _observe(self) -> None:
+        progress = self.progress()
+        if progress and progress["batchId"] > self._batch_id:
+            self._batch_id = progress["batchId"]
+            self.pauses.sound()
+            self._reached = [
+                TopicPartition(topic, partition, reached)
+                for (topic, partition), (reached, _) in positions_of(progress).items()
+            ]
+        if self._reached:
+            self._commit()
+
+    def _commit(self) -> None:
+        if self._committer is None:
+            self._committer = Consumer(
+                {
+                    **self._clients,
+                    "group.id": self.name,
+                    "enable.auto.commit": False,
+                    "log_level": 2,
+                }
+            )
+        try:
+            self._committer.commit(offsets=self._reached, asynchronous=False)
+        except KafkaException as error:  # the next look tries again
+            _log.warning("the offsets of %s: %s", self.name, error.args[0].str())
+            return
+        self._reached = []
+
+    def _close_committer(self) -> None:
+        committer, self._committer = self._committer, None
         if committer is not None:
             committer.close()
-        self.reached, self.failures, self.start_at = [], 0, 0.0
 
 
 class PipelineHost:
-    """Runs queries in a thread of its own, from `start` to `close`.
+    """Runs queries in threads of its own, from `start` to `close`.
 
     `clients`: librdkafka's settings, for a cluster that asks for a login.
     """
@@ -131,94 +184,29 @@ class PipelineHost:
         if len(set(names)) < len(names):
             raise PipelineError(f"two queries have one name: {', '.join(sorted(names))}")
         self.names = tuple(names)
-        self._clients = {**(clients or {}), "bootstrap.servers": bootstrap_servers}
-        self._wanted = frozenset(names)
-        self._hosted = [_Hosted(query) for query in queries]
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="python-pipelines", daemon=True)
+        settings = {**(clients or {}), "bootstrap.servers": bootstrap_servers}
+        self._hosted = [_Hosted(query, settings) for query in queries]
+        self._supervisor = Supervisor(
+            "python-pipelines",
+            lambda: [hosted for hosted in self._hosted if hosted.is_wanted],
+            _Hosted.look,
+            _Hosted.run,
+            look_s=_LOOK_SECONDS,
+        )
 
     def start(self) -> None:
         """Start all queries, in the background."""
-        self._thread.start()
+        self._supervisor.start()
 
     def run_only(self, names: Iterable[str]) -> None:
         """Run the queries of these names; the others have stopped once this returns."""
-        self._wanted = frozenset(names)
+        wanted = frozenset(names)
         for hosted in self._hosted:
-            if hosted.query.name not in self._wanted:
-                with hosted.lock:
-                    hosted.end()
+            hosted.is_wanted = hosted.name in wanted
+            if not hosted.is_wanted:
+                hosted.end()
 
     def close(self) -> None:
         """Stop all queries; a micro-batch that runs is run again by the next start."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        for hosted in self._hosted:
-            hosted.end()
-
-    def _run(self) -> None:
-        while True:
-            for hosted in self._hosted:
-                with hosted.lock:
-                    if hosted.query.name in self._wanted:
-                        self._look_at(hosted)
-            if self._stopping.wait(_LOOK_SECONDS):
-                return
-
-    def _look_at(self, hosted: _Hosted) -> None:
-        try:
-            if hosted.stream is None:
-                if time.monotonic() >= hosted.start_at:
-                    hosted.stream, hosted.batch_id = hosted.query.start(), -1
-                return
-            if hosted.stream.isActive:
-                self._observe(hosted, hosted.stream)
-            else:
-                failure = hosted.stream.exception()
-                hosted.stream = None
-                self._failed(hosted, failure)
-        except Exception as error:  # noqa: BLE001 - a pipeline's own code may raise anything
-            self._failed(hosted, error)
-
-    def _failed(self, hosted: _Hosted, error: Exception | None) -> None:
-        pause_ms = min(_PAUSE_MS * 2**hosted.failures, _PAUSE_MS_MAX)
-        hosted.failures = min(hosted.failures + 1, _DOUBLINGS_MAX)
-        hosted.start_at = time.monotonic() + pause_ms / 1000
-        reason = str(error).strip()[:_REASON_LENGTH_MAX] if error else "ended by itself"
-        _log.warning("%s starts again in %d ms: %s", hosted.query.name, pause_ms, reason)
-
-    def _observe(self, hosted: _Hosted, stream: StreamingQuery) -> None:
-        progress = last_progress(stream)
-        if progress is not None and progress["batchId"] > hosted.batch_id:
-            hosted.batch_id, hosted.failures = progress["batchId"], 0
-            hosted.reached = _ends(progress)
-        if hosted.reached:
-            self._commit(hosted)
-
-    def _commit(self, hosted: _Hosted) -> None:
-        if hosted.committer is None:
-            hosted.committer = Consumer(
-                {
-                    **self._clients,
-                    "group.id": hosted.query.name,
-                    "enable.auto.commit": False,
-                    "log_level": 2,
-                }
-            )
-        try:
-            hosted.committer.commit(offsets=hosted.reached, asynchronous=False)
-        except KafkaException as error:  # the next look tries again
-            _log.warning("the offsets of %s: %s", hosted.query.name, error.args[0].str())
-            return
-        hosted.reached = []
-
-
-def _ends(progress: Mapping[str, Any]) -> list[TopicPartition]:
-    """Where a micro-batch ended, in all topics that it read."""
-    return [
-        TopicPartition(topic, int(partition), offset)
-        for source in progress["sources"]
-        for topic, ends in (source["endOffset"] or {}).items()
-        for partition, offset in ends.items()
-    ]
+        self._supervisor.close()
+        self.run_only(())

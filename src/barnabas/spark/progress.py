@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -30,16 +31,78 @@ def recent_progress(stream: StreamingQuery) -> list[dict[str, Any]]:
     return [json.loads(progress.json()) for progress in query.recentProgress()]
 
 
+Position = tuple[int, int]
+"""The next offset of a partition, and its end."""
+
+
+def lags_of(source: Mapping[str, Any]) -> dict[str, int]:
+    """Return by topic how many records one source of a progress is behind."""
+    latest, reached = _offsets(source, "latestOffset"), _offsets(source, "endOffset")
+    return {
+        topic: sum(
+            max(0, end - reached.get(topic, {}).get(partition, 0))
+            for partition, end in ends.items()
+        )
+        for topic, ends in latest.items()
+    }
+
+
+def lag_of(progress: Mapping[str, Any]) -> dict[str, int]:
+    """Return by topic how many records its slowest reader is behind."""
+    lag: dict[str, int] = {}
+    for source in progress.get("sources", []):
+        for topic, behind in lags_of(source).items():
+            lag[topic] = max(lag.get(topic, 0), behind)
+    return lag
+
+
+def positions_of(progress: Mapping[str, Any]) -> dict[tuple[str, int], Position]:
+    """Return how far a query has read, by topic and partition."""
+    positions: dict[tuple[str, int], Position] = {}
+    for source in progress.get("sources", []):
+        latest = _offsets(source, "latestOffset")
+        for topic, ends in _offsets(source, "endOffset").items():
+            for partition, reached in ends.items():
+                place = topic, int(partition)
+                # A topic that is read twice counts as far as the slower reader.
+                reached = min(reached, positions.get(place, (reached, 0))[0])
+                positions[place] = reached, latest.get(topic, {}).get(partition, reached)
+    return positions
+
+
+def committed_positions(checkpoint: str) -> dict[tuple[str, int], Position]:
+    """Return what `positions_of` gave last: before the first micro-batch since a start."""
+    return {
+        (topic, partition): (at, at)
+        for topic, ends in committed_offsets(checkpoint).items()
+        for partition, at in ends.items()
+    }
+
+
+def _offsets(source: Mapping[str, Any], name: str) -> dict[str, dict[str, int]]:
+    told = source.get(name)
+    decoded = json.loads(told) if isinstance(told, str) else told
+    if not isinstance(decoded, dict):
+        return {}
+    return {topic: ends for topic, ends in decoded.items() if isinstance(ends, dict)}
+
+
 def committed_offsets(checkpoint: str) -> dict[str, dict[int, int]]:
     """Return by topic and partition the end of a checkpoint's last committed micro-batch.
 
     Empty where there is none yet. The checkpoint is a local directory. Source: Spark's CommitLog.
     """
+    last = committed_batch(checkpoint)
+    return {} if last < 0 else planned_offsets(checkpoint, last)
+
+
+def committed_batch(checkpoint: str) -> int:
+    """Return the number of a checkpoint's last committed micro-batch, -1 before the first."""
     try:
-        committed = [int(name) for name in os.listdir(f"{checkpoint}/commits") if name.isdigit()]
+        names = os.listdir(f"{checkpoint}/commits")
     except FileNotFoundError:
-        return {}
-    return planned_offsets(checkpoint, max(committed)) if committed else {}
+        return -1
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]:

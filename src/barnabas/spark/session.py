@@ -222,6 +222,37 @@ def forget_lost(session: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
+class SharedSession:
+    """A session that threads share: the first call makes it, or the first after a loss."""
+
+    def __init__(self, make: Callable[[], SparkSession]) -> None:
+        """`make` starts it; see `start_session`."""
+        self._make = make
+        self._lock = threading.Lock()
+        self.started: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        """Return it, starting it if needed, while others wait. Raises what `make` raises."""
+        with self._lock:
+            self._forget_lost()
+            if self.started is None:
+                self.started = self._make()
+            return self.started
+
+    def stop(self) -> None:
+        """Stop Spark, if it was started."""
+        with self._lock:
+            self._forget_lost()
+            session, self.started = self.started, None
+            if session is not None:
+                session.stop()
+
+    def _forget_lost(self) -> None:
+        if self.started is not None and is_lost(self.started):
+            forget_lost(self.started)
+            self.started = None
+
+
 def launch_jvm(options: SessionOptions) -> Any:
     """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError."""
     path = options.telemetry_path

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+
+from barnabas.spark.supervision import python_cause
 
 CLASSIFIER_PREFIX = "ksql.error.classifier.regex"
 """Settings whose names begin so: a type and a regular expression, before what is known here."""
@@ -33,6 +36,24 @@ _SYSTEM = re.compile(
     r"|SparkContext was shut down",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True)
+class QueryFailure:
+    """Why a query stopped; `type` is USER, SYSTEM or UNKNOWN."""
+
+    timestamp_ms: int
+    message: str
+    type: str = "UNKNOWN"
+
+
+def failure_of(
+    error: BaseException, settings: Mapping[str, Any] | None, timestamp_ms: int
+) -> QueryFailure:
+    """What an error is to a user who looks at the query."""
+    message = shortened(python_cause(str(error))) or type(error).__name__
+    text = f"{type(error).__name__}: {message}"
+    return QueryFailure(timestamp_ms, message, failure_type(text, settings))
 
 
 def failure_type(message: str, settings: Mapping[str, Any] | None = None) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.spark.supervision import why
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.failures import why
 from barnabas.streams.formats import Binding, Writer
 from barnabas.streams.memory_schemas import MemorySchemas
 from barnabas.streams.outputs import Output

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.sql import functions as f
 
+from barnabas.spark.supervision import Supervisor, why
 from barnabas.streams.dead_letters import dead_letters
 from barnabas.streams.environment import Cluster, active_session, registry_of
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.failed_rows import FailedRows
-from barnabas.streams.failures import why
 from barnabas.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
 from barnabas.streams.sources import Source
 
@@ -108,10 +108,14 @@ class RunningPipeline:
         if pipeline.dead_letters is not None and pipeline.sources():
             self._queries.append(self._query(pipeline.dead_letters, "append", self._letters))
         self._set_order()
-        self._is_stopping = threading.Event()
         self._has_ended = threading.Event()
-        self._watcher = threading.Thread(
-            target=self._watch, name=f"pipeline-{pipeline.name}", daemon=True
+        self._supervisor = Supervisor(
+            f"pipeline-{pipeline.name}",
+            lambda: self._queries,
+            self._look,
+            RunningQuery.run,
+            look_s=LOOK_SECONDS,
+            failed=self._failed,
         )
         self.error: PipelineError | None = None
 
@@ -124,13 +128,11 @@ class RunningPipeline:
         for query in self._queries:
             if not query.must_wait():
                 query.start()
-        self._watcher.start()
+        self._supervisor.start()
 
     def stop(self) -> None:
         """Let the micro-batches end that run, then end the queries."""
-        self._is_stopping.set()
-        if self._watcher.is_alive():
-            self._watcher.join()
+        self._supervisor.close()
         for query in self._queries:
             query.close_gate()
         for query in self._queries:
@@ -216,23 +218,20 @@ class RunningPipeline:
                 f"{self.options.bootstrap_servers}: {error.args[0].str()}"
             ) from error
 
-    def _watch(self) -> None:
-        while not self._is_stopping.wait(LOOK_SECONDS):
-            try:
-                active = [query.look_after() for query in self._queries]
-            except PipelineError as error:
-                self.error = error
-                break
-            except Exception as error:  # noqa: BLE001  the watch ends with a word, always
-                self.error = PipelineError(f"{self.pipeline.name}: {why(error)}")
+    def _look(self, query: RunningQuery, now_ms: int) -> bool:
+        if all(one.has_ended for one in self._queries):
+            self.stop()
+            return False
+        return query.look(now_ms)
+
+    def _failed(self, _query: RunningQuery, error: Exception) -> None:
+        """End all: a query cannot go on."""
+        if self.error is None:
+            self.error = (
+                error
+                if isinstance(error, PipelineError)
+                else PipelineError(f"{self.pipeline.name}: {why(error)}")
+            )
+            if self.error is not error:
                 self.error.__cause__ = error
-                break
-            if not any(active):
-                break
-        else:
-            return
-        for query in self._queries:
-            query.close_gate()
-        for query in self._queries:
-            query.stop()
-        self._has_ended.set()
+        self.stop()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,13 +13,13 @@ from pyspark.sql import functions as f
 
 from barnabas.spark.avro_topic import new_schema_id
 from barnabas.spark.exactly_once import TransactionalWriter
-from barnabas.spark.progress import last_progress
+from barnabas.spark.progress import committed_batch, lags_of
 from barnabas.spark.record_writer import KafkaRecord
 from barnabas.spark.registry_schemas import RegistryUnavailableError
+from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, why
 from barnabas.streams.environment import Cluster
 from barnabas.streams.errors import MalformedRecordError, PipelineError
 from barnabas.streams.failed_rows import FailedRows
-from barnabas.streams.failures import why
 from barnabas.streams.query_settings import query_settings
 from barnabas.streams.sinks import (
     AtLeastOnce,
@@ -39,9 +38,16 @@ if TYPE_CHECKING:
     from barnabas.streams.pipeline import RunOptions
 
 LOOK_SECONDS: Final = 0.2
-_BACKOFF_FIRST_SECONDS: Final = 1.0
-_BACKOFF_MAX_SECONDS: Final = 30.0
+_BACKOFF_FIRST_MS: Final = 1_000
+_BACKOFF_MAX_MS: Final = 30_000
 STOP_TIMEOUT_SECONDS: Final = 30.0
+
+
+_SHOWN: Final = {
+    QueryState.PAUSED: "waiting to start",
+    QueryState.RUNNING: "running",
+    QueryState.ERROR: "failed",
+}
 
 
 @dataclass(frozen=True)
@@ -87,25 +93,32 @@ class RunningQuery:
         self._pipeline = pipeline
         self._checkpoint = os.path.join(options.directory(pipeline), topic)
         self._gate: Gate | None = None
-        self._stream: StreamingQuery | None = None
+        self._life = SupervisedStream(topic, self._begin, self._release, may_end=True)
+        self._pauses = Restarts(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS)
         self._restarts = 0
-        self._failures = 0
-        """In a row, without a micro-batch between them."""
         self._batch_at_start = -1
+        self._seen: BaseException | None = None
+        """The failure that was looked at last."""
         self._learned: set[int] = set()
         """Schemas that it was started again for."""
-        self._restart_at = 0.0
         self._error: str | None = None
         self.after: tuple[RunningQuery, ...] = ()
         """Those that write what it reads; to catch up, it starts when they have ended."""
-        self.has_ended = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has processed what it was to process."""
+        return self._life.has_ended
 
     def must_wait(self) -> bool:
         """Whether it is too early to start."""
         return self._options.until_caught_up and not all(one.has_ended for one in self.after)
 
     def start(self) -> None:
-        """Start, or go on from the checkpoint."""
+        """Start, or go on from the checkpoint. Raises PipelineError."""
+        self._life.start()
+
+    def _begin(self) -> StreamingQuery:
         trigger: dict[str, Any] = (
             {"availableNow": True}
             if self._options.until_caught_up
@@ -119,7 +132,7 @@ class RunningQuery:
         try:
             # Spark notes the session's time zone where a frame is made.
             with query_settings(self._cluster.spark):
-                self._stream = (
+                stream = (
                     self._written(self._make(failed_rows), failed_rows)
                     .queryName(f"{self._pipeline}/{self.topic}")
                     .outputMode(self._mode)
@@ -128,9 +141,9 @@ class RunningQuery:
                     .start()
                 )
         except (PySparkException, RegistryUnavailableError) as error:
-            self._release()
             raise PipelineError(f"{self.topic}: {why(error)}") from error
-        self._batch_at_start = self._last_batch()
+        self._batch_at_start = committed_batch(self._checkpoint)
+        return stream
 
     def close_gate(self) -> None:
         """Let no further micro-batch begin."""
@@ -139,22 +152,12 @@ class RunningQuery:
 
     def stop(self) -> None:
         """End, after the micro-batch that runs."""
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            deadline = time.monotonic() + STOP_TIMEOUT_SECONDS
-            while stream.isActive and stream.status["isTriggerActive"]:
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(LOOK_SECONDS / 10)
-            stream.stop()
-        if self._gate is not None:
-            self._gate.release()
-            self._gate = None
+        self._life.stop(STOP_TIMEOUT_SECONDS)
 
     def process_available(self, await_end: Callable[[float], bool]) -> None:
         """Wait until what is there is processed, over restarts too."""
         while True:
-            stream = self._stream
+            stream = self._life.stream
             if stream is not None and stream.isActive:
                 try:
                     stream.processAllAvailable()
@@ -164,53 +167,66 @@ class RunningQuery:
             if await_end(LOOK_SECONDS):
                 return
 
-    def look_after(self) -> bool:
-        """Start again what failed; returns whether the query goes on. Raises PipelineError."""
-        if self._stream is None:
-            if time.monotonic() < self._restart_at or self.must_wait():
+    def look(self, now_ms: int) -> bool:
+        """Whether it is to be started now, for the first time or again.
+
+        Raises PipelineError where it is not to be started any more.
+        """
+        state = self._life.state
+        if state is QueryState.PAUSED:
+            return not self.must_wait()
+        failure = self._life.last_failure
+        if state is QueryState.ERROR and failure is not None and failure is not self._seen:
+            self._seen = failure
+            if self._learns_from(failure):
                 return True
-            try:
-                self.start()
-            except PipelineError as error:
-                self._error = str(error).removeprefix(f"{self.topic}: ")
-                self._back_off()
-            return True
-        if self._stream.isActive:
-            return True
-        failure = self._stream.exception()
-        if failure is None:
-            self.has_ended = True
-            return False  # it was to process what was there, and has
+            is_due = self._pauses.is_due(state, now_ms)
+            if self._pauses.failures > self._options.restarts_max:
+                raise PipelineError(f"{self.topic}: {self._error}") from failure
+            return is_due
+        return self._pauses.is_due(state, now_ms)
+
+    def run(self) -> None:
+        """Start it, or start it again; what it fails of is for the next look."""
+        if not self._life.restart():
+            with suppress(PipelineError):
+                self._life.resume()
+
+    def _learns_from(self, failure: BaseException) -> bool:
+        """Take note of a failure; returns whether it has learned what was missing.
+
+        Raises MalformedRecordError, and what is no failure of Spark's or the registry's.
+        """
+        if isinstance(failure, PipelineError):  # of a start
+            self._error = str(failure).removeprefix(f"{self.topic}: ")
+            return False
+        if not isinstance(failure, StreamingQueryException):
+            raise failure
         self._error = why(failure)
         self._restarts += 1
-        if self._last_batch() > self._batch_at_start:
-            self._failures = 0
-        text = str(failure)
-        if "malformed record in" in text:
+        if committed_batch(self._checkpoint) > self._batch_at_start:
+            self._pauses.sound()
+        if "malformed record in" in str(failure):
             raise MalformedRecordError(f"{self.topic}: {self._error}") from failure
         schema_id = new_schema_id(failure)
-        self._release()
-        if schema_id is not None and schema_id not in self._learned:
-            self._learned.add(schema_id)
-            try:
-                if schema_id not in self._cluster.learned:
-                    self._cluster.learn(schema_id)
-                self._restart_at = 0.0
-                return True
-            except RegistryUnavailableError as error:
-                self._learned.discard(schema_id)
-                self._error = str(error)
-        self._back_off()
+        if schema_id is None or schema_id in self._learned:
+            return False
+        try:
+            if schema_id not in self._cluster.learned:
+                self._cluster.learn(schema_id)
+        except RegistryUnavailableError as error:
+            self._error = str(error)
+            return False
+        self._learned.add(schema_id)
         return True
 
     def progress(self) -> QueryProgress:
         """Return what the query does."""
-        stream = self._stream
-        state = "waiting to start" if stream is None else "running"
-        if stream is not None and not stream.isActive:
-            state = "ended" if stream.exception() is None else "failed"
-        told = None if stream is None else last_progress(stream)
-        if told is None:
+        state = _SHOWN[self._life.state]
+        if self._life.has_ended:
+            state = "ended"
+        told = self._life.progress()
+        if not told:
             return QueryProgress(self.topic, state, restarts=self._restarts, error=self._error)
         operators = told["stateOperators"]
         return QueryProgress(
@@ -219,7 +235,7 @@ class RunningQuery:
             batches=told["batchId"] + 1,
             rows=told["numInputRows"],
             rows_per_second=float(told.get("processedRowsPerSecond") or 0.0),
-            lag=sum(_lag(source) for source in told["sources"]),
+            lag=sum(sum(lags_of(source).values()) for source in told["sources"]),
             watermark=told.get("eventTime", {}).get("watermark"),
             state_rows=sum(one["numRowsTotal"] for one in operators),
             dropped_late=sum(one["numRowsDroppedByWatermark"] for one in operators),
@@ -255,39 +271,6 @@ class RunningQuery:
         return AtLeastOnce(self.topic, tuple(settings.items()), letters)
 
     def _release(self) -> None:
-        self._stream = None
-        if self._gate is not None:
-            self._gate.release()
-            self._gate = None
-
-    def _back_off(self) -> None:
-        self._failures += 1
-        if self._failures > self._options.restarts_max:
-            raise PipelineError(f"{self.topic}: {self._error}")
-        wait = min(_BACKOFF_FIRST_SECONDS * 2 ** (self._failures - 1), _BACKOFF_MAX_SECONDS)
-        self._restart_at = time.monotonic() + wait
-
-    def _last_batch(self) -> int:
-        try:
-            names = os.listdir(os.path.join(self._checkpoint, "commits"))
-        except FileNotFoundError:
-            return -1
-        return max((int(name) for name in names if name.isdigit()), default=-1)
-
-
-def _lag(source: Mapping[str, Any]) -> int:
-    """How many records are between a source's place and its topics' ends."""
-
-    def offsets(name: str) -> dict[tuple[str, str], int]:
-        told = source.get(name)
-        decoded = json.loads(told) if isinstance(told, str) else told
-        if not isinstance(decoded, dict):
-            return {}
-        return {
-            (topic, partition): at
-            for topic, places in decoded.items()
-            for partition, at in places.items()
-        }
-
-    ends, places = offsets("latestOffset"), offsets("endOffset")
-    return sum(max(end - places.get(place, end), 0) for place, end in ends.items())
+        gate, self._gate = self._gate, None
+        if gate is not None:
+            gate.release()

@@ -30,7 +30,7 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.topics import WAREHOUSE_CONNECTOR
 from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.sql.engine.restarting import MAX_MS
+from barnabas.sql.engine.config import RETRY_MAX_MS
 
 RIGHT, WRONG = Check("events", "7", "7", True), Check("events", "6", "7", False)
 
@@ -207,4 +207,4 @@ def test_generators_that_were_started_again_are_ready_with_their_next_progress(
 
 
 def test_a_statement_that_failed_is_tried_again_before_the_demo_gives_up() -> None:
-    assert int(statements.PROPERTIES[MAX_MS]) / 1000 < STILL_SECONDS_MAX / 4
+    assert int(statements.PROPERTIES[RETRY_MAX_MS]) / 1000 < STILL_SECONDS_MAX / 4

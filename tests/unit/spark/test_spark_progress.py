@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.spark.progress import committed_offsets, planned_offsets
-from barnabas.sql.spark.reach import committed_positions
+from barnabas.spark.progress import committed_offsets, committed_positions, planned_offsets
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.spark.exactly_once import writer_name
+from barnabas.spark.supervision import why
 from barnabas.streams import (
     Pipeline,
     PipelineError,
@@ -53,7 +54,6 @@ from barnabas.streams.client_settings import java_settings, librdkafka_settings
 from barnabas.streams.code import send_whole
 from barnabas.streams.dsl import Stream
 from barnabas.streams.environment import Cluster, current
-from barnabas.streams.failures import why
 from barnabas.streams.loading import load_pipeline
 from barnabas.streams.mapping import RowFunction, as_python, as_spark
 from barnabas.streams.memory_schemas import MemorySchemas
@@ -368,11 +368,11 @@ def test_to_catch_up_a_query_waits_for_what_it_reads() -> None:
             assert started == ["between", "further", "x", "three-dead-letters"]
             continue
         assert started == ["between"]
-        queries["between"].has_ended = True
+        queries["between"]._life._has_ended = True
         assert not queries["further"].must_wait()
         assert queries["x"].must_wait()
         assert queries["three-dead-letters"].must_wait()
-        queries["further"].has_ended = True
+        queries["further"]._life._has_ended = True
         assert not queries["three-dead-letters"].must_wait()
 
 

@@ -39,10 +39,10 @@ class SparkEngine(LocalEngine):
     """Runs tasks whose micro-batches are Spark jobs."""
 
     def __init__(self, make_session: Callable[[], SparkSession]) -> None:
+        from barnabas.spark.session import SharedSession
+
         super().__init__()
-        self._make_session = make_session
-        self._session: SparkSession | None = None
-        self._lock = Lock()
+        self._shared = SharedSession(make_session)
         self._adding = Lock()
 
     def runner(
@@ -84,11 +84,7 @@ class SparkEngine(LocalEngine):
 
         Raises SparkStartError.
         """
-        with self._lock:
-            self._forget_lost()
-            if self._session is None:
-                self._session = self._make_session()
-            return self._session
+        return self._shared()
 
     @property
     def spark(self) -> Callable[[], Any] | None:
@@ -98,18 +94,7 @@ class SparkEngine(LocalEngine):
     def close(self) -> None:
         """Stop all tasks, and Spark."""
         super().close()
-        with self._lock:
-            self._forget_lost()
-            if self._session is not None:
-                self._session.stop()
-                self._session = None
-
-    def _forget_lost(self) -> None:
-        from barnabas.spark.session import forget_lost, is_lost
-
-        if self._session is not None and is_lost(self._session):
-            forget_lost(self._session)
-            self._session = None
+        self._shared.stop()
 
 
 def session_of(worker: Settings) -> SparkSession:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.analysis.commands import PullQueryCommand, QueryCommand
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Start
@@ -14,7 +15,6 @@ from barnabas.sql.engine.context import Context, text_in_errors
 from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.sql.engine.push import PushQuery, Send
-from barnabas.sql.engine.queries import QueryState
 from barnabas.sql.engine.running import RunningQuery
 from barnabas.sql.engine.session import Session
 from barnabas.sql.engine.views import Views

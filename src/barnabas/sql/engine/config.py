@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from barnabas.sql.engine.restarting import RESTART_DEFAULTS
+from barnabas.spark.supervision import Restarts
 from barnabas.sql.errors import SqlError
 from barnabas.sql.processing_log import ROWS_INCLUDE
 
@@ -33,6 +33,9 @@ SINK_PARTITIONS = "ksql.sink.partitions"
 SINK_REPLICAS = "ksql.sink.replicas"
 INTERNAL_REPLICAS = "ksql.internal.topic.replicas"
 ERRORS_MAX = "ksql.query.error.max.queue.size"
+RETRY_INITIAL_MS = "ksql.query.retry.backoff.initial.ms"
+RETRY_MAX_MS = "ksql.query.retry.backoff.max.ms"
+SOUND_AFTER_S = "ksql.query.status.running.threshold.seconds"
 
 DEFAULTS: Mapping[str, Any] = {
     SERVICE_ID: "default_",
@@ -51,7 +54,9 @@ DEFAULTS: Mapping[str, Any] = {
     REGISTRY_URL: "",
     INTERNAL_REPLICAS: 1,
     ERRORS_MAX: 10,
-    **RESTART_DEFAULTS,
+    RETRY_INITIAL_MS: 15_000,
+    RETRY_MAX_MS: 900_000,
+    SOUND_AFTER_S: 300,
     ROWS_INCLUDE: False,
     "ksql.persistence.default.format.key": "KAFKA",
     "ksql.persistence.default.format.value": "",
@@ -227,3 +232,15 @@ def _text(value: Any) -> str:
 def patterns(text: Any) -> Iterable[str]:
     """The regular expressions of a list of topics."""
     return [part.strip() for part in str(text or "").split(",") if part.strip()]
+
+
+def restarts(settings: Mapping[str, Any]) -> Restarts:
+    """When a query that failed is started again, as the settings of server and statement say."""
+
+    def number(name: str) -> int:
+        try:
+            return max(0, int(settings.get(name)))  # type: ignore[arg-type]  # TypeError is caught
+        except (TypeError, ValueError):
+            return int(DEFAULTS[name])
+
+    return Restarts(number(RETRY_INITIAL_MS), number(RETRY_MAX_MS), number(SOUND_AFTER_S) * 1000)

@@ -41,10 +41,9 @@ from barnabas.sql.engine.command_log import (
 from barnabas.sql.engine.context import Context, text_in_errors
 from barnabas.sql.engine.inserting import Inserting
 from barnabas.sql.engine.noting import NoteEntry, log_entry
-from barnabas.sql.engine.queries import QueryFailure, QueryRunner
+from barnabas.sql.engine.queries import QueryRunner
 from barnabas.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.sql.engine.session import Session
-from barnabas.sql.engine.supervising import Supervisor
 from barnabas.sql.engine.tables import TableView
 from barnabas.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.sql.engine.views import Views
@@ -52,6 +51,7 @@ from barnabas.sql.errors import AnalysisError, SqlError
 from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.processing_log import query_error
+from barnabas.sql.query_failures import QueryFailure
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.parser import parse
 from barnabas.sql.syntax.tree import Control, ParsedStatement
@@ -121,8 +121,7 @@ class KsqlEngine:
         self.degraded = ""
         self._log = log
         self._lock = self._context.lock
-        self._running = RunningQueries(runner, self.settings)
-        self._supervisor = Supervisor(self._running, self._failed)
+        self._running = RunningQueries(runner, self.settings, self._failed)
         self._views = Views(self._context)
         self.asking = Asking(self._context, self._views, self._running.by_id, note)
         self.inserting = Inserting(self._context)
@@ -159,7 +158,7 @@ class KsqlEngine:
             self._read_log()
             self._is_started = True
             self._running.start()
-            self._supervisor.start()
+            self._running.supervise()
             for source in list(self.metastore.sources.values()):
                 self._views.keep(source)
 
@@ -189,7 +188,7 @@ class KsqlEngine:
 
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
-        self._supervisor.close()
+        self._running.end_supervision()
         with self._lock:
             self.asking.close()
             self._running.close()

@@ -7,21 +7,19 @@ its state as it was, and writes nothing for the records whose results it had wri
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import Cluster, ClusterError, Follower, Start
 from barnabas.sql.engine.noting import NoteEntry, log_entry
-from barnabas.sql.engine.queries import (
-    PersistentQuery,
-    QueryFailure,
-    QueryState,
-    failure_of,
-)
+from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import entry_of, includes_rows, production_error
+from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import PlanDriver
 from barnabas.sql.runtime.records import Record, Row
@@ -266,7 +264,8 @@ class LocalQuery:
             raise
 
     def _fail(self, error: Exception) -> None:
-        self._failures.append(failure_of(error, self._query.properties))
+        now_ms = time.time_ns() // 1_000_000
+        self._failures.append(failure_of(error, self._query.properties, now_ms))
         del self._failures[:-_FAILURES_MAX]
         self._has_failed = True
         self._state = QueryState.ERROR

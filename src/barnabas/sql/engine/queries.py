@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Protocol
 
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.plan.steps import QueryPlan
-from barnabas.sql.query_failures import failure_type, shortened
+from barnabas.sql.query_failures import QueryFailure
 
 BATCH_MS = "batch_ms:"
 """Figures whose names begin so are milliseconds of the last micro-batch, by phase."""
-
-
-class QueryState(Enum):
-    """The states that ksqlDB reports."""
-
-    RUNNING = "RUNNING"
-    PAUSED = "PAUSED"
-    ERROR = "ERROR"
-    UNRESPONSIVE = "UNRESPONSIVE"
-
-
-@dataclass(frozen=True)
-class QueryFailure:
-    """Why a query stopped; `type` is USER, SYSTEM or UNKNOWN."""
-
-    timestamp_ms: int
-    message: str
-    type: str = "UNKNOWN"
-
-
-def failure_of(error: BaseException, settings: Mapping[str, Any]) -> QueryFailure:
-    """What an error is to who looks at the query."""
-    message = shortened(str(error)) or type(error).__name__
-    text = f"{type(error).__name__}: {message}"
-    return QueryFailure(time.time_ns() // 1_000_000, message, failure_type(text, settings))
 
 
 @dataclass(frozen=True)

@@ -11,25 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.spark.supervision import QueryState, Restarts, Supervisor
 from barnabas.sql.analysis.commands import QueryCommand
 from barnabas.sql.engine import config
 from barnabas.sql.engine.command_log import ControlCommand, LoggedCommand
 from barnabas.sql.engine.ownership import ALL_SLOTS, Slots, slot_of
-from barnabas.sql.engine.queries import (
-    HostedQuery,
-    PersistentQuery,
-    QueryFailure,
-    QueryRunner,
-    QueryState,
-    failure_of,
-)
+from barnabas.sql.engine.queries import HostedQuery, PersistentQuery, QueryRunner
 from barnabas.sql.engine.rates import Rates
-from barnabas.sql.engine.restarting import Restarting
+from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.syntax.tree import Control
 
 _log = logging.getLogger(__name__)
+_LOOK_S = 0.25
+_RATES_MS = 5_000
 _LEFT_MAX = 100
 """Terminated queries that are remembered for who gets their slot: asking for each takes time."""
+
+OnFailure = Callable[[str, QueryFailure], None]
+"""Gets a query's id and what it failed of, once for each failure."""
 
 
 @dataclass
@@ -50,7 +49,10 @@ class RunningQuery:
     """Whether this server runs it."""
     restarts: int = 0
     is_ended: bool = False
-    restarting: Restarting = field(default_factory=lambda: Restarting.of({}))
+    told_ms: int = -1
+    """When the last failure was that `on_failure` got."""
+    rated_ms: int = 0
+    restarting: Restarts = field(default_factory=lambda: config.restarts({}))
     rates: Rates = field(default_factory=Rates)
     progress: Callable[[], str] = lambda: ""
     """What its start waits for."""
@@ -102,7 +104,21 @@ class RunningQuery:
 class RunningQueries:
     """`by_id`: the queries; none of them runs before `start`."""
 
-    def __init__(self, runner: QueryRunner, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        runner: QueryRunner,
+        settings: Mapping[str, Any],
+        on_failure: OnFailure = lambda query_id, failure: None,
+    ) -> None:
+        self._on_failure = on_failure
+        self._supervisor = Supervisor(
+            "supervise queries",
+            lambda: self.by_id.values(),
+            self.look,
+            self.restart,
+            look_s=_LOOK_S,
+            failed=_log_failed,
+        )
         self.by_id: dict[str, RunningQuery] = {}
         self._runner = runner
         self._settings = settings
@@ -118,6 +134,27 @@ class RunningQueries:
         for running in self.by_id.values():
             self._host(running)
 
+    def supervise(self) -> None:
+        """Look at all of them all the time, until `close`."""
+        self._supervisor.start()
+
+    def look(self, one: RunningQuery, now_ms: int) -> bool:
+        """Report a failure, measure rates; returns whether the query is to be started again."""
+        state = one.state
+        if state is QueryState.ERROR:
+            self._report(one)
+        if now_ms - one.rated_ms >= _RATES_MS:
+            one.rated_ms = now_ms
+            one.rates.look(one.figures, _wall_ms())
+        return one.restarting.is_due(state, now_ms)
+
+    def _report(self, one: RunningQuery) -> None:
+        failures, query_id = one.failures, one.query.query_id
+        if failures and failures[-1].timestamp_ms > one.told_ms:
+            one.told_ms = failures[-1].timestamp_ms
+            _log.warning("query %s failed: %s", query_id, failures[-1].message)
+            self._on_failure(query_id, failures[-1])
+
     def add(self, command: QueryCommand, logged: LoggedCommand) -> None:
         """Run a query, which may take the place of another."""
         plan = command.plan
@@ -131,12 +168,12 @@ class RunningQueries:
             query,
             logged.properties,
             old.is_paused if old else False,
-            restarting=Restarting.of(settings),
+            restarting=config.restarts(settings),
             progress=lambda: self._runner.progress,
         )
         running.slot = slot_of(self._added) if old is None else old.slot
         self._added += old is None
-        running.rates.look({}, time.time_ns() // 1_000_000)
+        running.rates.look({}, _wall_ms())
         self.by_id[plan.query_id] = running
         if self._is_started:
             self._host(running)
@@ -191,7 +228,7 @@ class RunningQueries:
             running.failure = None
         except Exception as error:  # noqa: BLE001  one query's fault is not the server's
             _log.warning("query %s does not start: %s", running.query.query_id, error)
-            running.failure = failure_of(error, running.query.properties)
+            running.failure = failure_of(error, running.query.properties, _wall_ms())
 
     def restart(self, running: RunningQuery) -> None:
         """Start a query again that has failed; it may fail again."""
@@ -239,8 +276,20 @@ class RunningQueries:
             elif forget and self._is_started:
                 self._forget(running)
 
+    def end_supervision(self) -> None:
+        """Start nothing again from now on."""
+        self._supervisor.close()
+
     def close(self) -> None:
         """Stop all that runs, to be started again another time."""
         for running in self.by_id.values():
             self._end(running)
         self._runner.close()
+
+
+def _log_failed(one: RunningQuery, error: Exception) -> None:
+    _log.error("query %s could not be looked at or started", one.query.query_id, exc_info=error)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -5,26 +5,22 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
 
+from barnabas.spark.session import SharedSession
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.noting import NoteEntry, log_entry
-from barnabas.sql.engine.queries import (
-    BATCH_MS,
-    PersistentQuery,
-    QueryFailure,
-    QueryState,
-    failure_of,
-)
+from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import Entry
-from barnabas.sql.query_failures import failure_type
-from barnabas.sql.spark import query as spark_query
+from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import delete_checkpoint
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
@@ -32,15 +28,8 @@ from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.upgrading import shape_of, why_not_replaced
 
-_FAILURES_MAX = 100
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
-_STATES = {
-    spark_query.QueryState.NOT_RUNNING: QueryState.PAUSED,
-    spark_query.QueryState.RUNNING: QueryState.RUNNING,
-    spark_query.QueryState.PAUSED: QueryState.PAUSED,
-    spark_query.QueryState.ERROR: QueryState.ERROR,
-}
 
 
 class SparkRunner:
@@ -57,20 +46,13 @@ class SparkRunner:
         self._note = note
         self._progress = progress
         self._options = options
-        self._session = session
-        self._started: SparkSession | None = None
+        self._session = SharedSession(session)
         self._running: list[SparkHosted] = []
         self._lock = threading.Lock()
 
-    def _spark(self) -> SparkSession:
-        with self._lock:
-            if self._started is None:
-                self._started = self._session()
-            return self._started
-
     @property
     def progress(self) -> str:
-        told = "" if self._started is not None else self._progress()
+        told = "" if self._session.started is not None else self._progress()
         return f"Spark is being started: {told}" if told else "being started on Spark"
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
@@ -85,14 +67,12 @@ class SparkRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
-        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._spark()))
+        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._session()))
         with self._lock:
             self._running = [one for one in self._running if not one.is_ended]
             self._running.append(hosted)
-        if is_paused:
-            hosted.pause()
-        else:
-            hosted.begin()
+        if not is_paused:
+            hosted.resume()
         return hosted
 
     def _take_notes(self, query_id: str, notes: Sequence[Note], _count: int) -> None:
@@ -118,7 +98,7 @@ class SparkRunner:
         running = [one for one in self._running if one.is_of(query)]
         if running:
             return running[-1].explain()
-        spark = self._started
+        spark = self._session.started
         return "" if spark is None else SparkQuery(query.plan, self._options, spark).explain()
 
     def forget(self, query: PersistentQuery) -> None:
@@ -151,27 +131,9 @@ class SparkHosted:
     def __init__(self, asked: PersistentQuery, query: SparkQuery) -> None:
         self._asked = asked
         self._query = query
-        self._settings = asked.properties
-        self._lock = threading.RLock()
-        self._start_failures: list[QueryFailure] = []
-        self._has_not_started = False
         self.is_ended = False
         self._earlier: Counter[str] = Counter()
         self._latest_ms = -1
-
-    def begin(self) -> None:
-        """Start; what goes wrong is a failure of the query."""
-        with self._lock:
-            before = _counts(self._query)
-            try:
-                self._query.start()
-                self._has_not_started = False
-            except Exception as error:  # noqa: BLE001  whatever it is: the query shows it
-                self._start_failures.append(failure_of(error, self._settings))
-                del self._start_failures[:-_FAILURES_MAX]
-                self._has_not_started = True
-            if before["batches"] > _counts(self._query)["batches"]:
-                self._earlier.update(before)
 
     def is_of(self, asked: PersistentQuery) -> bool:
         """Whether it runs this query."""
@@ -183,16 +145,14 @@ class SparkHosted:
 
     @property
     def state(self) -> QueryState:
-        return QueryState.ERROR if self._has_not_started else _STATES[self._query.state()]
+        return self._query.life.state
 
     @property
     def failures(self) -> tuple[QueryFailure, ...]:
-        found = [
-            QueryFailure(e.timestamp_ms, e.message, failure_type(e.message, self._settings))
-            for e in self._query.errors()
-        ]
+        _ = self.state
         return tuple(
-            sorted([*found, *self._start_failures], key=lambda failure: failure.timestamp_ms)
+            failure_of(one.error, self._asked.properties, one.timestamp_ms)
+            for one in self._query.life.failures
         )
 
     @property
@@ -213,30 +173,31 @@ class SparkHosted:
         return self._query.status().positions
 
     def pause(self) -> None:
-        with self._lock:
-            self._query.pause()
-            self._has_not_started = False
+        self._query.life.stop()
 
     def resume(self) -> None:
-        with self._lock:
-            if self._query.state() is spark_query.QueryState.PAUSED:
-                self.begin()
+        # What the start fails of is the query's state.
+        with self._counted(), suppress(Exception):
+            self._query.life.resume()
 
     def restart(self) -> None:
-        with self._lock:
-            if self.state is not QueryState.ERROR or self.is_ended:
-                return
-            self._has_not_started = True
-            self._query.stop()
-            self.begin()
+        with self._counted():
+            self._query.life.restart()
 
     def stop(self, *, forget: bool = False) -> None:
-        with self._lock:
-            self.is_ended = True
-            if forget:
-                self._query.delete()
-            else:
-                self._query.stop()
+        self.is_ended = True
+        if forget:
+            self._query.delete()
+        else:
+            self._query.stop()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Keep the counts of the stream before, which a new one begins again."""
+        before = _counts(self._query)
+        yield
+        if before["batches"] > _counts(self._query)["batches"]:
+            self._earlier.update(before)
 
 
 def _counts(query: SparkQuery) -> Counter[str]:

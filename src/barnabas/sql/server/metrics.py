@@ -20,8 +20,9 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.queries import BATCH_MS, QueryState
+from barnabas.sql.engine.queries import BATCH_MS
 from barnabas.sql.engine.running import RunningQuery
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

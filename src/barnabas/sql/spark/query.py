@@ -15,15 +15,10 @@ Several operators with state may follow each other: Spark allows that in output 
 from __future__ import annotations
 
 import math
-import re
-import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from functools import reduce
-from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
@@ -32,11 +27,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.spark.exactly_once import TransactionalWriter
-from barnabas.spark.progress import last_progress
+from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
+from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
-from barnabas.sql.query_failures import failure_type, shortened
+from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import (
     Checkpoint,
     delete_checkpoint,
@@ -44,7 +40,6 @@ from barnabas.sql.spark.checkpoint import (
 )
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.sql.spark.reach import committed_positions, lag_of, positions_of
 from barnabas.sql.spark.results import (
     Figures,
     KafkaWriter,
@@ -55,26 +50,7 @@ from barnabas.sql.spark.results import (
 from barnabas.sql.spark.upgrading import shape_of
 from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
 
-_ERRORS_MAX = 100
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-class QueryState(Enum):
-    """ksqlDB's states of a query; NOT_RUNNING before the start and after the end."""
-
-    NOT_RUNNING = "NOT_RUNNING"
-    RUNNING = "RUNNING"
-    PAUSED = "PAUSED"
-    ERROR = "ERROR"
-
-
-@dataclass(frozen=True)
-class QueryError:
-    """Why a query ended. `type` is USER, SYSTEM or UNKNOWN, as in ksqlDB."""
-
-    timestamp_ms: int
-    message: str
-    type: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +58,7 @@ class QueryStatus:
     """`lag`: by topic, how many records its readers are behind. `state_bytes`: in memory."""
 
     state: QueryState
-    errors: tuple[QueryError, ...]
+    errors: tuple[QueryFailure, ...]
     figures: Figures
     lag: Mapping[str, int]
     positions: Mapping[tuple[str, int], tuple[int, int]]
@@ -104,13 +80,9 @@ class SparkQuery:
         self.plan = plan
         self.options = options
         self._spark = spark.newSession()
-        self._stream: StreamingQuery | None = None
         self._sink: ResultSink | None = None
         self._writer: KafkaWriter | None = None
-        self._state = QueryState.NOT_RUNNING
-        self._errors: list[QueryError] = []
-        self._noting = threading.Lock()
-        self._is_ending = False
+        self.life = SupervisedStream(plan.query_id, self._begin, self._close_writer)
         self.checkpoint_directory = options.checkpoint_of(plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -120,7 +92,13 @@ class SparkQuery:
 
         Raises CheckpointError, MissingTopicError, KafkaException.
         """
-        assert self._stream is None, "started already"
+        self.life.start()
+
+    def stop(self) -> None:
+        """End; what is not yet written of a micro-batch is done again at the next start."""
+        self.life.stop()
+
+    def _begin(self) -> StreamingQuery:
         hosted = self._host()
         self._configure(hosted.hosting)
         self._writer = self._new_writer()
@@ -128,7 +106,7 @@ class SparkQuery:
             hosted.sink.topic, hosted.window_bytes, hosted.hosting.sink_partitions
         )
         self._sink = ResultSink(records, self._writer, self.options.on_notes)
-        self._stream = (
+        return (
             self._frame(hosted)
             .writeStream.queryName(self.plan.query_id)
             .foreachBatch(self._sink.write)
@@ -137,23 +115,11 @@ class SparkQuery:
             .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")
             .start()
         )
-        self._state = QueryState.RUNNING
-        self._is_ending = False
 
-    def stop(self) -> None:
-        """End; what is not yet written of a micro-batch is done again at the next start."""
-        self._end()
-        self._state = QueryState.NOT_RUNNING
-
-    def pause(self) -> None:
-        """End until `resume`."""
-        self._end()
-        self._state = QueryState.PAUSED
-
-    def resume(self) -> None:
-        """Go on from the checkpoint."""
-        if self._state is QueryState.PAUSED:
-            self.start()
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
 
     def delete(self) -> None:
         """End, and delete state and offsets."""
@@ -162,29 +128,19 @@ class SparkQuery:
 
     def await_end(self, timeout_s: float | None = None) -> bool:
         """Wait until the query has ended, failed or not; False if it still runs."""
-        while self._stream is not None and self._stream.isActive:
+        stream = self.life.stream
+        while stream is not None and stream.isActive:
             # What it failed of, if it did, is in `status`.
             with suppress(StreamingQueryException):
-                self._stream.awaitTermination(None if timeout_s is None else math.ceil(timeout_s))
+                stream.awaitTermination(None if timeout_s is None else math.ceil(timeout_s))
             if timeout_s is not None:
                 break
-        return self._stream is None or not self._stream.isActive
+        return stream is None or not stream.isActive
 
     def process_all(self) -> None:
         """Wait until all that is in the topics now is processed. Raises what the query fails of."""
-        assert self._stream is not None, "not started"
-        self._stream.processAllAvailable()
-
-    def _end(self) -> None:
-        if self._stream is not None:
-            self._note_failure(self._stream)
-            with self._noting:
-                self._is_ending = True
-            self._stream.stop()
-            self._stream = None
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        assert self.life.stream is not None, "not started"
+        self.life.stream.processAllAvailable()
 
     # --- what it does ------------------------------------------------------------------------
 
@@ -193,25 +149,13 @@ class SparkQuery:
         """What the query has done since its last start; asks Spark nothing."""
         return self._sink.figures if self._sink else Figures()
 
-    def state(self) -> QueryState:
-        """Its state alone: cheaper than `status`."""
-        stream = self._stream
-        if stream is not None:
-            self._note_failure(stream)
-        return self._state
-
-    def errors(self) -> tuple[QueryError, ...]:
-        """Why it failed, oldest first."""
-        self.state()
-        return tuple(self._errors)
-
     def explain(self) -> str:
         """Spark's physical plan: of the last micro-batch, else as the first would be; empty where
         Spark is in another process."""
         java = getattr(self._spark, "_jvm", None)
         if java is None:
             return ""
-        execution, stream = None, self._stream
+        execution, stream = None, self.life.stream
         if stream is not None and stream.isActive:
             execution = stream._jsq.streamingQuery().lastExecution()
         if execution is None:
@@ -224,15 +168,12 @@ class SparkQuery:
 
     def status(self) -> QueryStatus:
         """What the query does now."""
-        progress: dict[str, Any] = {}
-        stream = self._stream
-        if stream is not None:
-            self._note_failure(stream)
-            progress = last_progress(stream) or {}
+        state, own = self.life.state, self.options.properties
+        progress = self.life.progress()
         operators = progress.get("stateOperators", [])
         return QueryStatus(
-            self._state,
-            tuple(self._errors),
+            state,
+            tuple(failure_of(one.error, own, one.timestamp_ms) for one in self.life.failures),
             self.figures,
             lag_of(progress),
             positions_of(progress) if progress else committed_positions(self.checkpoint_directory),
@@ -240,20 +181,6 @@ class SparkQuery:
             sum(operator["memoryUsedBytes"] for operator in operators),
             progress.get("durationMs", {}),
         )
-
-    def _note_failure(self, stream: StreamingQuery) -> None:
-        if stream.isActive or self._state is not QueryState.RUNNING:
-            return
-        failure = stream.exception()
-        with self._noting:
-            if self._is_ending or self._state is not QueryState.RUNNING:
-                return
-            message = str(failure or "Spark has ended the query, and does not say why")
-            now_ms = time.time_ns() // 1_000_000
-            cause = shortened(_cause(message))
-            self._errors.append(QueryError(now_ms, cause, failure_type(message)))
-            del self._errors[:-_ERRORS_MAX]
-            self._state = QueryState.ERROR
 
     # --- how it is made ----------------------------------------------------------------------
 
@@ -387,12 +314,3 @@ class SparkQuery:
             "value",
             "headers",
         )
-
-
-_PYTHON_ERROR = re.compile(r"[A-Za-z_.]+(Error|Exception)\b.*: ")
-
-
-def _cause(message: str) -> str:
-    """The last exception of Python's, where there is one, before all of Spark's message."""
-    found = [line for line in message.splitlines() if _PYTHON_ERROR.match(line)]
-    return f"{found[0]}\n{message}" if found else message

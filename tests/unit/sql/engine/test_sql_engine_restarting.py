@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.spark.supervision import QueryState, Restarts
 from barnabas.sql.engine.cluster import ClusterError
-from barnabas.sql.engine.queries import QueryState
-from barnabas.sql.engine.restarting import Restarting
+from barnabas.sql.engine.config import restarts
 from barnabas.sql.query_failures import failure_type, shortened
 from barnabas.sql.runtime.topics import TopicRecord
 from support.node_process import wait_until
@@ -87,14 +87,14 @@ LOOKS: list[tuple[str, list[tuple[QueryState, int, bool]]]] = [
 def test_when_a_query_is_started_again(
     name: str, looks: list[tuple[QueryState, int, bool]]
 ) -> None:
-    restarting = Restarting(initial_ms=100, max_ms=250, sound_after_ms=1000)
+    restarting = Restarts(initial_ms=100, max_ms=250, sound_after_ms=1000)
     assert [restarting.is_due(state, now_ms) for state, now_ms, _ in looks] == [
         is_due for _, _, is_due in looks
     ]
 
 
 def test_the_pauses_are_ksqldb_s() -> None:
-    restarting = Restarting.of({"ksql.query.retry.backoff.max.ms": "20000"})
+    restarting = restarts({"ksql.query.retry.backoff.max.ms": "20000"})
     assert not restarting.is_due(ERROR, 0)
     assert restarting.due_ms == 15_000
     assert restarting.is_due(ERROR, 15_000)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine import asking
 from barnabas.sql.engine.ownership import ALL_SLOTS
-from barnabas.sql.engine.queries import QueryState
 from barnabas.sql.engine.running import RunningQuery
-from barnabas.sql.engine.supervising import Supervisor
 from barnabas.sql.server.entities import running_query
 from barnabas.sql.shell.entities import entity_lines
 from support.sql_server_world import SqlWorld
@@ -129,14 +128,14 @@ async def test_a_query_that_cannot_be_asked_does_not_hide_others(
     await world.ksql(STORY)
     first, second = world.engine.queries.values()
     told: list[str] = []
-    supervisor = Supervisor(world.engine._running, lambda query_id, failure: told.append(query_id))
+    running: Any = world.engine._running
+    monkeypatch.setattr(running, "_on_failure", lambda query_id, failure: told.append(query_id))
     hosted: Any = second.hosted
     hosted._fail(ValueError("broken"))
     monkeypatch.setattr(first, "restarting", None)
-    supervisor.step(0)
+    running._supervisor.step(0)
     assert told == [second.query.query_id]
     monkeypatch.undo()
-    supervisor.close()
     await world.close()
 
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery, QueryState
+from barnabas.spark.supervision import QueryState, SupervisedStream
+from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkRunner
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.query import QueryError, QueryStatus, SparkQuery
-from barnabas.sql.spark.query import QueryState as SparkState
+from barnabas.sql.spark.query import QueryStatus, SparkQuery
 from barnabas.sql.spark.results import Figures
 from support.sql_queries import plans_of
 
@@ -25,39 +25,42 @@ from support.sql_queries import plans_of
 )
 
 
+class FakeStream:
+    """A streaming query as Spark shows it."""
+
+    isActive = True  # noqa: N815  Spark's name
+    why: Exception | None = None
+
+    def exception(self) -> Exception | None:
+        return self.why
+
+    def stop(self) -> None:
+        self.isActive = False
+
+
 class FakeQuery:
     def __init__(self) -> None:
         self.refusal: Exception | None = None
-        self.now = SparkState.NOT_RUNNING
-        self.found: list[QueryError] = []
         self.figures = Figures()
+        self.life = SupervisedStream("q", self._begin)
 
-    def start(self) -> None:
+    def _begin(self) -> Any:
         if self.refusal is not None:
             raise self.refusal
         self.figures = Figures()
-        self.now = SparkState.RUNNING
+        return FakeStream()
 
     def fail(self, message: str) -> None:
-        self.now = SparkState.ERROR
-        self.found.append(QueryError(1, message, "UNKNOWN"))
+        stream: Any = self.life.stream
+        stream.why, stream.isActive = ValueError(message), False
 
     def stop(self) -> None:
-        self.now = SparkState.NOT_RUNNING
-
-    def pause(self) -> None:
-        self.now = SparkState.PAUSED
-
-    def state(self) -> SparkState:
-        return self.now
-
-    def errors(self) -> tuple[QueryError, ...]:
-        return tuple(self.found)
+        self.life.stop()
 
     def status(self) -> QueryStatus:
         positions = {("s", 0): (1, 2)}
         return QueryStatus(
-            self.now, (), self.figures, {"s": 1}, positions, 3, 300, {"addBatch": 40}
+            self.life.state, (), self.figures, {"s": 1}, positions, 3, 300, {"addBatch": 40}
         )
 
 
@@ -73,7 +76,7 @@ def test_a_start_on_a_full_disk_is_a_failure_until_there_is_room() -> None:
     query = FakeQuery()
     query.refusal = FULL
     found = hosted(query)
-    found.begin()
+    found.resume()
     assert found.state is QueryState.ERROR
     found.restart()
     assert [failure.type for failure in found.failures] == ["SYSTEM"] * 2
@@ -86,7 +89,7 @@ def test_a_start_on_a_full_disk_is_a_failure_until_there_is_room() -> None:
 def test_counts_go_on_over_restarts() -> None:
     query = FakeQuery()
     found = hosted(query)
-    found.begin()
+    found.resume()
     query.figures = Figures(batches=2, read=10, written=5, failed=1, latest_ms=7)
     query.fail("gone")
     assert found.state is QueryState.ERROR
@@ -108,7 +111,7 @@ def test_counts_go_on_over_restarts() -> None:
 def test_settings_say_whose_fault_a_failure_is() -> None:
     query = FakeQuery()
     found = hosted(query, **{"ksql.error.classifier.regex.own": "USER no such thing"})
-    found.begin()
+    found.resume()
     query.fail("no such thing")
     assert found.failures[0].type == "USER"
 
@@ -116,7 +119,7 @@ def test_settings_say_whose_fault_a_failure_is() -> None:
 def test_a_query_that_is_ended_or_paused_is_not_started_again() -> None:
     query = FakeQuery()
     found = hosted(query)
-    found.begin()
+    found.resume()
     query.fail("gone")
     found.pause()
     found.restart()
@@ -126,7 +129,7 @@ def test_a_query_that_is_ended_or_paused_is_not_started_again() -> None:
     query.fail("gone")
     found.stop()
     found.restart()
-    assert query.now is SparkState.NOT_RUNNING
+    assert query.life.state is QueryState.PAUSED
 
 
 def test_queries_that_start_at_once_share_one_session() -> None:
@@ -142,7 +145,7 @@ def test_queries_that_start_at_once_share_one_session() -> None:
 
     runner = SparkRunner(SparkQueryOptions("a:1", "/none"), start)
     with ThreadPoolExecutor(2) as pool:
-        first, second = pool.map(lambda _: runner._spark(), range(2))
+        first, second = pool.map(lambda _: runner._session(), range(2))
     assert (first is second, len(starts)) == (True, 1)
 
 
