@@ -14,14 +14,13 @@ from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError
 from barnabas.cli.findings import Finding, fault, note, ok
 from barnabas.cli.output import counted
+from barnabas.kafka.bootstrap import API_VERSIONS_REQUEST
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
 
 CONNECT_TIMEOUT_S = 3.0
 CLOCK_DIFFERENCE_MAX_MS = 5000
-API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
-"""ApiVersions version 0 without a client id, with its size in front."""
 RESPONSE_MAX_BYTES = 1 << 16
 
 

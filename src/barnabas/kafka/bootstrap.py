@@ -1,21 +1,29 @@
-"""Whether anything listens at bootstrap addresses: asked first, since client libraries retry."""
+"""Whether brokers answer at bootstrap addresses: asked first, since client libraries retry.
+
+The question is ApiVersions in plain text, which brokers answer before a login. A listener with TLS
+answers it with an alert, or closes the connection: what answers at all counts as reachable.
+"""
 
 import socket
+import struct
 from typing import Final
 
 from barnabas.base.config.values import parse_host_port
 
 PROBE_TIMEOUT_S: Final = 3.0
+API_VERSIONS_REQUEST: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""ApiVersions version 0 without a client id, with its size in front."""
 
 
 class UnreachableError(Exception):
-    """No bootstrap address accepts a connection; the message says why, for each address."""
+    """No bootstrap address answers; the message says why, for each address."""
 
 
 def first_reachable(bootstrap_servers: str, timeout_s: float = PROBE_TIMEOUT_S) -> tuple[str, int]:
-    """Connect to each address in turn; return host and port of the first that accepts.
+    """Ask each address in turn; return host and port of the first that answers.
 
-    An address may begin with a protocol (`SSL://`). Raises UnreachableError if none accepts.
+    An address may begin with a protocol (`SSL://`). `timeout_s` is for each address, once for the
+    connection and once for the answer. Raises UnreachableError if none answers.
     """
     reasons = []
     for text in bootstrap_servers.split(","):
@@ -29,12 +37,18 @@ def first_reachable(bootstrap_servers: str, timeout_s: float = PROBE_TIMEOUT_S) 
 
 
 def _why_not(host_port: tuple[str, int], timeout_s: float) -> str | None:
+    is_connected = False
     try:
-        with socket.create_connection(host_port, timeout=timeout_s):
+        with socket.create_connection(host_port, timeout=timeout_s) as stream:
+            is_connected = True
+            stream.sendall(API_VERSIONS_REQUEST)
+            stream.recv(1)
             return None
     except socket.gaierror:
         return "unknown host name"
     except TimeoutError:
-        return "no answer"
+        return "connected, but no answer" if is_connected else "no answer"
     except OSError as error:
+        if is_connected:
+            return None  # it closed the connection, as some do where TLS is expected
         return (error.strerror or str(error)).lower()

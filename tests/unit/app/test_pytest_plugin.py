@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -152,6 +153,18 @@ def test_a_cluster_that_does_not_answer_fails_in_one_line(tmp_path: Path) -> Non
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     said = refused(tmp_path, "--barnabas-bootstrap", "127.0.0.1:1")
     line = "--barnabas-bootstrap: no broker answers at 127.0.0.1:1 (connection refused)"
+    assert line in said.splitlines()
+    assert "Traceback" not in said
+    assert "rdkafka" not in said
+
+
+def test_a_port_that_says_nothing_fails_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(kafka):\n    kafka.topic()\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        said = refused(tmp_path, "--barnabas-bootstrap", address)
+    line = f"--barnabas-bootstrap: no broker answers at {address} (connected, but no answer)"
     assert line in said.splitlines()
     assert "Traceback" not in said
     assert "rdkafka" not in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,3 +113,16 @@ def test_no_broker_answers(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (result.code, result.out) == (ExitCode.UNREACHABLE, b""), result.err
     assert result.err.count("\n") == 1
     assert f"{NOWHERE} (connection refused)" in json.loads(result.err)["error"]
+
+
+@pytest.mark.parametrize("name", ["connect start", "pipeline run", "topic list"])
+def test_a_port_says_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.spark.session.start_session", None)
+    (tmp_path / "worker.properties").write_text(WORKER.format(directory=tmp_path))
+    (tmp_path / "energy.py").write_text(PIPELINE)
+    arguments = ARGUMENTS.get(name, "").format(directory=tmp_path).split()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        result = run_cli(*name.split(), *arguments, CASES[name], address, "--json")
+    assert (result.code, result.out) == (ExitCode.UNREACHABLE, b""), result.err
+    assert f"{address} (connected, but no answer)" in json.loads(result.err)["error"]
