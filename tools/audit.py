@@ -1,7 +1,8 @@
 """Look for known vulnerabilities in what is installed: `make audit`, a part of `make check`.
 
-The jars that Spark sessions fetch (`spark/jars.txt`) are compared with
-`tools/jar_advisories.txt`, which needs no network: advisories are added there by hand.
+The jars that sessions, connectors and the demo fetch (`spark/jars.txt`, `more_jars.txt`) are
+compared with `tools/jar_advisories.txt`, which needs no network: advisories are added there by
+hand.
 
 pip-audit checks Python's packages, with advisories that it asks PyPI for. Where it is not
 installed, or no network leads there, that is said in one line and nothing fails: a machine without
@@ -17,13 +18,13 @@ from pathlib import Path
 
 SECONDS_MAX = 120
 ROOT = Path(__file__).parents[1]
-JARS = ROOT / "src" / "barnabas" / "spark" / "jars.txt"
+JARS = tuple(ROOT / "src" / "barnabas" / "spark" / name for name in ("jars.txt", "more_jars.txt"))
 ADVISORIES = ROOT / "tools" / "jar_advisories.txt"
 
 
 def main() -> int:
     """Return the exit code."""
-    lines = vulnerable_jars(JARS.read_text(), ADVISORIES.read_text())
+    lines = vulnerable_jars("".join(path.read_text() for path in JARS), ADVISORIES.read_text())
     for line in lines:
         print(f"audit: {line}")
     return max(audit_packages(), 1 if lines else 0)

@@ -10,8 +10,13 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas.spark.jars import WrongJarError, check_fetched
+
+if TYPE_CHECKING:
+    from barnabas.spark.session import SessionOptions
 
 _ENDING_SECONDS_MAX: Final = 30.0
 
@@ -19,7 +24,7 @@ Say = Callable[[str], None]
 
 
 class PackageError(Exception):
-    """A package cannot be had; the message says why."""
+    """A package cannot be fetched, or is not the one that was tested; the message says why."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -39,7 +44,9 @@ class Package:
 def fetch_jars(
     packages: Sequence[Package], say: Say = lambda line: None, ivy_directory: str | None = None
 ) -> list[list[str]]:
-    """Return the jars of each package, its own and those that it needs. Raises PackageError.
+    """Return the jars of each package, its own and those that it needs, checked.
+
+    Raises PackageError.
 
     `say` receives a line when something has to be downloaded, and the progress of that.
     """
@@ -50,28 +57,68 @@ def fetch_jars(
     names = [package.coordinates for package in packages]
     with download_progress(names, directory, say), _jvm() as jvm:
         jvm.java.lang.System.setProperty("spark.jars.ivy", directory)
-        return [_fetched(jvm, package) for package in packages]
+        fetched = [_fetched(jvm, package) for package in packages]
+    check(packages, fetched)
+    return fetched
+
+
+def check(packages: Sequence[Package], fetched: Sequence[Sequence[str]]) -> None:
+    """Check the jars of each package against the table. Raises PackageError."""
+    try:
+        for package, paths in zip(packages, fetched, strict=True):
+            check_fetched(package.coordinates, paths)
+    except WrongJarError as error:
+        raise PackageError(str(error)) from error
+
+
+def fetch_for_session(options: SessionOptions) -> None:
+    """Fetch what a session needs by a JVM that loads none of it, so that it can be checked first.
+
+    Raises PackageError.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+
+    from barnabas.spark.session import PACKAGES
+
+    bare = replace(options, packages=(), settings={**options.settings, PACKAGES: ""})
+    with _jvm(bare) as jvm:
+        get = jvm.java.lang.System.getProperty
+        try:
+            jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
+                True,
+                get("spark.jars.excludes"),
+                ",".join(options.wanted_packages),
+                get("spark.jars.repositories"),
+                options.ivy_directory,
+                jvm.scala.Option.apply(get("spark.jars.ivySettings")),
+            )
+        except Py4JError as error:
+            raise PackageError(_reason(error)) from error
 
 
 def _fetched(jvm: Any, package: Package) -> list[str]:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from py4j.protocol import Py4JError
 
     try:
         address = jvm.java.net.URI.create(package.address)
         found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
         return [str(found.apply(number)) for number in range(found.length())]
     except Py4JError as error:
-        cause = str(getattr(error, "java_exception", None) or error).strip()
-        reason = cause.splitlines()[0] if cause else "no reason given"
-        raise PackageError(f"{package.coordinates} cannot be fetched: {reason}") from error
+        raise PackageError(f"{package.coordinates} cannot be fetched: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    cause = str(getattr(error, "java_exception", None) or error).strip()
+    return cause.splitlines()[0] if cause else "no reason given"
 
 
 @contextlib.contextmanager
-def _jvm() -> Iterator[Any]:
+def _jvm(options: SessionOptions | None = None) -> Iterator[Any]:
     """A JVM with Spark's classes and without a session."""
     from barnabas.spark.session import SessionOptions, SparkStartError, launch_jvm
 
-    options = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
+    if options is None:
+        options = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
     # What it prints goes where our own output goes.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -30,11 +30,12 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.config.properties import format_properties
 from barnabas.base.private_files import write_private
-from barnabas.spark.jars import WrongJarError, check_jars
+from barnabas.spark.jars import WrongJarError, check_jars, jar_digests, jar_name
 from barnabas.spark.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
 
+PACKAGES: Final = "spark.jars.packages"
 TESTED_PYSPARK = "4.0.0"
 """What the extra `spark` installs: Maven Central has no Kafka connector for each release."""
 
@@ -122,6 +123,14 @@ class SessionOptions:
             return self.packages
         return (*self.packages, kafka_clients_package())
 
+    @property
+    def wanted_packages(self) -> tuple[str, ...]:
+        """What Spark fetches: the packages, unless its own setting names others."""
+        given = self.settings.get(PACKAGES)
+        if given is None:
+            return self.all_packages
+        return tuple(name.strip() for name in given.split(",") if name.strip())
+
     def as_settings(self) -> dict[str, str]:
         """Return every Spark setting that these options stand for."""
         partitions = str(self.shuffle_partitions)
@@ -163,7 +172,7 @@ class SessionOptions:
             settings["spark.sql.codegen.wholeStage"] = "false"
             settings["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
         if self.packages:
-            settings["spark.jars.packages"] = ",".join(self.all_packages)
+            settings[PACKAGES] = ",".join(self.all_packages)
             settings["spark.jars.ivy"] = self.ivy_directory
         return {**settings, **self.settings}
 
@@ -179,12 +188,8 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
             raise SparkStartError(_JAVA_MISSING)
         _check_jars(options)
         with download_progress(options.all_packages, options.ivy_directory, say):
+            _fetch_and_check(options)
             gateway = launch_jvm(options)
-        try:
-            _check_jars(options)  # what has come just now
-        except SparkStartError:
-            gateway.shutdown()
-            raise
         SparkContext._ensure_initialized(gateway=gateway)
     # Workers run what this process runs. A cluster's own path to Python comes from its setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -197,9 +202,29 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     return session
 
 
+def _fetch_and_check(options: SessionOptions) -> None:
+    """Fetch packages that are checked before the session's JVM does, which loads them at once."""
+    from barnabas.spark.packages import PackageError, fetch_for_session
+
+    missing = missing_packages(options.wanted_packages, options.ivy_directory)
+    if not any(jar_name(package) in jar_digests(with_more=True) for package in missing):
+        return
+    try:
+        fetch_for_session(options)
+    except PackageError as error:
+        raise _not_started(options) from error
+    _check_jars(options)
+
+
+def missing_packages(packages: Sequence[str], ivy_directory: str) -> list[str]:
+    """Return those whose own jars are not in the directory."""
+    jars = os.path.join(ivy_directory, "jars")
+    return [one for one in packages if not os.path.exists(os.path.join(jars, jar_name(one)))]
+
+
 def _check_jars(options: SessionOptions) -> None:
     try:
-        check_jars(os.path.join(options.ivy_directory, "jars"))
+        check_jars(os.path.join(options.ivy_directory, "jars"), options.wanted_packages)
     except WrongJarError as error:
         raise SparkStartError(str(error)) from error
 
@@ -264,13 +289,17 @@ def launch_jvm(options: SessionOptions) -> Any:
         with _submitted(options.as_settings()):
             return launch_gateway(popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
-        where = f"; see {path}" if path else ""
-        raise SparkStartError(
-            f"Spark did not start{where}. The first start needs Maven Central for "
-            f"{', '.join(options.all_packages) or 'no package'}{_untested_pyspark()}"
-        ) from error
+        raise _not_started(options) from error
     finally:
         os.close(target)
+
+
+def _not_started(options: SessionOptions) -> SparkStartError:
+    where = f"; see {options.telemetry_path}" if options.telemetry_path else ""
+    return SparkStartError(
+        f"Spark did not start{where}. The first start needs Maven Central for "
+        f"{', '.join(options.all_packages) or 'no package'}{_untested_pyspark()}"
+    )
 
 
 def _untested_pyspark() -> str:
@@ -316,8 +345,7 @@ def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> 
 
     Ivy does not say how large a file is.
     """
-    jars = os.path.join(ivy_directory, "jars")
-    missing = [p for p in packages if not os.path.exists(_jar_path(jars, p))]
+    missing = missing_packages(packages, ivy_directory)
     if not missing:
         yield
         return
@@ -343,11 +371,6 @@ def download_progress(packages: Sequence[str], ivy_directory: str, say: Say) -> 
         done.set()
         watcher.join()
     say("downloaded all packages")
-
-
-def _jar_path(jars: str, package: str) -> str:
-    group, artifact, version = package.split(":")
-    return os.path.join(jars, f"{group}_{artifact}-{version}.jar")
 
 
 def _partial_file(directory: str) -> str:

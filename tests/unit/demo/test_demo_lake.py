@@ -32,7 +32,8 @@ from barnabas.demo.lake.worker import OFFSET_COLUMN, PARTITION_COLUMN, worker_sp
 from barnabas.demo.topics import ICEBERG_GROUP, USER_ACTIVITY
 from barnabas.demo.verdict import all_right
 from barnabas.demo.workspace import ICEBERG, Settings, Workspace
-from barnabas.spark.packages import Package
+from barnabas.spark.jars import jar_name
+from barnabas.spark.packages import Package, PackageError
 
 SETTINGS = Settings(
     *(7, 250, 240, "id", [1], [2], 3),
@@ -148,6 +149,8 @@ def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("BARNABAS_IVY_DIR", str(tmp_path))
     asked = []
 
+    monkeypatch.setattr(server, "check", lambda *_: None)
+
     def fetch(packages: list[Package], say: object) -> list[list[str]]:
         asked.append(packages)
         paths = [[str(tmp_path / f"{n}-{m}.jar") for m in range(2)] for n in range(len(packages))]
@@ -163,6 +166,19 @@ def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     (tmp_path / "2-1.jar").unlink()
     assert server.find_jars() == first
     assert len(asked) == 2
+
+
+def test_a_jar_that_was_changed_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BARNABAS_IVY_DIR", str(tmp_path))
+    changed = tmp_path / jar_name(S3_SERVER.coordinates)
+    changed.write_bytes(b"another")
+    packages = (S3_SERVER, *SPARK)
+    lines = [" ".join(package.address for package in packages), *([str(changed)] * len(packages))]
+    (tmp_path / "lake-of-the-demo.jars").write_text("\n".join(lines))
+    with pytest.raises(PackageError, match="has the SHA-256"):
+        server.find_jars()
 
 
 def test_what_a_package_goes_without_is_part_of_its_address() -> None:

@@ -9,6 +9,7 @@ import shlex
 import stat
 from pathlib import Path
 from queue import Queue
+from unittest.mock import MagicMock
 
 import pyspark
 import pytest
@@ -16,9 +17,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from barnabas.base.config.properties import parse_properties
+from barnabas.demo.lake.packages import SDK
 from barnabas.spark import session, worker_daemon
-from barnabas.spark.jars import jar_digests
+from barnabas.spark.jars import jar_digests, jar_name
 from barnabas.spark.session import (
+    TESTED_PYSPARK,
     SessionOptions,
     SparkStartError,
     avro_package,
@@ -29,6 +32,8 @@ from barnabas.spark.session import (
     launch_jvm,
     start_session,
 )
+
+SOURCES = Path(session.__file__).parents[1]
 
 
 def test_packages_are_of_the_version_that_is_installed() -> None:
@@ -230,26 +235,43 @@ def test_a_jar_that_is_not_the_tested_one_is_refused(
         start_session(SessionOptions(ivy_directory=str(tmp_path)))
 
 
-def test_a_jar_that_comes_as_another_is_refused(
+def test_a_jar_that_comes_as_another_is_refused_before_a_session_has_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    ended: list[bool] = []
+    """What fetches it loads nothing of it."""
+    launched: list[str] = []
 
-    class Gateway:
-        def shutdown(self) -> None:
-            ended.append(True)
+    class Jvm(MagicMock):
+        def resolveMavenDependencies(self, *arguments: object) -> None:  # noqa: N802  # Spark's
+            launched.append(str(arguments[2]))
+            (tmp_path / "jars").mkdir()
+            (tmp_path / "jars" / next(iter(jar_digests()))).write_bytes(b"another")
 
-    def launch(_: SessionOptions) -> Gateway:
-        (tmp_path / "jars").mkdir()
-        (tmp_path / "jars" / next(iter(jar_digests()))).write_bytes(b"another")
-        return Gateway()
+    def launch(options: SessionOptions) -> MagicMock:
+        assert options.as_settings()["spark.jars.packages"] == ""
+        gateway = MagicMock()
+        gateway.jvm.org.apache.spark.util.DependencyUtils = Jvm()
+        return gateway
 
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(session, "launch_jvm", launch)
     monkeypatch.setenv("JAVA_HOME", "/java")
+    options = SessionOptions(ivy_directory=str(tmp_path))
     with pytest.raises(SparkStartError, match="has the SHA-256"):
-        start_session(SessionOptions(ivy_directory=str(tmp_path)))
-    assert ended == [True]
+        start_session(options)
+    assert launched == [",".join(options.all_packages)]
+
+
+NAMED = re.compile(r'"([a-z][\w.-]*:[\w.-]+:(?:\d[\w.-]*|{[\w.]+}))"')
+
+
+def test_each_package_that_we_name_is_in_the_table() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py")}
+    found = [(path, name) for path, text in texts.items() for name in NAMED.findall(text)]
+    assert len(found) >= 8
+    for path, name in found:
+        coordinates = name.replace("{SDK}", SDK).replace("{pyspark.__version__}", TESTED_PYSPARK)
+        assert jar_name(coordinates) in jar_digests(with_more=True), f"{path} names {coordinates}"
 
 
 def test_the_jars_of_this_spark_are_in_the_table() -> None:

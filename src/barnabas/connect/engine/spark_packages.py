@@ -2,7 +2,8 @@
 
 Spark reads its own setting of packages once, when its JVM starts; connectors come later. So jars
 are fetched as Spark does it (its mirrors and directories hold), and go where its own went: to the
-class loader of the driver, and with the next job to executors. What ran before goes on.
+class loader of the driver, and with the next job to executors. What ran before goes on. The SHA-256
+of jars is checked before anything loads them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _log: Final = logging.getLogger(__name__)
 def add_packages(session: SparkSession, packages: Mapping[str, str]) -> None:
     """Add those packages whose class Spark lacks: name of a class -> Maven coordinates.
 
-    Raises ConnectError if one cannot be fetched.
+    Raises ConnectError if one cannot be fetched, or is not the one that was tested.
     """
+    from barnabas.spark.jars import WrongJarError, check_fetched
     from barnabas.spark.session import default_ivy_directory
 
     jvm = session._jvm
@@ -35,7 +37,12 @@ def add_packages(session: SparkSession, packages: Mapping[str, str]) -> None:
             continue
         if jvm.java.lang.System.getProperty(_IVY) is None:
             jvm.java.lang.System.setProperty(_IVY, default_ivy_directory())
-        for path in _fetched(session, class_name, coordinates):
+        paths = _fetched(session, class_name, coordinates)
+        try:
+            check_fetched(coordinates, paths)
+        except WrongJarError as error:
+            raise ConnectError(str(error)) from error
+        for path in paths:
             loader.addURL(jvm.java.io.File(path).toURI().toURL())
             session.sparkContext._jsc.addJar(path)  # to executors
         _log.info("Spark has %s now, for connectors", coordinates)

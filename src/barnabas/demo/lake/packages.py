@@ -8,7 +8,7 @@ from typing import Final
 
 from barnabas.spark.packages import Package
 
-_SDK: Final = "2.25.0"
+SDK: Final = "2.25.0"
 """Of Amazon's SDK: Hadoop 3.4.1 is made for 2.24, of which one part is not there by itself."""
 
 S3_SERVER: Final = Package(
@@ -24,9 +24,9 @@ WITHOUT: Final = ("software.amazon.awssdk:bundle",)
 SPARK: Final = (
     Package("org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"),
     Package("org.apache.hadoop:hadoop-aws:3.4.1", WITHOUT),
-    Package(f"software.amazon.awssdk:s3:{_SDK}"),
-    Package(f"software.amazon.awssdk:s3-transfer-manager:{_SDK}"),
-    Package(f"software.amazon.awssdk:sts:{_SDK}"),
+    Package(f"software.amazon.awssdk:s3:{SDK}"),
+    Package(f"software.amazon.awssdk:s3-transfer-manager:{SDK}"),
+    Package(f"software.amazon.awssdk:sts:{SDK}"),
 )
 
 

@@ -15,7 +15,7 @@ import click
 
 from barnabas.base.private_files import write_private
 from barnabas.demo.lake.packages import S3_SERVER, SPARK, java
-from barnabas.spark.packages import PackageError, fetch_jars
+from barnabas.spark.packages import PackageError, check, fetch_jars
 from barnabas.spark.session import default_ivy_directory
 
 MAIN: Final = "org.gaul.s3proxy.Main"
@@ -39,16 +39,21 @@ def main(directory: str) -> None:
 
 
 def find_jars() -> list[str]:
-    """Return the server's jars, fetched the first time. Raises PackageError."""
+    """Return the server's jars, fetched the first time and checked each time.
+
+    Raises PackageError.
+    """
     known = os.path.join(default_ivy_directory(), "lake-of-the-demo.jars")
-    wanted = " ".join(package.address for package in (S3_SERVER, *SPARK))
+    packages = (S3_SERVER, *SPARK)
+    wanted = " ".join(package.address for package in packages)
     if os.path.exists(known):
         with open(known, encoding="utf-8") as file:
             fetched_for, *lists = file.read().splitlines()
         paths = [line.split(os.pathsep) for line in lists]
         if fetched_for == wanted and all(os.path.exists(one) for some in paths for one in some):
+            check(packages, paths)
             return paths[0]
-    paths = fetch_jars((S3_SERVER, *SPARK), lambda line: print(line, flush=True))
+    paths = fetch_jars(packages, lambda line: print(line, flush=True))
     lines = [wanted, *(os.pathsep.join(some) for some in paths)]
     write_private(known, "\n".join(lines))
     return paths[0]
