@@ -25,20 +25,13 @@ from barnabas.node.security.principal import Principal
 from barnabas.node.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.create_acls import (
-    AclCreation,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from barnabas.protocol.messages.metadata_records import (
-    AccessControlEntryRecord,
-    FeatureLevelRecord,
-)
+from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord, FeatureLevelRecord
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -11,11 +11,8 @@ import sys
 import time
 
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

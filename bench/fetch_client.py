@@ -11,12 +11,7 @@ import sys
 import time
 from typing import cast
 
-from barnabas.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.records.batch import iterate_headers
 from bench.wire import ERRORS, WireClient
 

@@ -18,11 +18,7 @@ from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.apis import CREATE_ACLS
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.create_acls import (
-    AclCreation,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
+from barnabas.protocol.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

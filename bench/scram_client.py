@@ -16,11 +16,11 @@ from barnabas.base.scram import ScramKeys, keys_of, salted_password
 from barnabas.protocol.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.sasl_authenticate import (
+from barnabas.protocol.messages.credentials import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
 )
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
 MECHANISM, ALGORITHM = "SCRAM-SHA-512", "sha512"
 USER, PASSWORD = "alice", "alice-secret"

@@ -10,18 +10,13 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -32,6 +27,11 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.protocol.schema import Message

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 from typing import cast
 
-from barnabas.protocol.messages.alter_client_quotas import (
+from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,

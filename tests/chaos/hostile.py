@@ -22,17 +22,16 @@ from barnabas.node.metadata.envelope import seal
 from barnabas.protocol.api import ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.create_acls import CreateAclsRequest
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.acls import CreateAclsRequest
+from barnabas.protocol.messages.connections import EnvelopeResponse
+from barnabas.protocol.messages.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
-)
-from barnabas.protocol.messages.envelope import EnvelopeResponse
-from barnabas.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
 )
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from support.random_requests import RequestMaker
 from support.raw_client import RawClient
 from support.secured_settings import password

@@ -23,8 +23,7 @@ from barnabas.app.testing import Kafka
 from barnabas.connect.worker.distributed.group_messages import decode_member
 from barnabas.kafka.wire import Access, Brokers
 from barnabas.protocol.apis import DESCRIBE_GROUPS, FIND_COORDINATOR
-from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.groups import DescribeGroupsRequest, FindCoordinatorRequest
 from support.connect.worker import OurWorker
 from support.node_process import wait_until
 

@@ -31,7 +31,7 @@ from hostile import Attackers, Target, connect, log_in
 from suffering import TELEMETRY
 
 from barnabas.base.internal_topics import INTERNAL_TOPICS
-from barnabas.protocol.messages.alter_client_quotas import (
+from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from suffering import node_program
 
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,

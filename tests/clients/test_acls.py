@@ -31,7 +31,7 @@ from kafka.admin import ResourcePatternFilter as PythonPatternFilter
 from kafka.admin import ResourceType as PythonResourceType
 
 import barnabas
-from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.protocol.messages.acls import DescribeAclsRequest, DescribeAclsResponse
 from support.java_host import JavaHost
 from support.node_process import wait_until
 from support.patience import PATIENCE_S

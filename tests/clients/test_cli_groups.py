@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.protocol.messages import streams_group_heartbeat as heartbeats
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from barnabas.protocol.messages import streams_groups as heartbeats
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from support.cli import ClusterCli
 from support.java_host import JavaHost, ToolResult
 from support.node_process import wait_until

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer
 import barnabas
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

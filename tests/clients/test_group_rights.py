@@ -12,11 +12,7 @@ from confluent_kafka import Consumer, KafkaError
 
 from barnabas.app.cluster import Cluster
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
-from barnabas.protocol.messages.create_acls import (
-    AclCreation,
-    CreateAclsRequest,
-    CreateAclsResponse,
-)
+from barnabas.protocol.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
 from support.raw_client import RawClient

@@ -19,10 +19,12 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
-from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
-from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from barnabas.protocol.messages.credentials import (
+    CreateDelegationTokenRequest,
+    DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+)
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterNode, Loopback, Program
 from support.eventually import eventually

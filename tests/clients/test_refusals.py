@@ -14,10 +14,7 @@ from client_cluster import NODES
 
 from barnabas.app.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from support.refusals import METADATA_BYTES_MAX, SEQUENCE_MAX, Wire
 
 if NODES > 1:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.protocol.apis import ApiKey
-from barnabas.protocol.messages.sasl_authenticate import (
+from barnabas.protocol.messages.credentials import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
 )
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import PROPERTIES, Barnabas, ClusterProcesses, Program
 from support.ports import free_port

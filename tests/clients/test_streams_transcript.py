@@ -14,21 +14,20 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.node.coordinator.group.streams.topology import Status
-from barnabas.protocol.messages import streams_group_describe as describing
-from barnabas.protocol.messages import streams_group_heartbeat as heartbeats
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from barnabas.protocol.messages.find_coordinator import (
+from barnabas.protocol.messages import streams_groups
+from barnabas.protocol.messages.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
 )
-from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-)
-from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -50,7 +49,7 @@ SETTINGS = {
     "group.streams.assignment.interval.ms": "0",
     "group.streams.max.size": "2",
 }
-TASK = heartbeats.StreamsGroupHeartbeatRequestTaskIds
+TASK = streams_groups.StreamsGroupHeartbeatRequestTaskIds
 NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 RETRIABLE = (14, 15, 16)
 Transcript = list[tuple[str, Any]]
@@ -76,8 +75,8 @@ class Script:
         """A heartbeat; `what` names it in the transcript."""
         fields.setdefault("group_id", "g")
         fields.setdefault("member_epoch", self.epochs.get(member_id, 0))
-        request = heartbeats.StreamsGroupHeartbeatRequest(member_id=member_id, **fields)
-        response = self.client.call(request, heartbeats.StreamsGroupHeartbeatResponse, 0)
+        request = streams_groups.StreamsGroupHeartbeatRequest(member_id=member_id, **fields)
+        response = self.client.call(request, streams_groups.StreamsGroupHeartbeatResponse, 0)
         if not response.error_code and response.member_epoch > 0:
             self.epochs[member_id] = response.member_epoch
         self.said.append((what, self._shown(response)))
@@ -151,9 +150,9 @@ class Script:
             )
         )
 
-    def _describe(self, group_id: str) -> describing.DescribedGroup:
-        request = describing.StreamsGroupDescribeRequest(group_ids=[group_id])
-        (group,) = self.client.call(request, describing.StreamsGroupDescribeResponse, 0).groups
+    def _describe(self, group_id: str) -> streams_groups.DescribedGroup:
+        request = streams_groups.StreamsGroupDescribeRequest(group_ids=[group_id])
+        (group,) = self.client.call(request, streams_groups.StreamsGroupDescribeResponse, 0).groups
         return group
 
     def commit(self, what: str, member_id: str, epoch: int, version: int = 9) -> None:
@@ -239,7 +238,7 @@ def refusals(script: Script) -> None:
     regex = subtopology("0", sources=["in"])
     regex.source_topic_regex = ["i.*"]
     sized = subtopology("0", sources=["in"])
-    sized.state_changelog_topics = [heartbeats.TopicInfo(name="c", partitions=3)]
+    sized.state_changelog_topics = [streams_groups.TopicInfo(name="c", partitions=3)]
     endless = topology(
         subtopology("0", repartition_sources={"b": 0}, sinks=["a"]),
         subtopology("1", repartition_sources={"a": 0}, sinks=["b"]),
@@ -306,7 +305,7 @@ def before(script: Script) -> None:
     script.beat("nothing new")
     script.describe("stable")
     refusals(script)
-    endpoint = heartbeats.StreamsGroupHeartbeatRequestEndpoint(host="h", port=80)
+    endpoint = streams_groups.StreamsGroupHeartbeatRequestEndpoint(host="h", port=80)
     script.join("second", "n", user_endpoint=endpoint, rack_id="r")
     script.join("third", "o")
     first = script.beat("must give up", endpoint_information_epoch=-1)

@@ -23,10 +23,7 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import PlainLogin
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.create_delegation_token import (
-    CreatableRenewers,
-    CreateDelegationTokenRequest,
-)
+from barnabas.protocol.messages.credentials import CreatableRenewers, CreateDelegationTokenRequest
 from kafka import KafkaProducer
 from support.identity_provider import IdentityProvider
 from support.java_host import JavaHost

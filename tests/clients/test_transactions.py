@@ -10,12 +10,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from barnabas.protocol.messages.init_producer_id import (
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.transactions import (
+    EndTxnRequest,
+    EndTxnResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )

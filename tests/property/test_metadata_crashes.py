@@ -18,8 +18,11 @@ from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 

@@ -15,15 +15,12 @@ from barnabas.node.coordinator.record_codec import decode_record, encode_record
 from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.node.coordinator.transaction.transaction import Transaction, from_value, to_record
 from barnabas.node.log.producers.replay import read_marker
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from barnabas.protocol.messages.transaction_records import (
-    TRANSACTION_RECORDS,
-    TransactionLogValue,
-)
+from barnabas.protocol.messages.transactions import TRANSACTION_RECORDS, TransactionLogValue
 from barnabas.protocol.records.batch import patch, read_header
 from barnabas.protocol.records.control import (
     EndTxn,

@@ -14,8 +14,12 @@ from typing import Any
 from barnabas.node.net.login import ScramLogin
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+)
 from barnabas.protocol.schema import Message
 from sim.clients import Client
 from sim.logins import LoginSimulation, nonce

@@ -10,7 +10,7 @@ from collections import Counter
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.txn_offset_commit import (
+from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,

@@ -15,14 +15,17 @@ from barnabas.base.ids import Uuid
 from barnabas.node.metadata.meta_properties import read_meta_properties
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
-from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.voters import (
+    AddRaftVoterListener,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+)
 from sim.clients import REQUEST_TIMEOUT_MS
 from sim.machine import CONTROLLER_PORT, Machine
 from sim.plan import DAMAGE, UNCLEAN_ENDS_OF_MANY, Fault, Plan
@@ -126,7 +129,7 @@ def _bring_back(nemesis: "Nemesis", victim: Machine, after: "asyncio.Task[bool]"
         timeout_ms=REQUEST_TIMEOUT_MS,
         voter_id=voter_id,
         voter_directory_id=directory_id,
-        listeners=[Listener(name="CONTROLLER", host=victim.name, port=CONTROLLER_PORT)],
+        listeners=[AddRaftVoterListener(name="CONTROLLER", host=victim.name, port=CONTROLLER_PORT)],
     )
 
     def is_back(response: Any) -> bool:

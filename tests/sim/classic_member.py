@@ -5,19 +5,16 @@ import struct
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_protocol import (
+from barnabas.protocol.messages.groups import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
-)
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.join_group import (
+    HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
-)
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas.protocol.messages.sync_group import (
+    LeaveGroupRequest,
+    MemberIdentity,
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )

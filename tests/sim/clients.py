@@ -14,12 +14,12 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import Login
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.schema import Message
 from sim.clock import SimClock
 from sim.loop import Process, SimLoop

@@ -11,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
-from barnabas.protocol.messages.offset_fetch import (
+from barnabas.protocol.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

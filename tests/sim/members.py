@@ -11,12 +11,10 @@ from typing import Any, Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
-)
-from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from barnabas.protocol.records.batch import Codec, add_to_sequence
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.clients import REQUEST_TIMEOUT_MS, Client

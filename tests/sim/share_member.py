@@ -16,9 +16,8 @@ from barnabas.node.coordinator.share.shard import NOT_INITIALIZED
 from barnabas.node.net.client import Peer
 from barnabas.node.share.core.states import AcknowledgeType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import share_acknowledge as acknowledging
-from barnabas.protocol.messages import share_fetch as fetching
-from barnabas.protocol.messages.share_group_heartbeat import (
+from barnabas.protocol.messages import share_fetch
+from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
@@ -270,19 +269,19 @@ class ShareMember(Coordinated):
     ) -> bool:
         """Say it in a request of its own."""
         session = self._sessions[node_id]
-        request = acknowledging.ShareAcknowledgeRequest(
+        request = share_fetch.ShareAcknowledgeRequest(
             group_id=self.plan.group_id,
             member_id=self.member_id,
             share_session_epoch=session.epoch if epoch is None else epoch,
             is_renew_ack=is_renewal,
             topics=[
-                acknowledging.AcknowledgeTopic(
+                share_fetch.AcknowledgeTopic(
                     topic_id=self.client.topic_ids[partition.topic],
                     partitions=[
-                        acknowledging.AcknowledgePartition(
+                        share_fetch.AcknowledgePartition(
                             partition_index=partition.partition,
                             acknowledgement_batches=[
-                                acknowledging.AcknowledgementBatch(
+                                share_fetch.AcknowledgementBatch(
                                     first_offset=first, last_offset=last, acknowledge_types=types
                                 )
                                 for first, last, types in runs(offsets)
@@ -366,13 +365,13 @@ class ShareMember(Coordinated):
         kinds = kinds_of(told)
         forgotten = sorted(session.partitions - wanted)
         topics = [
-            fetching.FetchTopic(
+            share_fetch.FetchTopic(
                 topic_id=self.client.topic_ids[partition.topic],
                 partitions=[
-                    fetching.FetchPartition(
+                    share_fetch.FetchPartition(
                         partition_index=partition.partition,
                         acknowledgement_batches=[
-                            fetching.AcknowledgementBatch(
+                            share_fetch.AcknowledgementBatch(
                                 first_offset=first, last_offset=last, acknowledge_types=types
                             )
                             for first, last, types in runs(kinds.get(partition, {}))
@@ -382,7 +381,7 @@ class ShareMember(Coordinated):
             )
             for partition in sorted((wanted - session.partitions) | set(kinds))
         ]
-        request = fetching.ShareFetchRequest(
+        request = share_fetch.ShareFetchRequest(
             group_id=self.plan.group_id,
             member_id=self.member_id,
             share_session_epoch=session.epoch,
@@ -394,7 +393,7 @@ class ShareMember(Coordinated):
             share_acquire_mode=random.randint(0, 1),
             topics=topics,
             forgotten_topics_data=[
-                fetching.ForgottenTopic(
+                share_fetch.ForgottenTopic(
                     topic_id=self.client.topic_ids[partition.topic],
                     partitions=[partition.partition],
                 )
@@ -417,7 +416,10 @@ class ShareMember(Coordinated):
         return is_good
 
     def _take(
-        self, session: NodeSession, partition: TopicPartition, answer: fetching.PartitionData
+        self,
+        session: NodeSession,
+        partition: TopicPartition,
+        answer: share_fetch.ShareFetchPartitionData,
     ) -> bool:
         """Hold what was acquired, and decide what to do with it."""
         error = ErrorCode.of(answer.error_code)
@@ -478,7 +480,7 @@ class ShareMember(Coordinated):
         return Held(hold, AcknowledgeType.ACCEPT, now_s)
 
 
-def is_out_of_date(answer: fetching.PartitionData) -> bool:
+def is_out_of_date(answer: share_fetch.ShareFetchPartitionData) -> bool:
     """Whether a partition was refused because its state was never initialised.
 
     Only initialised partitions are assigned. But a node that is cut off takes itself for the

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

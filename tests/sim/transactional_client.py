@@ -12,18 +12,18 @@ from typing import Any
 from barnabas.base.ids import TopicPartition
 from barnabas.node.net.client import Peer
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from barnabas.protocol.messages.add_partitions_to_txn import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-)
-from barnabas.protocol.messages.end_txn import EndTxnRequest
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
+)
+from barnabas.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    EndTxnRequest,
+    InitProducerIdRequest,
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.clients import Client

@@ -20,14 +20,14 @@ from typing import Protocol, TypeVar
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from support.node_process import wait_until
 from support.ports import free_port
 from support.raw_client import RawClient

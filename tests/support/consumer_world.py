@@ -27,12 +27,12 @@ from barnabas.node.metadata.image import (
 )
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
+from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.protocol.messages.groups import ConsumerProtocolSubscription
 from support.group_world import Call, GroupWorld
 
 Owned = set[tuple[str, int]]

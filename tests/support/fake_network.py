@@ -9,8 +9,8 @@ from barnabas.base.network import SYSTEM_OPTIONS, Part, SocketOptions, StreamHan
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import encode
 from barnabas.protocol.frames import decode_request_header, encode_response_header
-from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
+from barnabas.protocol.messages.connections import ApiVersion, ApiVersionsResponse
+from barnabas.protocol.messages.metadata import DescribeClusterResponse
 
 Address = tuple[str, int]
 _LENGTH = struct.Struct(">i")

@@ -7,23 +7,7 @@ from typing import Any
 
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_client_quotas as set_quotas,
-)
-from barnabas.protocol.messages import (
-    alter_user_scram_credentials as set_users,
-)
-from barnabas.protocol.messages import (
-    create_acls,
-    create_delegation_token,
-    delete_acls,
-    describe_acls,
-    describe_client_quotas,
-    describe_delegation_token,
-    describe_user_scram_credentials,
-    expire_delegation_token,
-    renew_delegation_token,
-)
+from barnabas.protocol.messages import acls, credentials, quotas
 
 Response = Any
 AclKey = tuple[int, str, int, str, str, int, int]
@@ -34,7 +18,7 @@ class FakeCluster:
 
     def __init__(self) -> None:
         self.acls: set[AclKey] = set()
-        self.users: dict[str, dict[int, set_users.ScramCredentialUpsertion]] = {}
+        self.users: dict[str, dict[int, credentials.ScramCredentialUpsertion]] = {}
         self.quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
         self.tokens: dict[bytes, Any] = {}
         self.requests: list[Any] = []
@@ -43,17 +27,17 @@ class FakeCluster:
     def answer(self, request: Any) -> Response:
         self.requests.append(request)
         handlers: dict[type, Callable[[Any], Response]] = {
-            describe_acls.DescribeAclsRequest: self._describe_acls,
-            create_acls.CreateAclsRequest: self._create_acls,
-            delete_acls.DeleteAclsRequest: self._delete_acls,
-            describe_user_scram_credentials.DescribeUserScramCredentialsRequest: self._users,
-            set_users.AlterUserScramCredentialsRequest: self._alter_users,
-            describe_client_quotas.DescribeClientQuotasRequest: self._quotas,
-            set_quotas.AlterClientQuotasRequest: self._alter_quotas,
-            create_delegation_token.CreateDelegationTokenRequest: self._create_token,
-            describe_delegation_token.DescribeDelegationTokenRequest: self._tokens,
-            renew_delegation_token.RenewDelegationTokenRequest: self._renew,
-            expire_delegation_token.ExpireDelegationTokenRequest: self._expire,
+            acls.DescribeAclsRequest: self._describe_acls,
+            acls.CreateAclsRequest: self._create_acls,
+            acls.DeleteAclsRequest: self._delete_acls,
+            credentials.DescribeUserScramCredentialsRequest: self._users,
+            credentials.AlterUserScramCredentialsRequest: self._alter_users,
+            quotas.DescribeClientQuotasRequest: self._quotas,
+            quotas.AlterClientQuotasRequest: self._alter_quotas,
+            credentials.CreateDelegationTokenRequest: self._create_token,
+            credentials.DescribeDelegationTokenRequest: self._tokens,
+            credentials.RenewDelegationTokenRequest: self._renew,
+            credentials.ExpireDelegationTokenRequest: self._expire,
         }
         return handlers[type(request)](request)
 
@@ -61,12 +45,12 @@ class FakeCluster:
 
     def _describe_acls(self, request: Any) -> Response:
         resources = [
-            describe_acls.DescribeAclsResource(
+            acls.DescribeAclsResource(
                 resource_type=acl[0],
                 resource_name=acl[1],
                 pattern_type=acl[2],
                 acls=[
-                    describe_acls.AclDescription(
+                    acls.AclDescription(
                         principal=acl[3], host=acl[4], operation=acl[5], permission_type=acl[6]
                     )
                 ],
@@ -74,7 +58,7 @@ class FakeCluster:
             for acl in self.acls
             if _passes(acl, request)
         ]
-        return describe_acls.DescribeAclsResponse(error_code=self.refusal, resources=resources)
+        return acls.DescribeAclsResponse(error_code=self.refusal, resources=resources)
 
     def _create_acls(self, request: Any) -> Response:
         for item in request.creations:
@@ -90,10 +74,8 @@ class FakeCluster:
                         item.permission_type,
                     )
                 )
-        results = [
-            create_acls.AclCreationResult(error_code=self.refusal) for _ in request.creations
-        ]
-        return create_acls.CreateAclsResponse(results=results)
+        results = [acls.AclCreationResult(error_code=self.refusal) for _ in request.creations]
+        return acls.CreateAclsResponse(results=results)
 
     def _delete_acls(self, request: Any) -> Response:
         results = []
@@ -101,29 +83,28 @@ class FakeCluster:
             matching = [acl for acl in self.acls if _passes(acl, item)]
             self.acls -= set(matching)
             results.append(
-                delete_acls.DeleteAclsFilterResult(
-                    matching_acls=[delete_acls.DeleteAclsMatchingAcl() for _ in matching]
+                acls.DeleteAclsFilterResult(
+                    matching_acls=[acls.DeleteAclsMatchingAcl() for _ in matching]
                 )
             )
-        return delete_acls.DeleteAclsResponse(filter_results=results)
+        return acls.DeleteAclsResponse(filter_results=results)
 
     # -- users
 
     def _users(self, request: Any) -> Response:
-        module = describe_user_scram_credentials
         names = [user.name for user in request.users] if request.users else list(self.users)
         results = [
-            module.DescribeUserScramCredentialsResult(
+            credentials.DescribeUserScramCredentialsResult(
                 user=name,
                 error_code=ErrorCode.NONE if name in self.users else ErrorCode.RESOURCE_NOT_FOUND,
                 credential_infos=[
-                    module.CredentialInfo(mechanism=number, iterations=item.iterations)
+                    credentials.CredentialInfo(mechanism=number, iterations=item.iterations)
                     for number, item in self.users.get(name, {}).items()
                 ],
             )
             for name in names
         ]
-        return module.DescribeUserScramCredentialsResponse(results=results)
+        return credentials.DescribeUserScramCredentialsResponse(results=results)
 
     def _alter_users(self, request: Any) -> Response:
         for item in request.upsertions:
@@ -135,24 +116,23 @@ class FakeCluster:
         listed = [item.name for item in [*request.upsertions, *request.deletions]]
         names = set(listed)
         assert len(names) == len(listed), "a broker refuses to alter a user twice in a request"
-        return set_users.AlterUserScramCredentialsResponse(
-            results=[set_users.AlterUserScramCredentialsResult(user=name) for name in names]
+        return credentials.AlterUserScramCredentialsResponse(
+            results=[credentials.AlterUserScramCredentialsResult(user=name) for name in names]
         )
 
     # -- quotas
 
     def _quotas(self, request: Any) -> Response:
-        module = describe_client_quotas
         wanted = {(part.entity_type, part.match) for part in request.components}
         entries = [
-            module.EntryData(
-                entity=[module.EntityData(entity_type=k, entity_name=n) for k, n in entity],
-                values=[module.ValueData(key=k, value=v) for k, v in values.items()],
+            quotas.EntryData(
+                entity=[quotas.EntityData(entity_type=k, entity_name=n) for k, n in entity],
+                values=[quotas.ValueData(key=k, value=v) for k, v in values.items()],
             )
             for entity, values in self.quotas.items()
             if wanted <= set(entity) and (not request.strict or len(entity) == len(wanted))
         ]
-        return module.DescribeClientQuotasResponse(entries=entries)
+        return quotas.DescribeClientQuotasResponse(entries=entries)
 
     def _alter_quotas(self, request: Any) -> Response:
         for entry in request.entries:
@@ -165,13 +145,13 @@ class FakeCluster:
                     values[op.key] = op.value
             if not values:
                 del self.quotas[key]
-        entries = [set_quotas.AlterClientQuotasResponseEntryData() for _ in request.entries]
-        return set_quotas.AlterClientQuotasResponse(entries=entries)
+        entries = [quotas.AlterClientQuotasResponseEntryData() for _ in request.entries]
+        return quotas.AlterClientQuotasResponse(entries=entries)
 
     # -- tokens
 
     def _create_token(self, request: Any) -> Response:
-        made = create_delegation_token.CreateDelegationTokenResponse(
+        made = credentials.CreateDelegationTokenResponse(
             principal_type=request.owner_principal_type or "User",
             principal_name=request.owner_principal_name or "admin",
             expiry_timestamp_ms=1_000,
@@ -183,9 +163,8 @@ class FakeCluster:
         return made
 
     def _tokens(self, request: Any) -> Response:
-        module = describe_delegation_token
         found = [
-            module.DescribedDelegationToken(
+            credentials.DescribedDelegationToken(
                 principal_type=item.principal_type,
                 principal_name=item.principal_name,
                 token_id=item.token_id,
@@ -194,19 +173,17 @@ class FakeCluster:
             )
             for item in self.tokens.values()
         ]
-        return module.DescribeDelegationTokenResponse(tokens=found)
+        return credentials.DescribeDelegationTokenResponse(tokens=found)
 
     def _renew(self, request: Any) -> Response:
         if request.hmac not in self.tokens:
             code = ErrorCode.DELEGATION_TOKEN_NOT_FOUND
-            return renew_delegation_token.RenewDelegationTokenResponse(error_code=code)
-        return renew_delegation_token.RenewDelegationTokenResponse(
-            expiry_timestamp_ms=request.renew_period_ms
-        )
+            return credentials.RenewDelegationTokenResponse(error_code=code)
+        return credentials.RenewDelegationTokenResponse(expiry_timestamp_ms=request.renew_period_ms)
 
     def _expire(self, request: Any) -> Response:
         self.tokens.pop(request.hmac)
-        return expire_delegation_token.ExpireDelegationTokenResponse(expiry_timestamp_ms=5_000)
+        return credentials.ExpireDelegationTokenResponse(expiry_timestamp_ms=5_000)
 
 
 def _passes(acl: AclKey, wanted: Any) -> bool:

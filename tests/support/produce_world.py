@@ -24,7 +24,7 @@ from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.header import ResponseHeader
+from barnabas.protocol.messages.connections import ResponseHeader
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,

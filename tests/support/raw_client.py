@@ -11,13 +11,6 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -29,6 +22,13 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from barnabas.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from barnabas.protocol.schema import Message
 from support.node_process import wait_until

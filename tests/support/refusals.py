@@ -12,21 +12,8 @@ from typing import Any
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    consumer_group_heartbeat,
-    describe_transactions,
-    end_txn,
-    find_coordinator,
-    heartbeat,
-    init_producer_id,
-    join_group,
-    offset_commit,
-    produce,
-    sync_group,
-    txn_offset_commit,
-)
+from barnabas.protocol.messages import consumer_groups, groups, offsets, transactions
+from barnabas.protocol.messages import produce as produce_messages
 from barnabas.protocol.records.records import Record, encode_batch
 from support.node_process import wait_until
 from support.raw_client import RawClient
@@ -62,12 +49,10 @@ class Wire:
         self.raw.socket.close()
 
     def _await_coordinator(self, key_type: int, key: str) -> None:
-        request = find_coordinator.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        request = groups.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         wait_until(
             lambda: (
-                self.raw.call(request, find_coordinator.FindCoordinatorResponse)
-                .coordinators[0]
-                .error_code
+                self.raw.call(request, groups.FindCoordinatorResponse).coordinators[0].error_code
                 == ErrorCode.NONE
             ),
             "a coordinator",
@@ -82,16 +67,16 @@ class Wire:
         producer_id: int = -1,
         epoch: int = -1,
         version: int = 5,
-    ) -> init_producer_id.InitProducerIdResponse:
+    ) -> transactions.InitProducerIdResponse:
         """InitProducerId, again while the coordinator says to wait; "" stands for our own name."""
-        request = init_producer_id.InitProducerIdRequest(
+        request = transactions.InitProducerIdRequest(
             transactional_id=self.name if name == "" else name,
             transaction_timeout_ms=timeout_ms,
             producer_id=producer_id,
             producer_epoch=epoch,
         )
         while True:
-            answer = self.raw.call(request, init_producer_id.InitProducerIdResponse, version)
+            answer = self.raw.call(request, transactions.InitProducerIdResponse, version)
             if answer.error_code not in WAITABLE:
                 return answer
 
@@ -126,20 +111,22 @@ class Wire:
             base_sequence=sequence,
             is_transactional=transactional,
         )
-        request = produce.ProduceRequest(
+        request = produce_messages.ProduceRequest(
             transactional_id=(name or self.name) if transactional else None,
             acks=-1,
             timeout_ms=5000,
             topic_data=[
-                produce.TopicProduceData(
+                produce_messages.TopicProduceData(
                     name=topic or self.topic,
                     topic_id=self.raw.topic_id(topic or self.topic),
-                    partition_data=[produce.PartitionProduceData(index=0, records=bytes(batch))],
+                    partition_data=[
+                        produce_messages.PartitionProduceData(index=0, records=bytes(batch))
+                    ],
                 )
             ],
         )
         while True:
-            response = self.raw.call(request, produce.ProduceResponse, version)
+            response = self.raw.call(request, produce_messages.ProduceResponse, version)
             code = response.responses[0].partition_responses[0].error_code
             if code not in WAITABLE | UNVERIFIABLE:
                 return code
@@ -154,15 +141,15 @@ class Wire:
     def add_partitions(self, topics: list[str] | None = None, **changes: Any) -> list[int]:
         """AddPartitionsToTxn as clients send it (version 3): the codes, topic by topic."""
         named = [
-            add_partitions_to_txn.AddPartitionsToTxnTopic(name=topic, partitions=[0])
+            transactions.AddPartitionsToTxnTopic(name=topic, partitions=[0])
             for topic in topics or [self.topic]
         ]
-        request = add_partitions_to_txn.AddPartitionsToTxnRequest(
+        request = transactions.AddPartitionsToTxnRequest(
             v3_and_below_topics=named,
             **{f"v3_and_below_{k}": v for k, v in self._identity(**changes).items()},
         )
         while True:
-            answer = self.raw.call(request, add_partitions_to_txn.AddPartitionsToTxnResponse, 3)
+            answer = self.raw.call(request, transactions.AddPartitionsToTxnResponse, 3)
             found = {
                 topic.name: topic.results_by_partition[0].partition_error_code
                 for topic in answer.results_by_topic_v3_and_below
@@ -172,25 +159,25 @@ class Wire:
                 return codes
 
     def add_offsets(self, group: str | None = None, version: int = 3, **changes: Any) -> int:
-        request = add_offsets_to_txn.AddOffsetsToTxnRequest(
+        request = transactions.AddOffsetsToTxnRequest(
             group_id=self.group if group is None else group, **self._identity(**changes)
         )
         while True:
-            answer = self.raw.call(request, add_offsets_to_txn.AddOffsetsToTxnResponse, version)
+            answer = self.raw.call(request, transactions.AddOffsetsToTxnResponse, version)
             if answer.error_code not in WAITABLE:
                 return answer.error_code
 
     def end(self, *, committed: bool = True, version: int = 4, **changes: Any) -> int:
-        request = end_txn.EndTxnRequest(committed=committed, **self._identity(**changes))
+        request = transactions.EndTxnRequest(committed=committed, **self._identity(**changes))
         while True:
-            answer = self.raw.call(request, end_txn.EndTxnResponse, version)
+            answer = self.raw.call(request, transactions.EndTxnResponse, version)
             if answer.error_code not in WAITABLE:
                 return answer.error_code
 
     def state(self) -> str:
         """Of our transactional id."""
-        request = describe_transactions.DescribeTransactionsRequest(transactional_ids=[self.name])
-        answer = self.raw.call(request, describe_transactions.DescribeTransactionsResponse)
+        request = transactions.DescribeTransactionsRequest(transactional_ids=[self.name])
+        answer = self.raw.call(request, transactions.DescribeTransactionsResponse)
         return answer.transaction_states[0].transaction_state
 
     def await_state(self, state: str) -> None:
@@ -219,19 +206,19 @@ class Wire:
         instance_id: str | None = None,
         version: int = 9,
     ) -> int:
-        request = offset_commit.OffsetCommitRequest(
+        request = offsets.OffsetCommitRequest(
             group_id=self.group if group is None else group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=[
-                offset_commit.OffsetCommitRequestTopic(
+                offsets.OffsetCommitRequestTopic(
                     name=topic or self.topic,
                     topic_id=self.raw.topic_id(self.topic)
                     if topic is None
                     else Uuid(bytes(15) + b"\x07"),
                     partitions=[
-                        offset_commit.OffsetCommitRequestPartition(
+                        offsets.OffsetCommitRequestPartition(
                             partition_index=partition,
                             committed_offset=1,
                             committed_metadata=metadata,
@@ -240,7 +227,7 @@ class Wire:
                 )
             ],
         )
-        answer = self.raw.call(request, offset_commit.OffsetCommitResponse, version)
+        answer = self.raw.call(request, offsets.OffsetCommitResponse, version)
         return answer.topics[0].partitions[0].error_code
 
     def txn_commit(
@@ -256,16 +243,16 @@ class Wire:
         version: int = 5,
         **changes: Any,
     ) -> int:
-        request = txn_offset_commit.TxnOffsetCommitRequest(
+        request = transactions.TxnOffsetCommitRequest(
             group_id=self.group if group is None else group,
             generation_id=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=[
-                txn_offset_commit.TxnOffsetCommitRequestTopic(
+                transactions.TxnOffsetCommitRequestTopic(
                     name=topic or self.topic,
                     partitions=[
-                        txn_offset_commit.TxnOffsetCommitRequestPartition(
+                        transactions.TxnOffsetCommitRequestPartition(
                             partition_index=partition,
                             committed_offset=1,
                             committed_metadata=metadata,
@@ -276,17 +263,17 @@ class Wire:
             **self._identity(**changes),
         )
         while True:
-            answer = self.raw.call(request, txn_offset_commit.TxnOffsetCommitResponse, version)
+            answer = self.raw.call(request, transactions.TxnOffsetCommitResponse, version)
             code = answer.topics[0].partitions[0].error_code
             if code not in WAITABLE:
                 return code
 
     def join_classic(self) -> tuple[str, int]:
         """Become the one member of a stable classic group: member id and generation."""
-        protocols = [join_group.JoinGroupRequestProtocol(name="range", metadata=b"")]
+        protocols = [groups.JoinGroupRequestProtocol(name="range", metadata=b"")]
         member_id = ""
         while True:
-            request = join_group.JoinGroupRequest(
+            request = groups.JoinGroupRequest(
                 group_id=self.group,
                 session_timeout_ms=30_000,
                 rebalance_timeout_ms=30_000,
@@ -294,35 +281,33 @@ class Wire:
                 protocol_type="consumer",
                 protocols=protocols,
             )
-            joined = self.raw.call(request, join_group.JoinGroupResponse)
+            joined = self.raw.call(request, groups.JoinGroupResponse)
             member_id = joined.member_id
             if joined.error_code == ErrorCode.NONE:
                 break
             assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        sync = sync_group.SyncGroupRequest(
+        sync = groups.SyncGroupRequest(
             group_id=self.group,
             generation_id=joined.generation_id,
             member_id=member_id,
             protocol_type="consumer",
             protocol_name="range",
-            assignments=[
-                sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=b"")
-            ],
+            assignments=[groups.SyncGroupRequestAssignment(member_id=member_id, assignment=b"")],
         )
-        assert self.raw.call(sync, sync_group.SyncGroupResponse).error_code == ErrorCode.NONE
+        assert self.raw.call(sync, groups.SyncGroupResponse).error_code == ErrorCode.NONE
         return member_id, joined.generation_id
 
     def heartbeat_classic(self, member_id: str, generation: int, group: str | None = None) -> int:
-        request = heartbeat.HeartbeatRequest(
+        request = groups.HeartbeatRequest(
             group_id=self.group if group is None else group,
             generation_id=generation,
             member_id=member_id,
         )
-        return self.raw.call(request, heartbeat.HeartbeatResponse).error_code
+        return self.raw.call(request, groups.HeartbeatResponse).error_code
 
     def heartbeat(
         self, member_id: str = "member", epoch: int = 0, **fields: Any
-    ) -> consumer_group_heartbeat.ConsumerGroupHeartbeatResponse:
+    ) -> consumer_groups.ConsumerGroupHeartbeatResponse:
         """ConsumerGroupHeartbeat; a joining one is complete unless `fields` says otherwise."""
         if epoch == 0:
             fields = {
@@ -335,8 +320,8 @@ class Wire:
             "member_id": member_id,
             "member_epoch": epoch,
         } | fields
-        request = consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(**given)
-        return self.raw.call(request, consumer_group_heartbeat.ConsumerGroupHeartbeatResponse)
+        request = consumer_groups.ConsumerGroupHeartbeatRequest(**given)
+        return self.raw.call(request, consumer_groups.ConsumerGroupHeartbeatResponse)
 
     def join(self, member_id: str = "member", **fields: Any) -> int:
         """Join a group of the consumer protocol; the member epoch."""

@@ -45,8 +45,8 @@ from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol import apis
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
+from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,

@@ -11,10 +11,7 @@ from barnabas.app.node import Node
 from barnabas.node.security.authorizer import Caller
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.protocol.schema import Message, Struct
 from support.node_process import wait_until
 from support.raw_client import RawClient

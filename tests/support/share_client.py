@@ -7,17 +7,13 @@ from typing import Any
 from barnabas.base.ids import uuid_to_text
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import share_acknowledge as acknowledging
-from barnabas.protocol.messages import share_fetch as fetching
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from barnabas.protocol.messages.initialize_share_group_state import (
+from barnabas.protocol.messages import share_fetch
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.share_state import (
+    InitializeShareGroupStatePartitionData,
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateResponse,
     InitializeStateData,
-    PartitionData,
 )
 from barnabas.protocol.records.batch import iterate_headers
 from support.node_process import wait_until
@@ -44,7 +40,11 @@ def begin_group(raw: RawClient, group_id: str, topic_id: Any, start_offset: int 
         topics=[
             InitializeStateData(
                 topic_id=topic_id,
-                partitions=[PartitionData(partition=0, state_epoch=1, start_offset=start_offset)],
+                partitions=[
+                    InitializeShareGroupStatePartitionData(
+                        partition=0, state_epoch=1, start_offset=start_offset
+                    )
+                ],
             )
         ],
     )
@@ -60,7 +60,7 @@ def begin_group(raw: RawClient, group_id: str, topic_id: Any, start_offset: int 
 class Delivered:
     """A partition's part of a response."""
 
-    def __init__(self, entry: fetching.PartitionData) -> None:
+    def __init__(self, entry: share_fetch.ShareFetchPartitionData) -> None:
         self.error = ErrorCode.of(entry.error_code)
         self.ack_error = ErrorCode.of(entry.acknowledge_error_code)
         self.acquired = [
@@ -89,7 +89,7 @@ class ShareMember:
     def send_fetch(self, acks: AckBatches = (), *, version: int = 2, **fields: Any) -> None:
         """Ask for records of partition 0, and acknowledge some."""
         batches = [
-            fetching.AcknowledgementBatch(
+            share_fetch.AcknowledgementBatch(
                 first_offset=first,
                 last_offset=last,
                 acknowledge_types=types if isinstance(types, list) else [types],
@@ -97,10 +97,10 @@ class ShareMember:
             for first, last, types in acks
         ]
         topics = [
-            fetching.FetchTopic(
+            share_fetch.FetchTopic(
                 topic_id=self.topic_id,
                 partitions=[
-                    fetching.FetchPartition(partition_index=0, acknowledgement_batches=batches)
+                    share_fetch.FetchPartition(partition_index=0, acknowledgement_batches=batches)
                 ],
             )
         ]
@@ -116,13 +116,13 @@ class ShareMember:
             "topics": topics,
         }
         self.raw.send(
-            ApiKey.SHARE_FETCH, version, fetching.ShareFetchRequest(**{**wanted, **fields})
+            ApiKey.SHARE_FETCH, version, share_fetch.ShareFetchRequest(**{**wanted, **fields})
         )
         self.epoch += 1
 
-    def receive_fetch(self, *, version: int = 2) -> fetching.ShareFetchResponse:
+    def receive_fetch(self, *, version: int = 2) -> share_fetch.ShareFetchResponse:
         """The answer to the last `send_fetch`."""
-        return self.raw.receive(ApiKey.SHARE_FETCH, version, fetching.ShareFetchResponse)
+        return self.raw.receive(ApiKey.SHARE_FETCH, version, share_fetch.ShareFetchResponse)
 
     def fetch(self, acks: AckBatches = (), *, version: int = 2, **fields: Any) -> Delivered:
         """As `send_fetch`: what there is to tell of partition 0."""
@@ -132,7 +132,7 @@ class ShareMember:
         for topic in response.responses:
             for entry in topic.partitions:
                 return Delivered(entry)
-        return Delivered(fetching.PartitionData())
+        return Delivered(share_fetch.ShareFetchPartitionData())
 
     def refused(self, acks: AckBatches = (), *, version: int = 2, **fields: Any) -> str:
         """As `fetch`: the error of the whole answer."""
@@ -141,16 +141,16 @@ class ShareMember:
 
     def acknowledge(
         self, acks: AckBatches, *, version: int = 2, **fields: Any
-    ) -> acknowledging.ShareAcknowledgeResponse:
+    ) -> share_fetch.ShareAcknowledgeResponse:
         """Acknowledge records of partition 0."""
         topics = [
-            acknowledging.AcknowledgeTopic(
+            share_fetch.AcknowledgeTopic(
                 topic_id=fields.pop("topic_id", self.topic_id),
                 partitions=[
-                    acknowledging.AcknowledgePartition(
+                    share_fetch.AcknowledgePartition(
                         partition_index=fields.pop("partition", 0),
                         acknowledgement_batches=[
-                            acknowledging.AcknowledgementBatch(
+                            share_fetch.AcknowledgementBatch(
                                 first_offset=first,
                                 last_offset=last,
                                 acknowledge_types=types if isinstance(types, list) else [types],
@@ -167,8 +167,8 @@ class ShareMember:
             "share_session_epoch": self.epoch,
             "topics": topics,
         }
-        request = acknowledging.ShareAcknowledgeRequest(**{**wanted, **fields})
-        response = self.raw.call(request, acknowledging.ShareAcknowledgeResponse, version)
+        request = share_fetch.ShareAcknowledgeRequest(**{**wanted, **fields})
+        response = self.raw.call(request, share_fetch.ShareAcknowledgeResponse, version)
         if not response.error_code:
             self.epoch += 1
         return response

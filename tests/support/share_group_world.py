@@ -11,7 +11,7 @@ from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.node.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.node.coordinator.group.step import Client
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_heartbeat import (
+from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

@@ -14,15 +14,15 @@ from barnabas.node.coordinator.group.streams.heartbeat import Heard
 from barnabas.node.coordinator.group.streams.tasks import TaskId, by_subtopology
 from barnabas.node.coordinator.group.streams.topology import InternalTopic
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_describe import DescribedGroup
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import (
     CopartitionGroup,
+    DescribedGroup,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatResponse,
-    Subtopology,
+    StreamsGroupHeartbeatSubtopology,
+    StreamsGroupHeartbeatTopology,
     TopicInfo,
-    Topology,
 )
 from support.consumer_world import UNKNOWN, ConsumerWorld
 from support.group_world import Call
@@ -40,9 +40,9 @@ def subtopology(
     sinks: Iterable[str] = (),
     changelogs: Iterable[str] = (),
     copartitioned: Iterable[tuple[list[int], list[int]]] = (),
-) -> Subtopology:
+) -> StreamsGroupHeartbeatSubtopology:
     """A subtopology; copartition groups give places among sources and repartition sources."""
-    return Subtopology(
+    return StreamsGroupHeartbeatSubtopology(
         subtopology_id=name,
         source_topics=list(sources),
         repartition_source_topics=[
@@ -58,9 +58,11 @@ def subtopology(
     )
 
 
-def topology(*subtopologies: Subtopology, epoch: int = 0) -> Topology:
+def topology(
+    *subtopologies: StreamsGroupHeartbeatSubtopology, epoch: int = 0
+) -> StreamsGroupHeartbeatTopology:
     """A topology."""
-    return Topology(epoch=epoch, subtopologies=list(subtopologies))
+    return StreamsGroupHeartbeatTopology(epoch=epoch, subtopologies=list(subtopologies))
 
 
 COUNTING = topology(
@@ -148,7 +150,7 @@ class StreamThread:
     world: StreamsWorld
     member_id: str
     process_id: str
-    topology: Topology = field(default_factory=lambda: COUNTING)
+    topology: StreamsGroupHeartbeatTopology = field(default_factory=lambda: COUNTING)
     epoch: int = 0
     has: Roles = NOTHING
     assigned: Roles | None = None

@@ -7,9 +7,13 @@ from barnabas.cli.admin import Admin
 from barnabas.cli.errors import from_code
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+from barnabas.protocol.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,8 @@ from barnabas.node.net.login import LoginError
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.errors import EncodeError, ErrorCode
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.protocol.schema import Message
 
 CLIENT_ID = "barnabas-cli"

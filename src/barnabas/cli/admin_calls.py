@@ -10,23 +10,17 @@ from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.cli.admin import Admin
 from barnabas.cli.errors import CliError, from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_partition_reassignments,
-    describe_log_dirs,
-    elect_leaders,
-)
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
-from barnabas.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-)
+from barnabas.protocol.messages import partitions as partitions_messages
+from barnabas.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.nodes import UnregisterBrokerRequest
+from barnabas.protocol.messages.partitions import ListPartitionReassignmentsRequest
+from barnabas.protocol.messages.voters import (
+    AddRaftVoterListener,
+    AddRaftVoterRequest,
+    RemoveRaftVoterRequest,
+)
 
 PREFERRED, UNCLEAN = 0, 1
 """Kinds of election, as ElectLeaders numbers them."""
@@ -109,19 +103,19 @@ def reassign(
     allow_factor_change: bool = True,
 ) -> dict[TopicPartition, CliError]:
     """Start moves, or cancel those whose target is None. Returns the refusals."""
-    by_topic: dict[str, list[alter_partition_reassignments.ReassignablePartition]] = {}
+    by_topic: dict[str, list[partitions_messages.ReassignablePartition]] = {}
     for key, replicas in targets.items():
         by_topic.setdefault(key.topic, []).append(
-            alter_partition_reassignments.ReassignablePartition(
+            partitions_messages.ReassignablePartition(
                 partition_index=key.partition,
                 replicas=None if replicas is None else list(replicas),
             )
         )
-    request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
+    request = partitions_messages.AlterPartitionReassignmentsRequest(
         timeout_ms=int(admin.timeout_s * 1000),
         allow_replication_factor_change=allow_factor_change,
         topics=[
-            alter_partition_reassignments.ReassignableTopic(name=name, partitions=parts)
+            partitions_messages.ReassignableTopic(name=name, partitions=parts)
             for name, parts in by_topic.items()
         ],
     )
@@ -145,10 +139,10 @@ def elect(
     asked = None
     if keys is not None:
         asked = [
-            elect_leaders.TopicPartitions(topic=name, partitions=parts)
+            partitions_messages.TopicPartitions(topic=name, partitions=parts)
             for name, parts in _by_topic(keys).items()
         ]
-    request = elect_leaders.ElectLeadersRequest(
+    request = partitions_messages.ElectLeadersRequest(
         election_type=kind, topic_partitions=asked, timeout_ms=int(admin.timeout_s * 1000)
     )
     response = admin.decide(request, "electing leaders")
@@ -245,18 +239,18 @@ def log_directories(
 
 def describe_log_dirs_request(
     keys: Iterable[TopicPartition] | None,
-) -> describe_log_dirs.DescribeLogDirsRequest:
+) -> partitions_messages.DescribeLogDirsRequest:
     """The question for the directories with the partitions in `keys`, or all."""
     asked = None
     if keys is not None:
         asked = [
-            describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=parts)
+            partitions_messages.DescribableLogDirTopic(topic=name, partitions=parts)
             for name, parts in _by_topic(keys).items()
         ]
-    return describe_log_dirs.DescribeLogDirsRequest(topics=asked)
+    return partitions_messages.DescribeLogDirsRequest(topics=asked)
 
 
-def _log_directory(result: describe_log_dirs.DescribeLogDirsResult) -> LogDirectory:
+def _log_directory(result: partitions_messages.DescribeLogDirsResult) -> LogDirectory:
     failed = result.error_code != ErrorCode.NONE
     return LogDirectory(
         result.log_dir,
@@ -303,7 +297,9 @@ def add_voter(
         timeout_ms=int(admin.timeout_s * 1000),
         voter_id=voter_id,
         voter_directory_id=directory_id,
-        listeners=[Listener(name=name, host=host, port=port) for name, host, port in endpoints],
+        listeners=[
+            AddRaftVoterListener(name=name, host=host, port=port) for name, host, port in endpoints
+        ],
     )
     admin.decide(request, f"voter {voter_id}")
 

@@ -10,13 +10,11 @@ from barnabas.cli.admin import Admin
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 

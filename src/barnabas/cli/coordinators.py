@@ -13,7 +13,7 @@ from barnabas.cli.admin import MOVED_CODES, RETRY_S, Admin
 from barnabas.cli.admin_calls import partitions
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import EncodeError, ErrorCode
-from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
+from barnabas.protocol.messages.groups import Coordinator, FindCoordinatorRequest
 from barnabas.protocol.schema import Message
 
 GROUP, TRANSACTION = 0, 1

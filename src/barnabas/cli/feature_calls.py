@@ -16,8 +16,8 @@ from barnabas.node.metadata.features import (
     metadata_version_from_text,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 """Kinds of updates, as UpdateFeatures numbers them."""

@@ -12,24 +12,21 @@ from barnabas.cli.admin import Admin
 from barnabas.cli.coordinators import GROUP, ask_all, ask_coordinator
 from barnabas.cli.errors import from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_share_group_offsets as alter
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.delete_share_group_offsets import (
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsRequestTopic,
-)
-from barnabas.protocol.messages.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-)
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.offset_delete import (
+from barnabas.protocol.messages import share_groups as alter
+from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from barnabas.protocol.messages.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from barnabas.protocol.messages.share_group_describe import ShareGroupDescribeRequest
-from barnabas.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from barnabas.protocol.messages.share_groups import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    ShareGroupDescribeRequest,
+)
+from barnabas.protocol.messages.streams_groups import StreamsGroupDescribeRequest
 from barnabas.protocol.schema import Message
 
 

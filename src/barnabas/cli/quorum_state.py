@@ -12,7 +12,7 @@ from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.polling import wait_until
 from barnabas.node.metadata.features import KRAFT_VERSION
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,

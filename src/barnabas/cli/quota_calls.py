@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from barnabas.cli.admin import Admin
 from barnabas.cli.errors import from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
+from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
-    OpData,
-)
-from barnabas.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
+    OpData,
 )
 
 EXACT, DEFAULT = 0, 1

@@ -88,7 +88,7 @@ def create_command(
 ) -> None:
     """Create a token. Who has its id and secret (HMAC) logs in with them by SCRAM."""
     from barnabas.cli.admin import Admin
-    from barnabas.protocol.messages.create_delegation_token import (
+    from barnabas.protocol.messages.credentials import (
         CreatableRenewers,
         CreateDelegationTokenRequest,
     )
@@ -125,7 +125,7 @@ def create_command(
 def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool) -> None:
     """List the tokens that you may see. Their secrets are not shown."""
     from barnabas.cli.admin import Admin
-    from barnabas.protocol.messages.describe_delegation_token import (
+    from barnabas.protocol.messages.credentials import (
         DescribeDelegationTokenOwner,
         DescribeDelegationTokenRequest,
     )
@@ -162,7 +162,7 @@ def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool)
 def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """Let a token live longer. Its secret is asked for, or read from standard input."""
     from barnabas.cli.admin import Admin
-    from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+    from barnabas.protocol.messages.credentials import RenewDelegationTokenRequest
 
     with Admin(connection) as admin:
         request = RenewDelegationTokenRequest(hmac=_secret(), renew_period_ms=span_ms)
@@ -189,7 +189,7 @@ def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
 def expire_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     """End a token. Its secret is asked for, or read from standard input."""
     from barnabas.cli.admin import Admin
-    from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+    from barnabas.protocol.messages.credentials import ExpireDelegationTokenRequest
 
     with Admin(connection) as admin:
         request = ExpireDelegationTokenRequest(hmac=_secret(), expiry_time_period_ms=span_ms)

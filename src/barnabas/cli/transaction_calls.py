@@ -18,14 +18,12 @@ from barnabas.cli.coordinators import (
 )
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_producers import (
+from barnabas.protocol.messages.transactions import (
     DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
     TopicRequest,
-)
-from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from barnabas.cli.admin import Admin
 from barnabas.cli.errors import from_code
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
-)
-from barnabas.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
     UserName,
 )
 

@@ -31,11 +31,10 @@ from barnabas.protocol.apis import (
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.credentials import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 
 CLIENT_ID: Final = "barnabas-sink"

@@ -4,95 +4,28 @@ from typing import TypeVar
 
 from barnabas.protocol.api import NEVER_FLEXIBLE, AnyApi, Api, ApiKey
 from barnabas.protocol.messages import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    add_raft_voter,
-    allocate_producer_ids,
-    alter_client_quotas,
-    alter_configs,
-    alter_partition,
-    alter_partition_reassignments,
-    alter_replica_log_dirs,
-    alter_share_group_offsets,
-    alter_user_scram_credentials,
-    api_versions,
-    assign_replicas_to_dirs,
-    begin_quorum_epoch,
-    broker_heartbeat,
-    broker_registration,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    controller_registration,
-    create_acls,
-    create_delegation_token,
-    create_partitions,
-    create_topics,
-    delete_acls,
-    delete_groups,
-    delete_records,
-    delete_share_group_offsets,
-    delete_share_group_state,
-    delete_topics,
-    describe_acls,
-    describe_client_quotas,
-    describe_cluster,
-    describe_configs,
-    describe_delegation_token,
-    describe_groups,
-    describe_log_dirs,
-    describe_producers,
-    describe_quorum,
-    describe_share_group_offsets,
-    describe_topic_partitions,
-    describe_transactions,
-    describe_user_scram_credentials,
-    elect_leaders,
-    end_quorum_epoch,
-    end_txn,
-    envelope,
-    expire_delegation_token,
+    acls,
+    configs,
+    connections,
+    consumer_groups,
+    credentials,
     fetch,
-    fetch_snapshot,
-    find_coordinator,
-    get_telemetry_subscriptions,
-    heartbeat,
-    incremental_alter_configs,
-    init_producer_id,
-    initialize_share_group_state,
-    join_group,
-    leave_group,
-    list_config_resources,
-    list_groups,
-    list_offsets,
-    list_partition_reassignments,
-    list_transactions,
+    groups,
     metadata,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    offset_for_leader_epoch,
+    nodes,
+    offsets,
+    partitions,
     produce,
-    push_telemetry,
-    read_share_group_state,
-    read_share_group_state_summary,
-    remove_raft_voter,
-    renew_delegation_token,
-    sasl_authenticate,
-    sasl_handshake,
-    share_acknowledge,
+    quorum,
+    quotas,
     share_fetch,
-    share_group_describe,
-    share_group_heartbeat,
-    streams_group_describe,
-    streams_group_heartbeat,
-    sync_group,
-    txn_offset_commit,
-    unregister_broker,
-    update_features,
-    update_raft_voter,
-    vote,
-    write_share_group_state,
-    write_txn_markers,
+    share_groups,
+    share_state,
+    streams_groups,
+    telemetry,
+    topics,
+    transactions,
+    voters,
 )
 from barnabas.protocol.schema import Message
 
@@ -133,241 +66,195 @@ def _api(request: type[Req], response: type[Resp]) -> Api[Req, Resp]:
 
 PRODUCE = _api(produce.ProduceRequest, produce.ProduceResponse)
 FETCH = _api(fetch.FetchRequest, fetch.FetchResponse)
-LIST_OFFSETS = _api(list_offsets.ListOffsetsRequest, list_offsets.ListOffsetsResponse)
+LIST_OFFSETS = _api(fetch.ListOffsetsRequest, fetch.ListOffsetsResponse)
 METADATA = _api(metadata.MetadataRequest, metadata.MetadataResponse)
-OFFSET_COMMIT = _api(offset_commit.OffsetCommitRequest, offset_commit.OffsetCommitResponse)
-OFFSET_FETCH = _api(offset_fetch.OffsetFetchRequest, offset_fetch.OffsetFetchResponse)
-FIND_COORDINATOR = _api(
-    find_coordinator.FindCoordinatorRequest, find_coordinator.FindCoordinatorResponse
-)
-JOIN_GROUP = _api(join_group.JoinGroupRequest, join_group.JoinGroupResponse)
-HEARTBEAT = _api(heartbeat.HeartbeatRequest, heartbeat.HeartbeatResponse)
-LEAVE_GROUP = _api(leave_group.LeaveGroupRequest, leave_group.LeaveGroupResponse)
-SYNC_GROUP = _api(sync_group.SyncGroupRequest, sync_group.SyncGroupResponse)
-DESCRIBE_GROUPS = _api(
-    describe_groups.DescribeGroupsRequest, describe_groups.DescribeGroupsResponse
-)
-LIST_GROUPS = _api(list_groups.ListGroupsRequest, list_groups.ListGroupsResponse)
-SASL_HANDSHAKE = _api(sasl_handshake.SaslHandshakeRequest, sasl_handshake.SaslHandshakeResponse)
-API_VERSIONS = _api(api_versions.ApiVersionsRequest, api_versions.ApiVersionsResponse)
-CREATE_TOPICS = _api(create_topics.CreateTopicsRequest, create_topics.CreateTopicsResponse)
-DELETE_TOPICS = _api(delete_topics.DeleteTopicsRequest, delete_topics.DeleteTopicsResponse)
-DELETE_RECORDS = _api(delete_records.DeleteRecordsRequest, delete_records.DeleteRecordsResponse)
-INIT_PRODUCER_ID = _api(
-    init_producer_id.InitProducerIdRequest, init_producer_id.InitProducerIdResponse
-)
+OFFSET_COMMIT = _api(offsets.OffsetCommitRequest, offsets.OffsetCommitResponse)
+OFFSET_FETCH = _api(offsets.OffsetFetchRequest, offsets.OffsetFetchResponse)
+FIND_COORDINATOR = _api(groups.FindCoordinatorRequest, groups.FindCoordinatorResponse)
+JOIN_GROUP = _api(groups.JoinGroupRequest, groups.JoinGroupResponse)
+HEARTBEAT = _api(groups.HeartbeatRequest, groups.HeartbeatResponse)
+LEAVE_GROUP = _api(groups.LeaveGroupRequest, groups.LeaveGroupResponse)
+SYNC_GROUP = _api(groups.SyncGroupRequest, groups.SyncGroupResponse)
+DESCRIBE_GROUPS = _api(groups.DescribeGroupsRequest, groups.DescribeGroupsResponse)
+LIST_GROUPS = _api(groups.ListGroupsRequest, groups.ListGroupsResponse)
+SASL_HANDSHAKE = _api(credentials.SaslHandshakeRequest, credentials.SaslHandshakeResponse)
+API_VERSIONS = _api(connections.ApiVersionsRequest, connections.ApiVersionsResponse)
+CREATE_TOPICS = _api(topics.CreateTopicsRequest, topics.CreateTopicsResponse)
+DELETE_TOPICS = _api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse)
+DELETE_RECORDS = _api(topics.DeleteRecordsRequest, topics.DeleteRecordsResponse)
+INIT_PRODUCER_ID = _api(transactions.InitProducerIdRequest, transactions.InitProducerIdResponse)
 OFFSET_FOR_LEADER_EPOCH = _api(
-    offset_for_leader_epoch.OffsetForLeaderEpochRequest,
-    offset_for_leader_epoch.OffsetForLeaderEpochResponse,
+    fetch.OffsetForLeaderEpochRequest,
+    fetch.OffsetForLeaderEpochResponse,
 )
 ADD_PARTITIONS_TO_TXN = _api(
-    add_partitions_to_txn.AddPartitionsToTxnRequest,
-    add_partitions_to_txn.AddPartitionsToTxnResponse,
+    transactions.AddPartitionsToTxnRequest,
+    transactions.AddPartitionsToTxnResponse,
 )
-ADD_OFFSETS_TO_TXN = _api(
-    add_offsets_to_txn.AddOffsetsToTxnRequest, add_offsets_to_txn.AddOffsetsToTxnResponse
-)
-END_TXN = _api(end_txn.EndTxnRequest, end_txn.EndTxnResponse)
-WRITE_TXN_MARKERS = _api(
-    write_txn_markers.WriteTxnMarkersRequest, write_txn_markers.WriteTxnMarkersResponse
-)
-TXN_OFFSET_COMMIT = _api(
-    txn_offset_commit.TxnOffsetCommitRequest, txn_offset_commit.TxnOffsetCommitResponse
-)
-DESCRIBE_ACLS = _api(describe_acls.DescribeAclsRequest, describe_acls.DescribeAclsResponse)
-CREATE_ACLS = _api(create_acls.CreateAclsRequest, create_acls.CreateAclsResponse)
-DELETE_ACLS = _api(delete_acls.DeleteAclsRequest, delete_acls.DeleteAclsResponse)
-DESCRIBE_CONFIGS = _api(
-    describe_configs.DescribeConfigsRequest, describe_configs.DescribeConfigsResponse
-)
-ALTER_CONFIGS = _api(alter_configs.AlterConfigsRequest, alter_configs.AlterConfigsResponse)
+ADD_OFFSETS_TO_TXN = _api(transactions.AddOffsetsToTxnRequest, transactions.AddOffsetsToTxnResponse)
+END_TXN = _api(transactions.EndTxnRequest, transactions.EndTxnResponse)
+WRITE_TXN_MARKERS = _api(transactions.WriteTxnMarkersRequest, transactions.WriteTxnMarkersResponse)
+TXN_OFFSET_COMMIT = _api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse)
+DESCRIBE_ACLS = _api(acls.DescribeAclsRequest, acls.DescribeAclsResponse)
+CREATE_ACLS = _api(acls.CreateAclsRequest, acls.CreateAclsResponse)
+DELETE_ACLS = _api(acls.DeleteAclsRequest, acls.DeleteAclsResponse)
+DESCRIBE_CONFIGS = _api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse)
+ALTER_CONFIGS = _api(configs.AlterConfigsRequest, configs.AlterConfigsResponse)
 ALTER_REPLICA_LOG_DIRS = _api(
-    alter_replica_log_dirs.AlterReplicaLogDirsRequest,
-    alter_replica_log_dirs.AlterReplicaLogDirsResponse,
+    partitions.AlterReplicaLogDirsRequest,
+    partitions.AlterReplicaLogDirsResponse,
 )
-DESCRIBE_LOG_DIRS = _api(
-    describe_log_dirs.DescribeLogDirsRequest, describe_log_dirs.DescribeLogDirsResponse
-)
-SASL_AUTHENTICATE = _api(
-    sasl_authenticate.SaslAuthenticateRequest, sasl_authenticate.SaslAuthenticateResponse
-)
-CREATE_PARTITIONS = _api(
-    create_partitions.CreatePartitionsRequest, create_partitions.CreatePartitionsResponse
-)
+DESCRIBE_LOG_DIRS = _api(partitions.DescribeLogDirsRequest, partitions.DescribeLogDirsResponse)
+SASL_AUTHENTICATE = _api(credentials.SaslAuthenticateRequest, credentials.SaslAuthenticateResponse)
+CREATE_PARTITIONS = _api(topics.CreatePartitionsRequest, topics.CreatePartitionsResponse)
 CREATE_DELEGATION_TOKEN = _api(
-    create_delegation_token.CreateDelegationTokenRequest,
-    create_delegation_token.CreateDelegationTokenResponse,
+    credentials.CreateDelegationTokenRequest,
+    credentials.CreateDelegationTokenResponse,
 )
 RENEW_DELEGATION_TOKEN = _api(
-    renew_delegation_token.RenewDelegationTokenRequest,
-    renew_delegation_token.RenewDelegationTokenResponse,
+    credentials.RenewDelegationTokenRequest,
+    credentials.RenewDelegationTokenResponse,
 )
 EXPIRE_DELEGATION_TOKEN = _api(
-    expire_delegation_token.ExpireDelegationTokenRequest,
-    expire_delegation_token.ExpireDelegationTokenResponse,
+    credentials.ExpireDelegationTokenRequest,
+    credentials.ExpireDelegationTokenResponse,
 )
 DESCRIBE_DELEGATION_TOKEN = _api(
-    describe_delegation_token.DescribeDelegationTokenRequest,
-    describe_delegation_token.DescribeDelegationTokenResponse,
+    credentials.DescribeDelegationTokenRequest,
+    credentials.DescribeDelegationTokenResponse,
 )
-DELETE_GROUPS = _api(delete_groups.DeleteGroupsRequest, delete_groups.DeleteGroupsResponse)
-ELECT_LEADERS = _api(elect_leaders.ElectLeadersRequest, elect_leaders.ElectLeadersResponse)
+DELETE_GROUPS = _api(groups.DeleteGroupsRequest, groups.DeleteGroupsResponse)
+ELECT_LEADERS = _api(partitions.ElectLeadersRequest, partitions.ElectLeadersResponse)
 INCREMENTAL_ALTER_CONFIGS = _api(
-    incremental_alter_configs.IncrementalAlterConfigsRequest,
-    incremental_alter_configs.IncrementalAlterConfigsResponse,
+    configs.IncrementalAlterConfigsRequest,
+    configs.IncrementalAlterConfigsResponse,
 )
 ALTER_PARTITION_REASSIGNMENTS = _api(
-    alter_partition_reassignments.AlterPartitionReassignmentsRequest,
-    alter_partition_reassignments.AlterPartitionReassignmentsResponse,
+    partitions.AlterPartitionReassignmentsRequest,
+    partitions.AlterPartitionReassignmentsResponse,
 )
 LIST_PARTITION_REASSIGNMENTS = _api(
-    list_partition_reassignments.ListPartitionReassignmentsRequest,
-    list_partition_reassignments.ListPartitionReassignmentsResponse,
+    partitions.ListPartitionReassignmentsRequest,
+    partitions.ListPartitionReassignmentsResponse,
 )
-OFFSET_DELETE = _api(offset_delete.OffsetDeleteRequest, offset_delete.OffsetDeleteResponse)
+OFFSET_DELETE = _api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse)
 DESCRIBE_CLIENT_QUOTAS = _api(
-    describe_client_quotas.DescribeClientQuotasRequest,
-    describe_client_quotas.DescribeClientQuotasResponse,
+    quotas.DescribeClientQuotasRequest,
+    quotas.DescribeClientQuotasResponse,
 )
-ALTER_CLIENT_QUOTAS = _api(
-    alter_client_quotas.AlterClientQuotasRequest, alter_client_quotas.AlterClientQuotasResponse
-)
+ALTER_CLIENT_QUOTAS = _api(quotas.AlterClientQuotasRequest, quotas.AlterClientQuotasResponse)
 DESCRIBE_USER_SCRAM_CREDENTIALS = _api(
-    describe_user_scram_credentials.DescribeUserScramCredentialsRequest,
-    describe_user_scram_credentials.DescribeUserScramCredentialsResponse,
+    credentials.DescribeUserScramCredentialsRequest,
+    credentials.DescribeUserScramCredentialsResponse,
 )
 ALTER_USER_SCRAM_CREDENTIALS = _api(
-    alter_user_scram_credentials.AlterUserScramCredentialsRequest,
-    alter_user_scram_credentials.AlterUserScramCredentialsResponse,
+    credentials.AlterUserScramCredentialsRequest,
+    credentials.AlterUserScramCredentialsResponse,
 )
-VOTE = _api(vote.VoteRequest, vote.VoteResponse)
-BEGIN_QUORUM_EPOCH = _api(
-    begin_quorum_epoch.BeginQuorumEpochRequest, begin_quorum_epoch.BeginQuorumEpochResponse
-)
-END_QUORUM_EPOCH = _api(
-    end_quorum_epoch.EndQuorumEpochRequest, end_quorum_epoch.EndQuorumEpochResponse
-)
-DESCRIBE_QUORUM = _api(
-    describe_quorum.DescribeQuorumRequest, describe_quorum.DescribeQuorumResponse
-)
-ALTER_PARTITION = _api(
-    alter_partition.AlterPartitionRequest, alter_partition.AlterPartitionResponse
-)
-UPDATE_FEATURES = _api(
-    update_features.UpdateFeaturesRequest, update_features.UpdateFeaturesResponse
-)
-ENVELOPE = _api(envelope.EnvelopeRequest, envelope.EnvelopeResponse)
-FETCH_SNAPSHOT = _api(fetch_snapshot.FetchSnapshotRequest, fetch_snapshot.FetchSnapshotResponse)
-DESCRIBE_CLUSTER = _api(
-    describe_cluster.DescribeClusterRequest, describe_cluster.DescribeClusterResponse
-)
+VOTE = _api(quorum.VoteRequest, quorum.VoteResponse)
+BEGIN_QUORUM_EPOCH = _api(quorum.BeginQuorumEpochRequest, quorum.BeginQuorumEpochResponse)
+END_QUORUM_EPOCH = _api(quorum.EndQuorumEpochRequest, quorum.EndQuorumEpochResponse)
+DESCRIBE_QUORUM = _api(voters.DescribeQuorumRequest, voters.DescribeQuorumResponse)
+ALTER_PARTITION = _api(partitions.AlterPartitionRequest, partitions.AlterPartitionResponse)
+UPDATE_FEATURES = _api(nodes.UpdateFeaturesRequest, nodes.UpdateFeaturesResponse)
+ENVELOPE = _api(connections.EnvelopeRequest, connections.EnvelopeResponse)
+FETCH_SNAPSHOT = _api(quorum.FetchSnapshotRequest, quorum.FetchSnapshotResponse)
+DESCRIBE_CLUSTER = _api(metadata.DescribeClusterRequest, metadata.DescribeClusterResponse)
 DESCRIBE_PRODUCERS = _api(
-    describe_producers.DescribeProducersRequest, describe_producers.DescribeProducersResponse
+    transactions.DescribeProducersRequest, transactions.DescribeProducersResponse
 )
-BROKER_REGISTRATION = _api(
-    broker_registration.BrokerRegistrationRequest, broker_registration.BrokerRegistrationResponse
-)
-BROKER_HEARTBEAT = _api(
-    broker_heartbeat.BrokerHeartbeatRequest, broker_heartbeat.BrokerHeartbeatResponse
-)
-UNREGISTER_BROKER = _api(
-    unregister_broker.UnregisterBrokerRequest, unregister_broker.UnregisterBrokerResponse
-)
+BROKER_REGISTRATION = _api(nodes.BrokerRegistrationRequest, nodes.BrokerRegistrationResponse)
+BROKER_HEARTBEAT = _api(nodes.BrokerHeartbeatRequest, nodes.BrokerHeartbeatResponse)
+UNREGISTER_BROKER = _api(nodes.UnregisterBrokerRequest, nodes.UnregisterBrokerResponse)
 DESCRIBE_TRANSACTIONS = _api(
-    describe_transactions.DescribeTransactionsRequest,
-    describe_transactions.DescribeTransactionsResponse,
+    transactions.DescribeTransactionsRequest,
+    transactions.DescribeTransactionsResponse,
 )
 LIST_TRANSACTIONS = _api(
-    list_transactions.ListTransactionsRequest, list_transactions.ListTransactionsResponse
+    transactions.ListTransactionsRequest, transactions.ListTransactionsResponse
 )
 ALLOCATE_PRODUCER_IDS = _api(
-    allocate_producer_ids.AllocateProducerIdsRequest,
-    allocate_producer_ids.AllocateProducerIdsResponse,
+    transactions.AllocateProducerIdsRequest,
+    transactions.AllocateProducerIdsResponse,
 )
 CONSUMER_GROUP_HEARTBEAT = _api(
-    consumer_group_heartbeat.ConsumerGroupHeartbeatRequest,
-    consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
+    consumer_groups.ConsumerGroupHeartbeatRequest,
+    consumer_groups.ConsumerGroupHeartbeatResponse,
 )
 CONSUMER_GROUP_DESCRIBE = _api(
-    consumer_group_describe.ConsumerGroupDescribeRequest,
-    consumer_group_describe.ConsumerGroupDescribeResponse,
+    consumer_groups.ConsumerGroupDescribeRequest,
+    consumer_groups.ConsumerGroupDescribeResponse,
 )
 CONTROLLER_REGISTRATION = _api(
-    controller_registration.ControllerRegistrationRequest,
-    controller_registration.ControllerRegistrationResponse,
+    nodes.ControllerRegistrationRequest,
+    nodes.ControllerRegistrationResponse,
 )
 GET_TELEMETRY_SUBSCRIPTIONS = _api(
-    get_telemetry_subscriptions.GetTelemetrySubscriptionsRequest,
-    get_telemetry_subscriptions.GetTelemetrySubscriptionsResponse,
+    telemetry.GetTelemetrySubscriptionsRequest,
+    telemetry.GetTelemetrySubscriptionsResponse,
 )
-PUSH_TELEMETRY = _api(push_telemetry.PushTelemetryRequest, push_telemetry.PushTelemetryResponse)
+PUSH_TELEMETRY = _api(telemetry.PushTelemetryRequest, telemetry.PushTelemetryResponse)
 ASSIGN_REPLICAS_TO_DIRS = _api(
-    assign_replicas_to_dirs.AssignReplicasToDirsRequest,
-    assign_replicas_to_dirs.AssignReplicasToDirsResponse,
+    partitions.AssignReplicasToDirsRequest,
+    partitions.AssignReplicasToDirsResponse,
 )
 LIST_CONFIG_RESOURCES = _api(
-    list_config_resources.ListConfigResourcesRequest,
-    list_config_resources.ListConfigResourcesResponse,
+    configs.ListConfigResourcesRequest,
+    configs.ListConfigResourcesResponse,
 )
 DESCRIBE_TOPIC_PARTITIONS = _api(
-    describe_topic_partitions.DescribeTopicPartitionsRequest,
-    describe_topic_partitions.DescribeTopicPartitionsResponse,
+    metadata.DescribeTopicPartitionsRequest,
+    metadata.DescribeTopicPartitionsResponse,
 )
 SHARE_GROUP_HEARTBEAT = _api(
-    share_group_heartbeat.ShareGroupHeartbeatRequest,
-    share_group_heartbeat.ShareGroupHeartbeatResponse,
+    share_groups.ShareGroupHeartbeatRequest,
+    share_groups.ShareGroupHeartbeatResponse,
 )
 SHARE_GROUP_DESCRIBE = _api(
-    share_group_describe.ShareGroupDescribeRequest, share_group_describe.ShareGroupDescribeResponse
+    share_groups.ShareGroupDescribeRequest, share_groups.ShareGroupDescribeResponse
 )
 SHARE_FETCH = _api(share_fetch.ShareFetchRequest, share_fetch.ShareFetchResponse)
-SHARE_ACKNOWLEDGE = _api(
-    share_acknowledge.ShareAcknowledgeRequest, share_acknowledge.ShareAcknowledgeResponse
-)
-ADD_RAFT_VOTER = _api(add_raft_voter.AddRaftVoterRequest, add_raft_voter.AddRaftVoterResponse)
-REMOVE_RAFT_VOTER = _api(
-    remove_raft_voter.RemoveRaftVoterRequest, remove_raft_voter.RemoveRaftVoterResponse
-)
-UPDATE_RAFT_VOTER = _api(
-    update_raft_voter.UpdateRaftVoterRequest, update_raft_voter.UpdateRaftVoterResponse
-)
+SHARE_ACKNOWLEDGE = _api(share_fetch.ShareAcknowledgeRequest, share_fetch.ShareAcknowledgeResponse)
+ADD_RAFT_VOTER = _api(voters.AddRaftVoterRequest, voters.AddRaftVoterResponse)
+REMOVE_RAFT_VOTER = _api(voters.RemoveRaftVoterRequest, voters.RemoveRaftVoterResponse)
+UPDATE_RAFT_VOTER = _api(voters.UpdateRaftVoterRequest, voters.UpdateRaftVoterResponse)
 INITIALIZE_SHARE_GROUP_STATE = _api(
-    initialize_share_group_state.InitializeShareGroupStateRequest,
-    initialize_share_group_state.InitializeShareGroupStateResponse,
+    share_state.InitializeShareGroupStateRequest,
+    share_state.InitializeShareGroupStateResponse,
 )
 READ_SHARE_GROUP_STATE = _api(
-    read_share_group_state.ReadShareGroupStateRequest,
-    read_share_group_state.ReadShareGroupStateResponse,
+    share_state.ReadShareGroupStateRequest,
+    share_state.ReadShareGroupStateResponse,
 )
 WRITE_SHARE_GROUP_STATE = _api(
-    write_share_group_state.WriteShareGroupStateRequest,
-    write_share_group_state.WriteShareGroupStateResponse,
+    share_state.WriteShareGroupStateRequest,
+    share_state.WriteShareGroupStateResponse,
 )
 DELETE_SHARE_GROUP_STATE = _api(
-    delete_share_group_state.DeleteShareGroupStateRequest,
-    delete_share_group_state.DeleteShareGroupStateResponse,
+    share_state.DeleteShareGroupStateRequest,
+    share_state.DeleteShareGroupStateResponse,
 )
 READ_SHARE_GROUP_STATE_SUMMARY = _api(
-    read_share_group_state_summary.ReadShareGroupStateSummaryRequest,
-    read_share_group_state_summary.ReadShareGroupStateSummaryResponse,
+    share_state.ReadShareGroupStateSummaryRequest,
+    share_state.ReadShareGroupStateSummaryResponse,
 )
 STREAMS_GROUP_HEARTBEAT = _api(
-    streams_group_heartbeat.StreamsGroupHeartbeatRequest,
-    streams_group_heartbeat.StreamsGroupHeartbeatResponse,
+    streams_groups.StreamsGroupHeartbeatRequest,
+    streams_groups.StreamsGroupHeartbeatResponse,
 )
 STREAMS_GROUP_DESCRIBE = _api(
-    streams_group_describe.StreamsGroupDescribeRequest,
-    streams_group_describe.StreamsGroupDescribeResponse,
+    streams_groups.StreamsGroupDescribeRequest,
+    streams_groups.StreamsGroupDescribeResponse,
 )
 DESCRIBE_SHARE_GROUP_OFFSETS = _api(
-    describe_share_group_offsets.DescribeShareGroupOffsetsRequest,
-    describe_share_group_offsets.DescribeShareGroupOffsetsResponse,
+    share_groups.DescribeShareGroupOffsetsRequest,
+    share_groups.DescribeShareGroupOffsetsResponse,
 )
 ALTER_SHARE_GROUP_OFFSETS = _api(
-    alter_share_group_offsets.AlterShareGroupOffsetsRequest,
-    alter_share_group_offsets.AlterShareGroupOffsetsResponse,
+    share_groups.AlterShareGroupOffsetsRequest,
+    share_groups.AlterShareGroupOffsetsResponse,
 )
 DELETE_SHARE_GROUP_OFFSETS = _api(
-    delete_share_group_offsets.DeleteShareGroupOffsetsRequest,
-    delete_share_group_offsets.DeleteShareGroupOffsetsResponse,
+    share_groups.DeleteShareGroupOffsetsRequest,
+    share_groups.DeleteShareGroupOffsetsResponse,
 )

@@ -9,7 +9,7 @@ from barnabas.base.disk import Buffer
 from barnabas.protocol.apis import APIS, AnyApi
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.header import RequestHeader, ResponseHeader
+from barnabas.protocol.messages.connections import RequestHeader, ResponseHeader
 from barnabas.protocol.schema import Message
 
 CORRELATION_END = 8

@@ -13,17 +13,16 @@ from barnabas.protocol.acls import (
     Permission,
     ResourceType,
 )
-from barnabas.protocol.messages.create_acls import (
+from barnabas.protocol.messages.acls import (
     AclCreation,
     CreateAclsRequest,
     CreateAclsResponse,
-)
-from barnabas.protocol.messages.delete_acls import (
     DeleteAclsFilter,
     DeleteAclsRequest,
     DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
 )
-from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from support.node_process import wait_until
 from support.raw_client import RawClient
 from support.required_rights.needs import Right

@@ -8,21 +8,7 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    add_raft_voter,
-    alter_configs,
-    alter_replica_log_dirs,
-    api_versions,
-    describe_cluster,
-    describe_configs,
-    describe_log_dirs,
-    describe_quorum,
-    incremental_alter_configs,
-    list_config_resources,
-    remove_raft_voter,
-    unregister_broker,
-    update_features,
-)
+from barnabas.protocol.messages import configs, connections, metadata, nodes, partitions, voters
 from barnabas.protocol.schema import Message
 from support.required_rights.needs import Case, cluster, group, topic
 from support.required_rights.rights_world import World
@@ -34,19 +20,17 @@ ABSENT_BROKER = 99
 
 
 def _describe(resource_type: int, name: str) -> Message:
-    asked = describe_configs.DescribeConfigsResource(
-        resource_type=resource_type, resource_name=name
-    )
-    return describe_configs.DescribeConfigsRequest(resources=[asked])
+    asked = configs.DescribeConfigsResource(resource_type=resource_type, resource_name=name)
+    return configs.DescribeConfigsRequest(resources=[asked])
 
 
 def _describe_topic(world: World) -> Message:
     world.make_topic()
-    set_ = incremental_alter_configs.AlterableConfig(name="retention.ms", value="77777777")
-    changed = incremental_alter_configs.AlterConfigsResource(
+    set_ = configs.AlterableConfig(name="retention.ms", value="77777777")
+    changed = configs.AlterConfigsResource(
         resource_type=TOPIC, resource_name=world.topic, configs=[set_]
     )
-    world.call(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[changed]))
+    world.call(configs.IncrementalAlterConfigsRequest(resources=[changed]))
     return _describe(TOPIC, world.topic)
 
 
@@ -67,11 +51,11 @@ def _describe_metrics(world: World) -> Message:
 
 
 def _alter(resource_type: int, name: str, key: str, value: str) -> Message:
-    set_ = incremental_alter_configs.AlterableConfig(name=key, value=value)
-    changed = incremental_alter_configs.AlterConfigsResource(
+    set_ = configs.AlterableConfig(name=key, value=value)
+    changed = configs.AlterConfigsResource(
         resource_type=resource_type, resource_name=name, configs=[set_]
     )
-    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[changed])
+    return configs.IncrementalAlterConfigsRequest(resources=[changed])
 
 
 def _alter_topic(world: World) -> Message:
@@ -98,72 +82,70 @@ def _alter_metrics(world: World) -> Message:
 
 def _replace_topic(world: World) -> Message:
     world.make_topic()
-    set_ = alter_configs.AlterableConfig(name="retention.ms", value="77777777")
-    changed = alter_configs.AlterConfigsResource(
+    set_ = configs.AlterConfigsAlterableConfig(name="retention.ms", value="77777777")
+    changed = configs.AlterConfigsAlterConfigsResource(
         resource_type=TOPIC, resource_name=world.topic, configs=[set_]
     )
-    return alter_configs.AlterConfigsRequest(resources=[changed])
+    return configs.AlterConfigsRequest(resources=[changed])
 
 
 def _list_resources(world: World) -> Message:
     world.make_topic()
-    return list_config_resources.ListConfigResourcesRequest()
+    return configs.ListConfigResourcesRequest()
 
 
 def _describe_log_dirs(world: World) -> Message:
     world.make_topic()
-    return describe_log_dirs.DescribeLogDirsRequest(topics=None)
+    return partitions.DescribeLogDirsRequest(topics=None)
 
 
 def _alter_log_dirs(world: World) -> Message:
     world.make_topic()
-    moved = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=world.topic, partitions=[0])
-    asked = alter_replica_log_dirs.AlterReplicaLogDir(path="/nowhere", topics=[moved])
-    return alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=[asked])
+    moved = partitions.AlterReplicaLogDirTopic(name=world.topic, partitions=[0])
+    asked = partitions.AlterReplicaLogDir(path="/nowhere", topics=[moved])
+    return partitions.AlterReplicaLogDirsRequest(dirs=[asked])
 
 
 def _describe_quorum(world: World) -> Message:
-    wanted = describe_quorum.DescribeQuorumRequestPartitionData(partition_index=0)
-    named = describe_quorum.DescribeQuorumRequestTopicData(
+    wanted = voters.DescribeQuorumRequestPartitionData(partition_index=0)
+    named = voters.DescribeQuorumRequestTopicData(
         topic_name="__cluster_metadata", partitions=[wanted]
     )
-    return describe_quorum.DescribeQuorumRequest(topics=[named])
+    return voters.DescribeQuorumRequest(topics=[named])
 
 
 def _update_features(world: World) -> Message:
-    update = update_features.FeatureUpdateKey(
-        feature="group.version", max_version_level=1, upgrade_type=1
-    )
-    return update_features.UpdateFeaturesRequest(
+    update = nodes.FeatureUpdateKey(feature="group.version", max_version_level=1, upgrade_type=1)
+    return nodes.UpdateFeaturesRequest(
         timeout_ms=5000, feature_updates=[update], validate_only=True
     )
 
 
 def _describe_cluster(world: World) -> Message:
-    return describe_cluster.DescribeClusterRequest()
+    return metadata.DescribeClusterRequest()
 
 
 def _unregister(world: World) -> Message:
-    return unregister_broker.UnregisterBrokerRequest(broker_id=ABSENT_BROKER)
+    return nodes.UnregisterBrokerRequest(broker_id=ABSENT_BROKER)
 
 
 def _add_voter(world: World) -> Message:
-    return add_raft_voter.AddRaftVoterRequest(
+    return voters.AddRaftVoterRequest(
         timeout_ms=1000,
         voter_id=ABSENT_BROKER,
         voter_directory_id=Uuid(bytes(15) + b"\x01"),
-        listeners=[add_raft_voter.Listener(name="CONTROLLER", host="127.0.0.1", port=9)],
+        listeners=[voters.AddRaftVoterListener(name="CONTROLLER", host="127.0.0.1", port=9)],
     )
 
 
 def _remove_voter(world: World) -> Message:
-    return remove_raft_voter.RemoveRaftVoterRequest(
+    return voters.RemoveRaftVoterRequest(
         voter_id=ABSENT_BROKER, voter_directory_id=Uuid(bytes(15) + b"\x01")
     )
 
 
 def _api_versions(world: World) -> Message:
-    return api_versions.ApiVersionsRequest(
+    return connections.ApiVersionsRequest(
         client_software_name="rights", client_software_version="1"
     )
 

@@ -14,19 +14,13 @@ from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.apis import AnyApi
 from barnabas.protocol.messages import (
-    allocate_producer_ids,
-    alter_partition,
-    assign_replicas_to_dirs,
-    begin_quorum_epoch,
-    broker_heartbeat,
-    broker_registration,
-    controller_registration,
-    create_topics,
-    end_quorum_epoch,
     fetch,
-    fetch_snapshot,
-    update_raft_voter,
-    vote,
+    nodes,
+    partitions,
+    quorum,
+    topics,
+    transactions,
+    voters,
 )
 from barnabas.protocol.schema import Message
 from support.required_rights.needs import Case, cluster
@@ -56,67 +50,63 @@ def _fetch(world: World) -> Message:
 
 
 def _fetch_snapshot(world: World) -> Message:
-    wanted = fetch_snapshot.FetchSnapshotRequestPartitionSnapshot(partition=0)
-    named = fetch_snapshot.FetchSnapshotRequestTopicSnapshot(name=LOG, partitions=[wanted])
-    return fetch_snapshot.FetchSnapshotRequest(topics=[named])
+    wanted = quorum.FetchSnapshotRequestPartitionSnapshot(partition=0)
+    named = quorum.FetchSnapshotRequestTopicSnapshot(name=LOG, partitions=[wanted])
+    return quorum.FetchSnapshotRequest(topics=[named])
 
 
 def _vote(world: World) -> Message:
-    return vote.VoteRequest(cluster_id=ABSENT_CLUSTER)
+    return quorum.VoteRequest(cluster_id=ABSENT_CLUSTER)
 
 
 def _begin_epoch(world: World) -> Message:
-    return begin_quorum_epoch.BeginQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
+    return quorum.BeginQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
 
 
 def _end_epoch(world: World) -> Message:
-    return end_quorum_epoch.EndQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
+    return quorum.EndQuorumEpochRequest(cluster_id=ABSENT_CLUSTER)
 
 
 def _update_voter(world: World) -> Message:
-    return update_raft_voter.UpdateRaftVoterRequest(
+    return voters.UpdateRaftVoterRequest(
         cluster_id=ABSENT_CLUSTER, voter_id=ABSENT_NODE, voter_directory_id=LOG_ID
     )
 
 
 def _envelope(world: World) -> Message:
     """In the name of somebody who may do everything: what is inside does not count."""
-    made = create_topics.CreatableTopic(name=world.topic, num_partitions=1, replication_factor=1)
-    inner = create_topics.CreateTopicsRequest(topics=[made], timeout_ms=5000)
+    made = topics.CreatableTopic(name=world.topic, num_partitions=1, replication_factor=1)
+    inner = topics.CreateTopicsRequest(topics=[made], timeout_ms=5000)
     return seal(inner, None, SUPER_USER, "broker")
 
 
 def _register_broker(world: World) -> Message:
-    return broker_registration.BrokerRegistrationRequest(
+    return nodes.BrokerRegistrationRequest(
         broker_id=ABSENT_NODE, cluster_id=ABSENT_CLUSTER, incarnation_id=LOG_ID, rack=None
     )
 
 
 def _heartbeat(world: World) -> Message:
-    return broker_heartbeat.BrokerHeartbeatRequest(broker_id=ABSENT_NODE)
+    return nodes.BrokerHeartbeatRequest(broker_id=ABSENT_NODE)
 
 
 def _allocate_ids(world: World) -> Message:
-    return allocate_producer_ids.AllocateProducerIdsRequest(broker_id=ABSENT_NODE)
+    return transactions.AllocateProducerIdsRequest(broker_id=ABSENT_NODE)
 
 
 def _register_controller(world: World) -> Message:
-    return controller_registration.ControllerRegistrationRequest(
-        controller_id=ABSENT_NODE, incarnation_id=LOG_ID
-    )
+    return nodes.ControllerRegistrationRequest(controller_id=ABSENT_NODE, incarnation_id=LOG_ID)
 
 
 def _alter_partition(world: World) -> Message:
     world.make_topic()
-    changed = alter_partition.AlterPartitionRequestPartitionData(partition_index=0)
-    named = alter_partition.AlterPartitionRequestTopicData(
-        topic_id=world.topic_id, partitions=[changed]
-    )
-    return alter_partition.AlterPartitionRequest(broker_id=ABSENT_NODE, topics=[named])
+    changed = partitions.AlterPartitionRequestPartitionData(partition_index=0)
+    named = partitions.AlterPartitionRequestTopicData(topic_id=world.topic_id, partitions=[changed])
+    return partitions.AlterPartitionRequest(broker_id=ABSENT_NODE, topics=[named])
 
 
 def _assign_replicas(world: World) -> Message:
-    return assign_replicas_to_dirs.AssignReplicasToDirsRequest(broker_id=ABSENT_NODE)
+    return partitions.AssignReplicasToDirsRequest(broker_id=ABSENT_NODE)
 
 
 def _of_nodes(api: AnyApi, make: Callable[[World], Message]) -> Case:

@@ -10,33 +10,13 @@ from barnabas.protocol.acls import Operation
 from barnabas.protocol.apis import AnyApi
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
-    alter_share_group_offsets,
-    consumer_group_describe,
-    consumer_group_heartbeat,
-    delete_groups,
-    delete_share_group_offsets,
-    delete_share_group_state,
-    describe_groups,
-    describe_share_group_offsets,
-    find_coordinator,
-    heartbeat,
-    initialize_share_group_state,
-    join_group,
-    leave_group,
-    list_groups,
-    offset_commit,
-    offset_delete,
-    offset_fetch,
-    read_share_group_state,
-    read_share_group_state_summary,
-    share_acknowledge,
+    consumer_groups,
+    groups,
+    offsets,
     share_fetch,
-    share_group_describe,
-    share_group_heartbeat,
-    streams_group_describe,
-    streams_group_heartbeat,
-    sync_group,
-    write_share_group_state,
+    share_groups,
+    share_state,
+    streams_groups,
 )
 from barnabas.protocol.schema import Message
 from support.node_process import wait_until
@@ -50,14 +30,14 @@ PROTOCOL_TYPE = "rights"
 # Offsets
 
 
-def _commit_request(world: World) -> offset_commit.OffsetCommitRequest:
-    committed = offset_commit.OffsetCommitRequestPartition(
+def _commit_request(world: World) -> offsets.OffsetCommitRequest:
+    committed = offsets.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=OFFSET, committed_metadata=METADATA
     )
-    named = offset_commit.OffsetCommitRequestTopic(
+    named = offsets.OffsetCommitRequestTopic(
         name=world.topic, topic_id=world.topic_id, partitions=[committed]
     )
-    return offset_commit.OffsetCommitRequest(group_id=world.group, topics=[named])
+    return offsets.OffsetCommitRequest(group_id=world.group, topics=[named])
 
 
 def _commit(world: World) -> Message:
@@ -85,38 +65,38 @@ def committed(world: World) -> None:
 
 def _fetch_offsets(world: World) -> Message:
     committed(world)
-    wanted = offset_fetch.OffsetFetchRequestTopics(
+    wanted = offsets.OffsetFetchRequestTopics(
         name=world.topic, topic_id=world.topic_id, partition_indexes=[0]
     )
-    asked = offset_fetch.OffsetFetchRequestGroup(group_id=world.group, topics=[wanted])
-    return offset_fetch.OffsetFetchRequest(groups=[asked])
+    asked = offsets.OffsetFetchRequestGroup(group_id=world.group, topics=[wanted])
+    return offsets.OffsetFetchRequest(groups=[asked])
 
 
 def _fetch_all_offsets(world: World) -> Message:
     committed(world)
-    asked = offset_fetch.OffsetFetchRequestGroup(group_id=world.group, topics=None)
-    return offset_fetch.OffsetFetchRequest(groups=[asked])
+    asked = offsets.OffsetFetchRequestGroup(group_id=world.group, topics=None)
+    return offsets.OffsetFetchRequest(groups=[asked])
 
 
 def _fetch_offsets_of_one(world: World) -> Message:
     committed(world)
-    wanted = offset_fetch.OffsetFetchRequestTopic(name=world.topic, partition_indexes=[0])
-    return offset_fetch.OffsetFetchRequest(group_id=world.group, topics=[wanted])
+    wanted = offsets.OffsetFetchRequestTopic(name=world.topic, partition_indexes=[0])
+    return offsets.OffsetFetchRequest(group_id=world.group, topics=[wanted])
 
 
 def _delete_offsets(world: World) -> Message:
     committed(world)
-    doomed = offset_delete.OffsetDeleteRequestPartition(partition_index=0)
-    named = offset_delete.OffsetDeleteRequestTopic(name=world.topic, partitions=[doomed])
-    return offset_delete.OffsetDeleteRequest(group_id=world.group, topics=[named])
+    doomed = offsets.OffsetDeleteRequestPartition(partition_index=0)
+    named = offsets.OffsetDeleteRequestTopic(name=world.topic, partitions=[doomed])
+    return offsets.OffsetDeleteRequest(group_id=world.group, topics=[named])
 
 
 # Members
 
 
 def _join_request(world: World, member_id: str) -> Message:
-    protocol = join_group.JoinGroupRequestProtocol(name="range", metadata=b"subscription")
-    return join_group.JoinGroupRequest(
+    protocol = groups.JoinGroupRequestProtocol(name="range", metadata=b"subscription")
+    return groups.JoinGroupRequest(
         group_id=world.group,
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
@@ -144,10 +124,10 @@ def synced(world: World) -> tuple[str, int]:
 
 
 def _sync_request(world: World, member_id: str, generation: int) -> Message:
-    assigned = sync_group.SyncGroupRequestAssignment(
+    assigned = groups.SyncGroupRequestAssignment(
         member_id=member_id, assignment=b"what-is-assigned"
     )
-    return sync_group.SyncGroupRequest(
+    return groups.SyncGroupRequest(
         group_id=world.group,
         generation_id=generation,
         member_id=member_id,
@@ -167,19 +147,19 @@ def _sync(world: World) -> Message:
 
 def _heartbeat(world: World) -> Message:
     member_id, generation = synced(world)
-    return heartbeat.HeartbeatRequest(
+    return groups.HeartbeatRequest(
         group_id=world.group, generation_id=generation, member_id=member_id
     )
 
 
 def _leave(world: World) -> Message:
     member_id, _ = synced(world)
-    leaving = leave_group.MemberIdentity(member_id=member_id)
-    return leave_group.LeaveGroupRequest(group_id=world.group, members=[leaving])
+    leaving = groups.MemberIdentity(member_id=member_id)
+    return groups.LeaveGroupRequest(group_id=world.group, members=[leaving])
 
 
 def _consumer_heartbeat_request(world: World) -> Message:
-    return consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+    return consumer_groups.ConsumerGroupHeartbeatRequest(
         group_id=world.group,
         member_id=MEMBER,
         rebalance_timeout_ms=30_000,
@@ -195,7 +175,7 @@ def _consumer_heartbeat(world: World) -> Message:
 
 def _consumer_heartbeat_by_regex(world: World) -> Message:
     world.make_topic()
-    return consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+    return consumer_groups.ConsumerGroupHeartbeatRequest(
         group_id=world.group,
         member_id=MEMBER,
         rebalance_timeout_ms=30_000,
@@ -208,11 +188,11 @@ def _describe_consumer_group(world: World) -> Message:
     world.make_topic()
     heard = world.call(_consumer_heartbeat_request(world))
     assert not heard.error_code, heard.error_message
-    return consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=[world.group])
+    return consumer_groups.ConsumerGroupDescribeRequest(group_ids=[world.group])
 
 
 def _share_heartbeat_request(world: World, epoch: int = 0) -> Message:
-    return share_group_heartbeat.ShareGroupHeartbeatRequest(
+    return share_groups.ShareGroupHeartbeatRequest(
         group_id=world.group,
         member_id=MEMBER,
         member_epoch=epoch,
@@ -244,17 +224,17 @@ def share_member(world: World) -> None:
 
 def _describe_share_group(world: World) -> Message:
     share_member(world)
-    return share_group_describe.ShareGroupDescribeRequest(group_ids=[world.group])
+    return share_groups.ShareGroupDescribeRequest(group_ids=[world.group])
 
 
 def streams_heartbeat(world: World, changelog: str = "") -> Message:
     """A member that joins a streams group with one task, which may need a changelog."""
-    changelogs = [streams_group_heartbeat.TopicInfo(name=changelog)] if changelog else []
-    subtopology = streams_group_heartbeat.Subtopology(
+    changelogs = [streams_groups.TopicInfo(name=changelog)] if changelog else []
+    subtopology = streams_groups.StreamsGroupHeartbeatSubtopology(
         subtopology_id="0", source_topics=[world.topic], state_changelog_topics=changelogs
     )
-    topology = streams_group_heartbeat.Topology(epoch=1, subtopologies=[subtopology])
-    return streams_group_heartbeat.StreamsGroupHeartbeatRequest(
+    topology = streams_groups.StreamsGroupHeartbeatTopology(epoch=1, subtopologies=[subtopology])
+    return streams_groups.StreamsGroupHeartbeatRequest(
         group_id=world.group,
         member_id=MEMBER,
         rebalance_timeout_ms=30_000,
@@ -278,7 +258,7 @@ def _describe_streams_group(world: World) -> Message:
     world.make_topic()
     heard = world.call(streams_heartbeat(world))
     assert not heard.error_code, heard.error_message
-    return streams_group_describe.StreamsGroupDescribeRequest(group_ids=[world.group])
+    return streams_groups.StreamsGroupDescribeRequest(group_ids=[world.group])
 
 
 # Groups
@@ -286,36 +266,34 @@ def _describe_streams_group(world: World) -> Message:
 
 def _describe_groups(world: World) -> Message:
     synced(world)
-    return describe_groups.DescribeGroupsRequest(groups=[world.group])
+    return groups.DescribeGroupsRequest(groups=[world.group])
 
 
 def _list_groups(world: World) -> Message:
     committed(world)
-    return list_groups.ListGroupsRequest()
+    return groups.ListGroupsRequest()
 
 
 def _delete_groups(world: World) -> Message:
     committed(world)
-    return delete_groups.DeleteGroupsRequest(groups_names=[world.group])
+    return groups.DeleteGroupsRequest(groups_names=[world.group])
 
 
 def _find_group(world: World) -> Message:
-    return find_coordinator.FindCoordinatorRequest(coordinator_keys=[world.group])
+    return groups.FindCoordinatorRequest(coordinator_keys=[world.group])
 
 
 def _find_one_group(world: World) -> Message:
-    return find_coordinator.FindCoordinatorRequest(key=world.group)
+    return groups.FindCoordinatorRequest(key=world.group)
 
 
 def _find_transaction(world: World) -> Message:
-    return find_coordinator.FindCoordinatorRequest(
-        key_type=1, coordinator_keys=[world.transactional_id]
-    )
+    return groups.FindCoordinatorRequest(key_type=1, coordinator_keys=[world.transactional_id])
 
 
 def _find_share_partition(world: World) -> Message:
     world.make_topic()
-    return find_coordinator.FindCoordinatorRequest(
+    return groups.FindCoordinatorRequest(
         key_type=2, coordinator_keys=[f"{world.group}:{uuid_to_text(world.topic_id)}:0"]
     )
 
@@ -347,14 +325,10 @@ def _share_acknowledge(world: World) -> Message:
     share_member(world)
     opened = world.call_as_user(_share_fetch_request(world))
     assert not opened.error_code, opened.error_message
-    taken = share_acknowledge.AcknowledgementBatch(
-        first_offset=0, last_offset=0, acknowledge_types=[1]
-    )
-    partition = share_acknowledge.AcknowledgePartition(
-        partition_index=0, acknowledgement_batches=[taken]
-    )
-    named = share_acknowledge.AcknowledgeTopic(topic_id=world.topic_id, partitions=[partition])
-    return share_acknowledge.ShareAcknowledgeRequest(
+    taken = share_fetch.AcknowledgementBatch(first_offset=0, last_offset=0, acknowledge_types=[1])
+    partition = share_fetch.AcknowledgePartition(partition_index=0, acknowledgement_batches=[taken])
+    named = share_fetch.AcknowledgeTopic(topic_id=world.topic_id, partitions=[partition])
+    return share_fetch.ShareAcknowledgeRequest(
         group_id=world.group, member_id=MEMBER, share_session_epoch=1, topics=[named]
     )
 
@@ -363,7 +337,7 @@ def empty_share_group(world: World) -> None:
     """A share group without members that has begun with the topic."""
     share_member(world)
     left = world.call(
-        share_group_heartbeat.ShareGroupHeartbeatRequest(
+        share_groups.ShareGroupHeartbeatRequest(
             group_id=world.group, member_id=MEMBER, member_epoch=-1
         )
     )
@@ -372,7 +346,7 @@ def empty_share_group(world: World) -> None:
 
 def _describe_share_offsets(world: World) -> Message:
     empty_share_group(world)
-    named = describe_share_group_offsets.DescribeShareGroupOffsetsRequestTopic(
+    named = share_groups.DescribeShareGroupOffsetsRequestTopic(
         topic_name=world.topic, partitions=[0]
     )
     return _describe_share_offsets_request(world, [named])
@@ -385,43 +359,33 @@ def _describe_all_share_offsets(world: World) -> Message:
 
 def _describe_share_offsets_request(
     world: World,
-    topics: list[describe_share_group_offsets.DescribeShareGroupOffsetsRequestTopic] | None,
+    topics: list[share_groups.DescribeShareGroupOffsetsRequestTopic] | None,
 ) -> Message:
-    asked = describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(
-        group_id=world.group, topics=topics
-    )
-    return describe_share_group_offsets.DescribeShareGroupOffsetsRequest(groups=[asked])
+    asked = share_groups.DescribeShareGroupOffsetsRequestGroup(group_id=world.group, topics=topics)
+    return share_groups.DescribeShareGroupOffsetsRequest(groups=[asked])
 
 
 def _alter_share_offsets(world: World) -> Message:
     empty_share_group(world)
-    moved = alter_share_group_offsets.AlterShareGroupOffsetsRequestPartition(
-        partition_index=0, start_offset=1
-    )
-    named = alter_share_group_offsets.AlterShareGroupOffsetsRequestTopic(
+    moved = share_groups.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=1)
+    named = share_groups.AlterShareGroupOffsetsRequestTopic(
         topic_name=world.topic, partitions=[moved]
     )
-    return alter_share_group_offsets.AlterShareGroupOffsetsRequest(
-        group_id=world.group, topics=[named]
-    )
+    return share_groups.AlterShareGroupOffsetsRequest(group_id=world.group, topics=[named])
 
 
 def _delete_share_offsets(world: World) -> Message:
     empty_share_group(world)
-    named = delete_share_group_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name=world.topic)
-    return delete_share_group_offsets.DeleteShareGroupOffsetsRequest(
-        group_id=world.group, topics=[named]
-    )
+    named = share_groups.DeleteShareGroupOffsetsRequestTopic(topic_name=world.topic)
+    return share_groups.DeleteShareGroupOffsetsRequest(group_id=world.group, topics=[named])
 
 
 def _initialize_state_request(world: World) -> Message:
-    begun = initialize_share_group_state.PartitionData(partition=0, state_epoch=0, start_offset=0)
-    named = initialize_share_group_state.InitializeStateData(
-        topic_id=world.topic_id, partitions=[begun]
+    begun = share_state.InitializeShareGroupStatePartitionData(
+        partition=0, state_epoch=0, start_offset=0
     )
-    return initialize_share_group_state.InitializeShareGroupStateRequest(
-        group_id=world.group, topics=[named]
-    )
+    named = share_state.InitializeStateData(topic_id=world.topic_id, partitions=[begun])
+    return share_state.InitializeShareGroupStateRequest(group_id=world.group, topics=[named])
 
 
 def _initialize_state(world: World) -> Message:
@@ -436,38 +400,32 @@ def _begun_state(world: World) -> None:
 
 def _read_state(world: World) -> Message:
     _begun_state(world)
-    wanted = read_share_group_state.PartitionData(partition=0, leader_epoch=0)
-    named = read_share_group_state.ReadStateData(topic_id=world.topic_id, partitions=[wanted])
-    return read_share_group_state.ReadShareGroupStateRequest(group_id=world.group, topics=[named])
+    wanted = share_state.ReadShareGroupStatePartitionData(partition=0, leader_epoch=0)
+    named = share_state.ReadStateData(topic_id=world.topic_id, partitions=[wanted])
+    return share_state.ReadShareGroupStateRequest(group_id=world.group, topics=[named])
 
 
 def _read_summary(world: World) -> Message:
     _begun_state(world)
-    wanted = read_share_group_state_summary.PartitionData(partition=0, leader_epoch=0)
-    named = read_share_group_state_summary.ReadStateSummaryData(
-        topic_id=world.topic_id, partitions=[wanted]
-    )
-    return read_share_group_state_summary.ReadShareGroupStateSummaryRequest(
-        group_id=world.group, topics=[named]
-    )
+    wanted = share_state.ReadShareGroupStateSummaryPartitionData(partition=0, leader_epoch=0)
+    named = share_state.ReadStateSummaryData(topic_id=world.topic_id, partitions=[wanted])
+    return share_state.ReadShareGroupStateSummaryRequest(group_id=world.group, topics=[named])
 
 
 def _write_state(world: World) -> Message:
     _begun_state(world)
-    written = write_share_group_state.PartitionData(
+    written = share_state.WriteShareGroupStatePartitionData(
         partition=0, state_epoch=0, leader_epoch=0, start_offset=1
     )
-    named = write_share_group_state.WriteStateData(topic_id=world.topic_id, partitions=[written])
-    return write_share_group_state.WriteShareGroupStateRequest(group_id=world.group, topics=[named])
+    named = share_state.WriteStateData(topic_id=world.topic_id, partitions=[written])
+    return share_state.WriteShareGroupStateRequest(group_id=world.group, topics=[named])
 
 
 def _delete_state(world: World) -> Message:
     _begun_state(world)
-    doomed = delete_share_group_state.PartitionData(partition=0)
-    named = delete_share_group_state.DeleteStateData(topic_id=world.topic_id, partitions=[doomed])
-    return delete_share_group_state.DeleteShareGroupStateRequest(
-        group_id=world.group, topics=[named]
-    )
+    doomed = share_state.DeleteShareGroupStatePartitionData(partition=0)
+    named = share_state.DeleteStateData(topic_id=world.topic_id, partitions=[doomed])
+    return share_state.DeleteShareGroupStateRequest(group_id=world.group, topics=[named])
 
 
 READ_GROUP = group(Operation.READ)

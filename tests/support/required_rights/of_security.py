@@ -5,19 +5,7 @@ from __future__ import annotations
 from barnabas.protocol import apis
 from barnabas.protocol.acls import WILDCARD, Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_client_quotas,
-    alter_user_scram_credentials,
-    create_acls,
-    create_delegation_token,
-    delete_acls,
-    describe_acls,
-    describe_client_quotas,
-    describe_delegation_token,
-    describe_user_scram_credentials,
-    expire_delegation_token,
-    renew_delegation_token,
-)
+from barnabas.protocol.messages import acls, credentials, quotas
 from barnabas.protocol.schema import Message
 from support.required_rights.needs import Case, cluster
 from support.required_rights.rights_world import World
@@ -34,8 +22,8 @@ NO_TOKENS_HERE = frozenset(
 """To somebody who has not logged in, or where no secret key is set."""
 
 
-def _creation(world: World) -> create_acls.CreateAclsRequest:
-    made = create_acls.AclCreation(
+def _creation(world: World) -> acls.CreateAclsRequest:
+    made = acls.AclCreation(
         resource_type=ResourceType.TOPIC,
         resource_name=world.topic,
         resource_pattern_type=PatternType.LITERAL,
@@ -44,7 +32,7 @@ def _creation(world: World) -> create_acls.CreateAclsRequest:
         operation=Operation.READ,
         permission_type=Permission.ALLOW,
     )
-    return create_acls.CreateAclsRequest(creations=[made])
+    return acls.CreateAclsRequest(creations=[made])
 
 
 def _create_acls(world: World) -> Message:
@@ -53,7 +41,7 @@ def _create_acls(world: World) -> Message:
 
 def _describe_acls(world: World) -> Message:
     world.call(_creation(world))
-    return describe_acls.DescribeAclsRequest(
+    return acls.DescribeAclsRequest(
         resource_type_filter=ResourceType.ANY,
         resource_name_filter=None,
         pattern_type_filter=PatternType.ANY,
@@ -66,7 +54,7 @@ def _describe_acls(world: World) -> Message:
 
 def _delete_acls(world: World) -> Message:
     world.call(_creation(world))
-    doomed = delete_acls.DeleteAclsFilter(
+    doomed = acls.DeleteAclsFilter(
         resource_type_filter=ResourceType.TOPIC,
         resource_name_filter=world.topic,
         pattern_type_filter=PatternType.LITERAL,
@@ -75,22 +63,22 @@ def _delete_acls(world: World) -> Message:
         operation=Operation.ANY,
         permission_type=Permission.ANY,
     )
-    return delete_acls.DeleteAclsRequest(filters=[doomed])
+    return acls.DeleteAclsRequest(filters=[doomed])
 
 
 def _user(world: World) -> str:
     return f"user-of-{world.group}"
 
 
-def _upsertion(world: World) -> alter_user_scram_credentials.AlterUserScramCredentialsRequest:
-    made = alter_user_scram_credentials.ScramCredentialUpsertion(
+def _upsertion(world: World) -> credentials.AlterUserScramCredentialsRequest:
+    made = credentials.ScramCredentialUpsertion(
         name=_user(world),
         mechanism=SCRAM_SHA_256,
         iterations=4096,
         salt=b"a-salt-of-the-user",
         salted_password=bytes(32),
     )
-    return alter_user_scram_credentials.AlterUserScramCredentialsRequest(upsertions=[made])
+    return credentials.AlterUserScramCredentialsRequest(upsertions=[made])
 
 
 def _alter_scram(world: World) -> Message:
@@ -100,44 +88,40 @@ def _alter_scram(world: World) -> Message:
 def _describe_scram(world: World) -> Message:
     made = world.call(_upsertion(world))
     assert not made.results[0].error_code, made.results[0].error_message
-    return describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=[])
+    return credentials.DescribeUserScramCredentialsRequest(users=[])
 
 
 def _limit(world: World) -> Message:
-    named = alter_client_quotas.AlterClientQuotasRequestEntityData(
-        entity_type="user", entity_name=_user(world)
-    )
-    limited = alter_client_quotas.AlterClientQuotasRequestEntryData(
+    named = quotas.AlterClientQuotasRequestEntityData(entity_type="user", entity_name=_user(world))
+    limited = quotas.AlterClientQuotasRequestEntryData(
         entity=[named],
-        ops=[alter_client_quotas.OpData(key="producer_byte_rate", value=1e6)],
+        ops=[quotas.OpData(key="producer_byte_rate", value=1e6)],
     )
-    return alter_client_quotas.AlterClientQuotasRequest(entries=[limited])
+    return quotas.AlterClientQuotasRequest(entries=[limited])
 
 
 def _describe_quotas(world: World) -> Message:
     made = world.call(_limit(world))
     assert not made.entries[0].error_code, made.entries[0].error_message
-    return describe_client_quotas.DescribeClientQuotasRequest()
+    return quotas.DescribeClientQuotasRequest()
 
 
 def _create_token(world: World) -> Message:
-    return create_delegation_token.CreateDelegationTokenRequest(
+    return credentials.CreateDelegationTokenRequest(
         owner_principal_type=None, owner_principal_name=None, max_lifetime_ms=-1
     )
 
 
 def _describe_tokens(world: World) -> Message:
-    return describe_delegation_token.DescribeDelegationTokenRequest(owners=None)
+    return credentials.DescribeDelegationTokenRequest(owners=None)
 
 
 def _renew_token(world: World) -> Message:
-    return renew_delegation_token.RenewDelegationTokenRequest(hmac=b"hmac", renew_period_ms=-1)
+    return credentials.RenewDelegationTokenRequest(hmac=b"hmac", renew_period_ms=-1)
 
 
 def _expire_token(world: World) -> Message:
-    return expire_delegation_token.ExpireDelegationTokenRequest(
-        hmac=b"hmac", expiry_time_period_ms=-1
-    )
+    return credentials.ExpireDelegationTokenRequest(hmac=b"hmac", expiry_time_period_ms=-1)
 
 
 _ALTER = cluster(Operation.ALTER)

@@ -5,30 +5,7 @@ from __future__ import annotations
 from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    alter_partition_reassignments,
-    create_partitions,
-    create_topics,
-    delete_records,
-    delete_topics,
-    describe_producers,
-    describe_topic_partitions,
-    describe_transactions,
-    elect_leaders,
-    end_txn,
-    fetch,
-    init_producer_id,
-    list_offsets,
-    list_partition_reassignments,
-    list_transactions,
-    metadata,
-    offset_for_leader_epoch,
-    produce,
-    txn_offset_commit,
-    write_txn_markers,
-)
+from barnabas.protocol.messages import fetch, metadata, partitions, produce, topics, transactions
 from barnabas.protocol.schema import Message
 from support.logs import make_batch
 from support.required_rights.needs import Case, cluster, group, topic, transaction
@@ -39,7 +16,7 @@ NEW_PARTITIONS = 3
 
 def producer_of(world: World) -> tuple[int, int]:
     """Id and epoch of a producer of the case's transactional id."""
-    asked = init_producer_id.InitProducerIdRequest(
+    asked = transactions.InitProducerIdRequest(
         transactional_id=world.transactional_id, transaction_timeout_ms=60_000
     )
     made = world.call(asked, 5)
@@ -51,7 +28,7 @@ def begun_transaction(world: World) -> tuple[int, int]:
     """A producer with a transaction of which the case's topic is part."""
     world.make_topic()
     producer = producer_of(world)
-    begun = add_partitions_to_txn.AddPartitionsToTxnRequest(
+    begun = transactions.AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=world.transactional_id,
         v3_and_below_producer_id=producer[0],
         v3_and_below_producer_epoch=producer[1],
@@ -62,8 +39,8 @@ def begun_transaction(world: World) -> tuple[int, int]:
     return producer
 
 
-def _to_txn(world: World) -> add_partitions_to_txn.AddPartitionsToTxnTopic:
-    return add_partitions_to_txn.AddPartitionsToTxnTopic(name=world.topic, partitions=[0])
+def _to_txn(world: World) -> transactions.AddPartitionsToTxnTopic:
+    return transactions.AddPartitionsToTxnTopic(name=world.topic, partitions=[0])
 
 
 def _produce(world: World) -> Message:
@@ -118,9 +95,9 @@ def _fetch_request(world: World) -> fetch.FetchRequest:
 
 def _list_offsets(world: World) -> Message:
     world.make_topic()
-    wanted = list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)
-    named = list_offsets.ListOffsetsTopic(name=world.topic, partitions=[wanted])
-    return list_offsets.ListOffsetsRequest(replica_id=-1, topics=[named])
+    wanted = fetch.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    named = fetch.ListOffsetsTopic(name=world.topic, partitions=[wanted])
+    return fetch.ListOffsetsRequest(replica_id=-1, topics=[named])
 
 
 def _metadata(world: World) -> Message:
@@ -147,97 +124,85 @@ def _metadata_that_creates(world: World) -> Message:
 
 def _describe_partitions(world: World) -> Message:
     world.make_topic()
-    return describe_topic_partitions.DescribeTopicPartitionsRequest(
-        topics=[describe_topic_partitions.TopicRequest(name=world.topic)]
-    )
+    return metadata.DescribeTopicPartitionsRequest(topics=[metadata.TopicRequest(name=world.topic)])
 
 
 def _describe_all_partitions(world: World) -> Message:
     world.make_topic()
-    return describe_topic_partitions.DescribeTopicPartitionsRequest(topics=[])
+    return metadata.DescribeTopicPartitionsRequest(topics=[])
 
 
 def _leader_epochs(world: World) -> Message:
     world.make_topic()
-    wanted = offset_for_leader_epoch.OffsetForLeaderPartition(
-        partition=0, current_leader_epoch=-1, leader_epoch=0
-    )
-    named = offset_for_leader_epoch.OffsetForLeaderTopic(topic=world.topic, partitions=[wanted])
-    return offset_for_leader_epoch.OffsetForLeaderEpochRequest(replica_id=-1, topics=[named])
+    wanted = fetch.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+    named = fetch.OffsetForLeaderTopic(topic=world.topic, partitions=[wanted])
+    return fetch.OffsetForLeaderEpochRequest(replica_id=-1, topics=[named])
 
 
 def _delete_records(world: World) -> Message:
     world.make_topic()
-    wanted = delete_records.DeleteRecordsPartition(partition_index=0, offset=1)
-    named = delete_records.DeleteRecordsTopic(name=world.topic, partitions=[wanted])
-    return delete_records.DeleteRecordsRequest(topics=[named], timeout_ms=5000)
+    wanted = topics.DeleteRecordsPartition(partition_index=0, offset=1)
+    named = topics.DeleteRecordsTopic(name=world.topic, partitions=[wanted])
+    return topics.DeleteRecordsRequest(topics=[named], timeout_ms=5000)
 
 
 def _create_topics(world: World) -> Message:
-    made = create_topics.CreatableTopic(name=world.topic, num_partitions=1, replication_factor=1)
-    return create_topics.CreateTopicsRequest(topics=[made], timeout_ms=5000)
+    made = topics.CreatableTopic(name=world.topic, num_partitions=1, replication_factor=1)
+    return topics.CreateTopicsRequest(topics=[made], timeout_ms=5000)
 
 
 def _delete_topics(world: World) -> Message:
     world.make_topic()
-    doomed = delete_topics.DeleteTopicState(name=world.topic)
-    return delete_topics.DeleteTopicsRequest(topics=[doomed], timeout_ms=5000)
+    doomed = topics.DeleteTopicState(name=world.topic)
+    return topics.DeleteTopicsRequest(topics=[doomed], timeout_ms=5000)
 
 
 def _delete_topics_by_id(world: World) -> Message:
     world.make_topic()
-    doomed = delete_topics.DeleteTopicState(name=None, topic_id=world.topic_id)
-    return delete_topics.DeleteTopicsRequest(topics=[doomed], timeout_ms=5000)
+    doomed = topics.DeleteTopicState(name=None, topic_id=world.topic_id)
+    return topics.DeleteTopicsRequest(topics=[doomed], timeout_ms=5000)
 
 
 def _create_partitions(world: World) -> Message:
     world.make_topic()
-    grown = create_partitions.CreatePartitionsTopic(
-        name=world.topic, count=NEW_PARTITIONS, assignments=None
-    )
-    return create_partitions.CreatePartitionsRequest(topics=[grown], timeout_ms=5000)
+    grown = topics.CreatePartitionsTopic(name=world.topic, count=NEW_PARTITIONS, assignments=None)
+    return topics.CreatePartitionsRequest(topics=[grown], timeout_ms=5000)
 
 
 def _elect_leaders(world: World) -> Message:
     world.make_topic()
-    named = elect_leaders.TopicPartitions(topic=world.topic, partitions=[0])
-    return elect_leaders.ElectLeadersRequest(topic_partitions=[named], timeout_ms=5000)
+    named = partitions.TopicPartitions(topic=world.topic, partitions=[0])
+    return partitions.ElectLeadersRequest(topic_partitions=[named], timeout_ms=5000)
 
 
 def _reassign(world: World) -> Message:
     world.make_topic()
-    moved = alter_partition_reassignments.ReassignablePartition(partition_index=0, replicas=None)
-    named = alter_partition_reassignments.ReassignableTopic(name=world.topic, partitions=[moved])
-    return alter_partition_reassignments.AlterPartitionReassignmentsRequest(
-        topics=[named], timeout_ms=5000
-    )
+    moved = partitions.ReassignablePartition(partition_index=0, replicas=None)
+    named = partitions.ReassignableTopic(name=world.topic, partitions=[moved])
+    return partitions.AlterPartitionReassignmentsRequest(topics=[named], timeout_ms=5000)
 
 
 def _list_reassignments(world: World) -> Message:
-    return list_partition_reassignments.ListPartitionReassignmentsRequest(
-        topics=None, timeout_ms=5000
-    )
+    return partitions.ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000)
 
 
 # Producers and transactions
 
 
 def _init_transactional(world: World) -> Message:
-    return init_producer_id.InitProducerIdRequest(
+    return transactions.InitProducerIdRequest(
         transactional_id=world.transactional_id, transaction_timeout_ms=60_000
     )
 
 
 def _init_idempotent(world: World) -> Message:
-    return init_producer_id.InitProducerIdRequest(
-        transactional_id=None, transaction_timeout_ms=60_000
-    )
+    return transactions.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
 
 
 def _add_partitions(world: World) -> Message:
     world.make_topic()
     producer_id, epoch = producer_of(world)
-    return add_partitions_to_txn.AddPartitionsToTxnRequest(
+    return transactions.AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=world.transactional_id,
         v3_and_below_producer_id=producer_id,
         v3_and_below_producer_epoch=epoch,
@@ -247,19 +212,19 @@ def _add_partitions(world: World) -> Message:
 
 def _verify_partitions(world: World) -> Message:
     producer_id, epoch = begun_transaction(world)
-    asked = add_partitions_to_txn.AddPartitionsToTxnTransaction(
+    asked = transactions.AddPartitionsToTxnTransaction(
         transactional_id=world.transactional_id,
         producer_id=producer_id,
         producer_epoch=epoch,
         verify_only=True,
         topics=[_to_txn(world)],
     )
-    return add_partitions_to_txn.AddPartitionsToTxnRequest(transactions=[asked])
+    return transactions.AddPartitionsToTxnRequest(transactions=[asked])
 
 
 def _add_offsets(world: World) -> Message:
     producer_id, epoch = producer_of(world)
-    return add_offsets_to_txn.AddOffsetsToTxnRequest(
+    return transactions.AddOffsetsToTxnRequest(
         transactional_id=world.transactional_id,
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -269,7 +234,7 @@ def _add_offsets(world: World) -> Message:
 
 def _end_txn(world: World) -> Message:
     producer_id, epoch = begun_transaction(world)
-    return end_txn.EndTxnRequest(
+    return transactions.EndTxnRequest(
         transactional_id=world.transactional_id,
         producer_id=producer_id,
         producer_epoch=epoch,
@@ -280,24 +245,22 @@ def _end_txn(world: World) -> Message:
 def _commit_in_txn(world: World) -> Message:
     world.make_topic()
     producer_id, epoch = producer_of(world)
-    added = add_offsets_to_txn.AddOffsetsToTxnRequest(
+    added = transactions.AddOffsetsToTxnRequest(
         transactional_id=world.transactional_id,
         producer_id=producer_id,
         producer_epoch=epoch,
         group_id=world.group,
     )
     assert not world.call(added, 3).error_code
-    committed = txn_offset_commit.TxnOffsetCommitRequestPartition(
+    committed = transactions.TxnOffsetCommitRequestPartition(
         partition_index=0, committed_offset=OFFSET, committed_metadata=METADATA
     )
-    return txn_offset_commit.TxnOffsetCommitRequest(
+    return transactions.TxnOffsetCommitRequest(
         transactional_id=world.transactional_id,
         group_id=world.group,
         producer_id=producer_id,
         producer_epoch=epoch,
-        topics=[
-            txn_offset_commit.TxnOffsetCommitRequestTopic(name=world.topic, partitions=[committed])
-        ],
+        topics=[transactions.TxnOffsetCommitRequestTopic(name=world.topic, partitions=[committed])],
     )
 
 
@@ -306,29 +269,27 @@ def _write_markers(world: World) -> Message:
     batch = make_batch("new", producer=(producer_id, epoch, 0), transactional=True)
     written = world.call(_produce_request(world, bytes(batch), world.transactional_id), 11)
     assert not written.responses[0].partition_responses[0].error_code
-    named = write_txn_markers.WritableTxnMarkerTopic(name=world.topic, partition_indexes=[0])
-    marker = write_txn_markers.WritableTxnMarker(
+    named = transactions.WritableTxnMarkerTopic(name=world.topic, partition_indexes=[0])
+    marker = transactions.WritableTxnMarker(
         producer_id=producer_id, producer_epoch=epoch, transaction_result=False, topics=[named]
     )
-    return write_txn_markers.WriteTxnMarkersRequest(markers=[marker])
+    return transactions.WriteTxnMarkersRequest(markers=[marker])
 
 
 def _describe_producers(world: World) -> Message:
     world.make_topic()
-    named = describe_producers.TopicRequest(name=world.topic, partition_indexes=[0])
-    return describe_producers.DescribeProducersRequest(topics=[named])
+    named = transactions.TopicRequest(name=world.topic, partition_indexes=[0])
+    return transactions.DescribeProducersRequest(topics=[named])
 
 
 def _describe_transactions(world: World) -> Message:
     begun_transaction(world)
-    return describe_transactions.DescribeTransactionsRequest(
-        transactional_ids=[world.transactional_id]
-    )
+    return transactions.DescribeTransactionsRequest(transactional_ids=[world.transactional_id])
 
 
 def _list_transactions(world: World) -> Message:
     begun_transaction(world)
-    return list_transactions.ListTransactionsRequest()
+    return transactions.ListTransactionsRequest()
 
 
 _CREATE = cluster(Operation.CREATE).or_(topic(Operation.CREATE))

@@ -11,23 +11,24 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from barnabas.protocol.messages.find_coordinator import (
+from barnabas.protocol.messages.groups import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    ListGroupsRequest,
 )
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from barnabas.protocol.messages.transactions import InitProducerIdRequest
 from barnabas.protocol.schema import Message, Struct
 from support.logs import make_batch
 from support.node_process import wait_until

@@ -9,21 +9,18 @@ from test_node_disks import asking, create, placement, running
 from barnabas.app.node import Node
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages import configs as legacy
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from barnabas.protocol.messages.partitions import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from sim.fake_disk import FakeDisk
 from support.raw_client import RawClient
@@ -54,10 +51,10 @@ async def cordon(node: Node, operation: int, value: str | None) -> tuple[int, st
 async def replace(node: Node, value: str) -> tuple[int, str | None]:
     request = legacy.AlterConfigsRequest(
         resources=[
-            legacy.AlterConfigsResource(
+            legacy.AlterConfigsAlterConfigsResource(
                 resource_type=ConfigResourceType.BROKER,
                 resource_name=str(node.config.node_id),
-                configs=[legacy.AlterableConfig(name=KEY, value=value)],
+                configs=[legacy.AlterConfigsAlterableConfig(name=KEY, value=value)],
             )
         ]
     )

@@ -14,8 +14,8 @@ from barnabas.base.ids import METADATA_TOPIC_ID
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from sim.fake_disk import FakeDisk
 
 

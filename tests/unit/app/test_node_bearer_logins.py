@@ -19,7 +19,7 @@ from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import LoginError
 from barnabas.node.net.oauth.token_login import RefreshSettings, TokenLogin
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from sim.fake_disk import FakeDisk
 from support.eventually import eventually
 from support.identity_provider import IdentityProvider

@@ -17,14 +17,14 @@ from barnabas.node.metadata.controller_channel import ControllerCall, Controller
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.peers import ControllerPeers
 from barnabas.node.net.connection_quotas import ListenerLimits
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
+from barnabas.protocol.messages.quorum import VoteRequest
 from sim.fake_disk import FakeDisk
 
 SET, DELETE = 0, 1

@@ -12,17 +12,15 @@ from barnabas.app.node import Node
 from barnabas.node.net.client import Peer
 from barnabas.node.net.login import Login, LoginError, ScramLogin
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
-)
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
-from barnabas.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
 )
-from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from support.shifted_clock import ShiftedClock
 
 KEY = {"delegation.token.secret.key": "the-nodes-own-secret"}

@@ -22,25 +22,17 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
-from barnabas.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
-from barnabas.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
+)
+from barnabas.protocol.messages.partitions import DescribeLogDirsRequest, DescribeLogDirsResponse
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from sim.fake_disk import FakeDisk

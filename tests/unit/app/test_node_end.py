@@ -11,15 +11,12 @@ from barnabas.app.standalone import format_standalone, standalone_properties
 from barnabas.base.clock import SystemClock
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest
-from barnabas.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from barnabas.protocol.messages.topics import CreateTopicsRequest
 from barnabas.protocol.schema import Message
 from sim.fake_disk import FakeDisk
 from support.patience import PATIENCE_S

@@ -15,7 +15,7 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from sim.fake_disk import FakeDisk
 
 JAAS = "org.apache.kafka.common.security.{}Module required username=node password=node-secret"

@@ -20,7 +20,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.security.audit import audit
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
 HOST = "127.0.0.1"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

@@ -28,15 +28,8 @@ from barnabas.cli.balance.throttles import RATES
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.node.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_partition_reassignments,
-    describe_configs,
-    describe_log_dirs,
-    elect_leaders,
-    incremental_alter_configs,
-    list_partition_reassignments,
-    metadata,
-)
+from barnabas.protocol.messages import configs as configs_messages
+from barnabas.protocol.messages import metadata, partitions
 
 TOPIC, BROKER = 2, 4
 LOOKS_MAX = 200
@@ -75,10 +68,10 @@ class Cluster:
         return asyncio.run(work)
 
     async def send(self, request: Any, broker: int) -> Any:
-        assert isinstance(request, describe_log_dirs.DescribeLogDirsRequest)
+        assert isinstance(request, partitions.DescribeLogDirsRequest)
         if broker not in self.live:
             raise CliError(f"node {broker}: connection refused", ExitCode.UNREACHABLE)
-        return describe_log_dirs.DescribeLogDirsResponse()
+        return partitions.DescribeLogDirsResponse()
 
     def cluster(self) -> ClusterInfo:
         known = {n for placed in self.replicas.values() for n in placed} | set(self.live)
@@ -96,16 +89,16 @@ class Cluster:
     # -- answers
 
     def _answers(self) -> dict[type, Callable[[Any], Any]]:
-        reassignments = alter_partition_reassignments.AlterPartitionReassignmentsRequest
-        ongoing = list_partition_reassignments.ListPartitionReassignmentsRequest
-        alter = incremental_alter_configs.IncrementalAlterConfigsRequest
+        reassignments = partitions.AlterPartitionReassignmentsRequest
+        ongoing = partitions.ListPartitionReassignmentsRequest
+        alter = configs_messages.IncrementalAlterConfigsRequest
         return {
             reassignments: self._reassign,
             ongoing: self._ongoing,
-            elect_leaders.ElectLeadersRequest: self._elect,
+            partitions.ElectLeadersRequest: self._elect,
             metadata.MetadataRequest: self._metadata,
             alter: self._alter_configs,
-            describe_configs.DescribeConfigsRequest: self._describe_configs,
+            configs_messages.DescribeConfigsRequest: self._describe_configs,
         }
 
     def _reassign(self, request: Any) -> Any:
@@ -119,25 +112,21 @@ class Cluster:
             else:
                 self.targets[part.partition_index] = part.replicas
             answers.append(
-                alter_partition_reassignments.ReassignablePartitionResponse(
+                partitions.ReassignablePartitionResponse(
                     partition_index=part.partition_index, error_code=code
                 )
             )
         self.at_once = max(self.at_once, len(self.targets))
         self.throttled_meanwhile = bool(self.configs)
-        return alter_partition_reassignments.AlterPartitionReassignmentsResponse(
-            responses=[
-                alter_partition_reassignments.ReassignableTopicResponse(
-                    name="t", partitions=answers
-                )
-            ]
+        return partitions.AlterPartitionReassignmentsResponse(
+            responses=[partitions.ReassignableTopicResponse(name="t", partitions=answers)]
         )
 
     def _ongoing(self, _: Any) -> Any:
-        ongoing = list_partition_reassignments.OngoingPartitionReassignment
-        return list_partition_reassignments.ListPartitionReassignmentsResponse(
+        ongoing = partitions.OngoingPartitionReassignment
+        return partitions.ListPartitionReassignmentsResponse(
             topics=[
-                list_partition_reassignments.OngoingTopicReassignment(
+                partitions.OngoingTopicReassignment(
                     name="t",
                     partitions=[ongoing(partition_index=number) for number in self.targets],
                 )
@@ -145,7 +134,7 @@ class Cluster:
         )
 
     def _elect(self, _: Any) -> Any:
-        return elect_leaders.ElectLeadersResponse()
+        return partitions.ElectLeadersResponse()
 
     def _metadata(self, _: Any) -> Any:
         parts = [
@@ -172,7 +161,7 @@ class Cluster:
                 else:
                     values[config.name] = config.value
         self.configs = {key: values for key, values in self.configs.items() if values}
-        return incremental_alter_configs.IncrementalAlterConfigsResponse()
+        return configs_messages.IncrementalAlterConfigsResponse()
 
     def _describe_configs(self, request: Any) -> Any:
         results = []
@@ -180,17 +169,17 @@ class Cluster:
             key = resource.resource_type, resource.resource_name
             source = 1 if resource.resource_type == TOPIC else 2
             configs = [
-                describe_configs.DescribeConfigsResourceResult(
+                configs_messages.DescribeConfigsResourceResult(
                     name=name, value=value, config_source=source
                 )
                 for name, value in self.configs.get(key, {}).items()
             ]
             results.append(
-                describe_configs.DescribeConfigsResult(
+                configs_messages.DescribeConfigsResult(
                     resource_type=key[0], resource_name=key[1], configs=configs
                 )
             )
-        return describe_configs.DescribeConfigsResponse(results=results)
+        return configs_messages.DescribeConfigsResponse(results=results)
 
 
 def move(number: int, before: tuple[int, ...], after: tuple[int, ...]) -> Move:

@@ -15,25 +15,25 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.quorum_state import read_quorum
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import (
+from barnabas.protocol.messages.connections import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-from barnabas.protocol.messages.describe_cluster import (
+from barnabas.protocol.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.partitions import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
-)
-from barnabas.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 
 NO_TIME_S = 1e-9

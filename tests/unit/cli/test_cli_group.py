@@ -13,10 +13,7 @@ from barnabas.app.testing import Kafka
 from barnabas.cli import committed
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchResponseGroup,
-)
+from barnabas.protocol.messages.offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from support.cli import ClusterCli
 
 MOVED = ErrorCode.NOT_COORDINATOR

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import elect_leaders, metadata
+from barnabas.protocol.messages import metadata
+from barnabas.protocol.messages import partitions as partitions_messages
 from support.cli import run_cli
 
 ELECTED, REFUSED = 0, 1
@@ -54,11 +55,11 @@ class LateNode:
         self.is_elected = True
         codes = {ELECTED: ErrorCode.NONE, REFUSED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
         results = [
-            elect_leaders.PartitionResult(partition_id=number, error_code=code)
+            partitions_messages.PartitionResult(partition_id=number, error_code=code)
             for number, code in codes.items()
         ]
-        result = elect_leaders.ReplicaElectionResult(topic="t", partition_result=results)
-        return elect_leaders.ElectLeadersResponse(replica_election_results=[result])
+        result = partitions_messages.ReplicaElectionResult(topic="t", partition_result=results)
+        return partitions_messages.ElectLeadersResponse(replica_election_results=[result])
 
 
 def test_it_ends_once_the_new_leader_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,10 +45,7 @@ from barnabas.demo.topics import (
 )
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_fetch import (
-    OffsetFetchRequestGroup,
-    OffsetFetchResponseGroup,
-)
+from barnabas.protocol.messages.offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.spark.registry_schemas import RegistrySchemas, frame
 from support.node_process import wait_until
 

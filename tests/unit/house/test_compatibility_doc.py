@@ -12,7 +12,7 @@ import pytest
 from barnabas.app.testing import Kafka
 from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from support.raw_client import RawClient
 
 ROOT = Path(__file__).parents[3]

@@ -17,15 +17,15 @@ from barnabas.protocol.apis import (
     LIST_TRANSACTIONS,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_transactions import (
+from barnabas.protocol.messages.groups import Coordinator, FindCoordinatorResponse
+from barnabas.protocol.messages.transactions import (
     DescribeTransactionsResponse,
-    TransactionState,
+    DescribeTransactionsTransactionState,
+    EndTxnResponse,
+    InitProducerIdResponse,
+    ListTransactionsResponse,
 )
-from barnabas.protocol.messages.end_txn import EndTxnResponse
-from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
-from barnabas.protocol.messages.list_transactions import ListTransactionsResponse
-from barnabas.protocol.messages.list_transactions import TransactionState as Listed
+from barnabas.protocol.messages.transactions import ListTransactionsTransactionState as Listed
 from barnabas.spark.datasource.protocol import Prepared
 
 ONE = Prepared(0, "x", 7, 3, 10, 99)
@@ -76,7 +76,7 @@ class Scripted(Brokers):
             return ListTransactionsResponse(transaction_states=states)
         assert api is DESCRIBE_TRANSACTIONS
         error = answer if isinstance(answer, ErrorCode) else ErrorCode.NONE
-        state = TransactionState(
+        state = DescribeTransactionsTransactionState(
             error_code=int(error),
             transactional_id="x",
             transaction_state=str(answer),

@@ -12,19 +12,19 @@ from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.codec.runtime import REQUEST_ELEMENTS_MAX, REQUEST_NAMES_MAX
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offsets import OffsetFetchRequest
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.varint import write_unsigned_varint
 
 BODIES = {

@@ -10,22 +10,22 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol.answers import encode_answer, error_answer
 from barnabas.protocol.codec import decode, encode_parts
 from barnabas.protocol.errors import EncodeError, ErrorCode
-from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
-from barnabas.protocol.messages.describe_quorum import (
-    DescribeQuorumResponse,
-    DescribeQuorumResponsePartitionData,
-    DescribeQuorumResponseTopicData,
-    ReplicaState,
-)
+from barnabas.protocol.messages.groups import DescribedGroup, DescribeGroupsResponse
 from barnabas.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.voters import (
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    ReplicaState,
 )
 
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR

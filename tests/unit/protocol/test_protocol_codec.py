@@ -6,21 +6,21 @@ from barnabas.base.ids import Uuid
 from barnabas.protocol.codec import decode, decode_at, encode, encode_parts
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.protocol.fields import array_of, int32, nested, string
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.create_topics import CreateTopicsResponse
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.protocol.messages.topics import CreateTopicsResponse
 from barnabas.protocol.schema import Message, Struct, message, struct
 
 

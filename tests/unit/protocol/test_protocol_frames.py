@@ -12,9 +12,8 @@ from barnabas.protocol.frames import (
     encode_request,
     encode_response_header,
 )
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.header import ResponseHeader
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ResponseHeader
+from barnabas.protocol.messages.credentials import SaslHandshakeRequest
 
 HEADERS = [
     (ApiKey.API_VERSIONS, 0, 1, 0),

@@ -16,13 +16,11 @@ from barnabas.node.config.definitions import (
     LEADER_REPLICAS_KEY,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 

@@ -1,8 +1,6 @@
 """Records of Kafka's internal topics as plain values, for `barnabas log dump`."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 from barnabas.base.ids import Uuid, uuid_to_text
@@ -14,14 +12,14 @@ from barnabas.base.internal_topics import (
 )
 from barnabas.protocol.codec import decode
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages import (
-    group_records,
-    metadata_records,
-    share_group_records,
-    share_records,
-    streams_group_records,
-    transaction_records,
+from barnabas.protocol.messages.group_records import (
+    GROUP_RECORDS,
+    SHARE_GROUP_RECORDS,
+    STREAMS_GROUP_RECORDS,
 )
+from barnabas.protocol.messages.metadata_records import METADATA_RECORDS
+from barnabas.protocol.messages.share_state import SHARE_RECORDS
+from barnabas.protocol.messages.transactions import TRANSACTION_RECORDS
 from barnabas.protocol.records.control import control_type, decode_control
 from barnabas.protocol.records.records import Record
 from barnabas.protocol.schema import Message, Struct
@@ -30,18 +28,19 @@ from barnabas.protocol.varint import read_unsigned_varint
 Decoder = Callable[[Record], dict[str, Any]]
 KEY_VERSION = 0
 
-_COORDINATOR_MODULES: Mapping[str, tuple[ModuleType, ...]] = {
-    CONSUMER_OFFSETS: (group_records, share_group_records, streams_group_records),
-    TRANSACTION_STATE: (transaction_records,),
-    SHARE_GROUP_STATE: (share_records,),
+_COORDINATOR_TYPES: Mapping[str, Mapping[int, tuple[type[Message], type[Message]]]] = {
+    CONSUMER_OFFSETS: {**GROUP_RECORDS, **SHARE_GROUP_RECORDS, **STREAMS_GROUP_RECORDS},
+    TRANSACTION_STATE: TRANSACTION_RECORDS,
+    SHARE_GROUP_STATE: SHARE_RECORDS,
 }
+"""Of each coordinator's topic: the messages of key and value, by the number in the key."""
 
 
 def decoder_for(topic: str) -> Decoder | None:
     """What reads the records of `topic`; None for a topic of users."""
     if topic == CLUSTER_METADATA:
         return decode_metadata
-    if topic in _COORDINATOR_MODULES:
+    if topic in _COORDINATOR_TYPES:
         return lambda record: decode_coordinator(topic, record)
     return None
 
@@ -57,7 +56,7 @@ def decode_metadata(record: Record) -> dict[str, Any]:
         raise DecodeError(f"metadata frame version {frame_version} is unknown")
     number, position = read_unsigned_varint(data, position)
     version, position = read_unsigned_varint(data, position)
-    cls = _metadata_types().get(number)
+    cls = METADATA_RECORDS.get(number)
     if cls is None:
         raise DecodeError(f"metadata record type {number} is unknown")
     message = _decode(cls, version, data[position:])
@@ -68,7 +67,7 @@ def decode_coordinator(topic: str, record: Record) -> dict[str, Any]:
     """A record of a coordinator's topic: its key names the type. Raises DecodeError."""
     key = record.key or b""
     number = int.from_bytes(key[:2], "big")
-    classes = _coordinator_types(topic).get(number)
+    classes = _COORDINATOR_TYPES[topic].get(number)
     if classes is None or len(key) < 2:
         raise DecodeError(f"record type {number} of {topic} is unknown")
     key_class, value_class = classes
@@ -121,30 +120,3 @@ def _decode(cls: type[Message], version: int, data: bytes) -> Message:
     if not cls.SCHEMA.versions.covers(version):
         raise DecodeError(f"{cls.__name__} has no version {version}")
     return decode(cls, version, data)
-
-
-def _messages(module: ModuleType) -> list[type[Message]]:
-    return [
-        entry
-        for entry in vars(module).values()
-        if isinstance(entry, type)
-        and issubclass(entry, Message)
-        and entry.SCHEMA.api_key is not None
-    ]
-
-
-@cache
-def _metadata_types() -> dict[int, type[Message]]:
-    return {cls.SCHEMA.api_key or 0: cls for cls in _messages(metadata_records)}
-
-
-@cache
-def _coordinator_types(topic: str) -> dict[int, tuple[type[Message], type[Message]]]:
-    types = {}
-    for module in _COORDINATOR_MODULES[topic]:
-        values = {cls.__name__: cls for cls in _messages(module)}
-        for name, cls in values.items():
-            if name.endswith("Key"):
-                value_class = values[name.removesuffix("Key") + "Value"]
-                types[cls.SCHEMA.api_key or 0] = (cls, value_class)
-    return types

@@ -42,8 +42,7 @@ from barnabas.node.metadata.records import MetadataRecord, encode_record
 from barnabas.node.raft.interfaces import NotLeaderError
 from barnabas.node.raft.node import RaftNode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerRegistrationRequest
 
 RECORDS_PER_BATCH_MAX = 10_000
 """A decision that need not be atomic is appended in batches of this size."""

@@ -20,7 +20,7 @@ from barnabas.node.loop.pause import pause
 from barnabas.node.metadata.image import Endpoint, MetadataImage
 from barnabas.node.metadata.registration import broker_registration
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
 from barnabas.protocol.schema import Message
 
 RETRY_MS = 100

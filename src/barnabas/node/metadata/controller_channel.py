@@ -18,12 +18,14 @@ from barnabas.node.metadata.envelope import seal, unseal_response
 from barnabas.node.metadata.peers import ControllerPeers
 from barnabas.node.raft.node import RaftNode
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
-from barnabas.protocol.messages.create_topics import CreateTopicsResponse
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.protocol.messages.envelope import EnvelopeRequest
-from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
-from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
+from barnabas.protocol.messages.connections import EnvelopeRequest
+from barnabas.protocol.messages.topics import CreateTopicsResponse
+from barnabas.protocol.messages.voters import (
+    AddRaftVoterRequest,
+    DescribeQuorumRequest,
+    RemoveRaftVoterRequest,
+    UpdateRaftVoterRequest,
+)
 from barnabas.protocol.schema import Message
 
 QUORUM_REQUESTS: Final = frozenset(

@@ -21,9 +21,12 @@ from barnabas.protocol.frames import (
     encode_request,
     encode_response_header,
 )
-from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from barnabas.protocol.messages.header import RequestHeader
-from barnabas.protocol.messages.principal import DefaultPrincipalData
+from barnabas.protocol.messages.connections import (
+    DefaultPrincipalData,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    RequestHeader,
+)
 from barnabas.protocol.schema import Message
 
 PRINCIPAL_VERSION = 0

@@ -63,7 +63,7 @@ from barnabas.node.raft.settings import RaftSettings
 from barnabas.node.raft.snapshot_files import Snapshot, SnapshotId
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
 from barnabas.protocol.schema import Message
 
 __all__ = ["MetadataNode", "RegistrationError"]

@@ -14,12 +14,11 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer
 from barnabas.node.net.own_login import Toward
-from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
-from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.connections import EnvelopeRequest
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from barnabas.protocol.messages.partitions import AlterPartitionRequest
+from barnabas.protocol.messages.quorum import FetchSnapshotRequest
 from barnabas.protocol.schema import Message
 
 _LANES: dict[type, str] = {

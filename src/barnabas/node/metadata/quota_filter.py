@@ -6,10 +6,7 @@ from typing import Final
 from barnabas.node.metadata.image import QuotaEntity
 from barnabas.node.metadata.quota_names import CLIENT_ID, IP, USER
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_client_quotas import (
-    ComponentData,
-    DescribeClientQuotasRequest,
-)
+from barnabas.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
 
 EXACT: Final = 0
 DEFAULT: Final = 1

@@ -5,19 +5,16 @@ from collections.abc import Mapping, Sequence
 from barnabas.base.ids import Uuid
 from barnabas.node.metadata.features import SUPPORTED_FEATURES
 from barnabas.node.metadata.image import Endpoint, LeaderRecoveryState, MetadataImage
-from barnabas.protocol.messages import broker_registration as broker
-from barnabas.protocol.messages import controller_registration as controller
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages import nodes
+from barnabas.protocol.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    BrokerState,
-)
-from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
     AssignReplicasToDirsRequestPartitionData,
     AssignReplicasToDirsRequestTopicData,
+    BrokerState,
 )
 
 
@@ -30,20 +27,20 @@ def broker_registration(
     rack: str | None,
     log_dirs: list[Uuid],
     previous_broker_epoch: int,
-) -> broker.BrokerRegistrationRequest:
+) -> nodes.BrokerRegistrationRequest:
     """A broker's registration, with every feature level that this release can run."""
-    return broker.BrokerRegistrationRequest(
+    return nodes.BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=incarnation_id,
         listeners=[
-            broker.Listener(
+            nodes.Listener(
                 name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
             )
             for name, end in listeners.items()
         ],
         features=[
-            broker.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
+            nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
             for name, (least, greatest) in SUPPORTED_FEATURES.items()
         ],
         rack=rack,
@@ -54,22 +51,20 @@ def broker_registration(
 
 def controller_registration(
     *, controller_id: int, incarnation_id: Uuid, listeners: Mapping[str, Endpoint]
-) -> controller.ControllerRegistrationRequest:
+) -> nodes.ControllerRegistrationRequest:
     """A controller's registration, with every feature level that this release can run."""
-    return controller.ControllerRegistrationRequest(
+    return nodes.ControllerRegistrationRequest(
         controller_id=controller_id,
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
         listeners=[
-            controller.Listener(
+            nodes.Listener(
                 name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
             )
             for name, end in listeners.items()
         ],
         features=[
-            controller.Feature(
-                name=name, min_supported_version=least, max_supported_version=greatest
-            )
+            nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
             for name, (least, greatest) in SUPPORTED_FEATURES.items()
         ],
     )

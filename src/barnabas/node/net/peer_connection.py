@@ -19,9 +19,8 @@ from barnabas.protocol.apis import API_OF, APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.credentials import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 
 FRAME_SIZE_MAX_BYTES = 256 << 20

@@ -8,12 +8,12 @@ from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.raft.core.state import Leader, Progress, RaftState
 from barnabas.node.raft.voters import ReplicaKey, Voter
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.voters import (
+    DescribeQuorumListener,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     DescribeQuorumResponseTopicData,
-    Listener,
     Node,
     ReplicaState,
 )
@@ -50,7 +50,7 @@ def describe_quorum(
             Node(
                 node_id=voter.key.id,
                 listeners=[
-                    Listener(name=end.listener, host=end.host, port=end.port)
+                    DescribeQuorumListener(name=end.listener, host=end.host, port=end.port)
                     for end in voter.endpoints
                 ],
             )

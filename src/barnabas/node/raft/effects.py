@@ -56,7 +56,7 @@ from barnabas.node.raft.replica_log import ReplicaLog
 from barnabas.node.raft.settings import RaftSettings
 from barnabas.node.raft.snapshot_files import SnapshotError, SnapshotId
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.raft_records import (
+from barnabas.protocol.messages.quorum import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,

@@ -57,7 +57,7 @@ from barnabas.node.raft.replica_log import ReplicaLog
 from barnabas.node.raft.settings import RaftSettings
 from barnabas.node.raft.snapshot_files import SnapshotId, SnapshotWriter, encode_snapshot
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterSet
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.voters import DescribeQuorumRequest
 from barnabas.protocol.schema import Message
 
 telemetry = logging.getLogger(__name__)

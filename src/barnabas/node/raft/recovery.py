@@ -23,7 +23,7 @@ from barnabas.node.raft.snapshot_files import (
     remove_leftovers,
 )
 from barnabas.node.raft.voters import ReplicaKey, VoterSet, voter_set_from_record
-from barnabas.protocol.messages.raft_records import KRaftVersionRecord, VotersRecord
+from barnabas.protocol.messages.quorum import KRaftVersionRecord, VotersRecord
 from barnabas.protocol.records.batch import (
     CorruptBatchError,
     check_crc,

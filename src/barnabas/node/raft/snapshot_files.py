@@ -17,7 +17,7 @@ from barnabas.base.disk import Buffer, Disk
 from barnabas.node.log.names import KRAFT_SNAPSHOT_DELETED_SUFFIX, KRAFT_SNAPSHOT_SUFFIX
 from barnabas.node.raft.voters import VoterSet, voter_set_from_record
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.raft_records import (
+from barnabas.protocol.messages.quorum import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
     SnapshotHeaderRecord,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text
-from barnabas.protocol.messages import raft_records
+from barnabas.protocol.messages import quorum
 
 KRAFT_VERSION = "kraft.version"
 """The feature whose level says whether the voters are static (0) or dynamic (1)."""
@@ -70,19 +70,19 @@ class VoterSet:
         """The same set without `voter_id`."""
         return VoterSet({key: voter for key, voter in self.by_id.items() if key != voter_id})
 
-    def to_record(self) -> raft_records.VotersRecord:
+    def to_record(self) -> quorum.VotersRecord:
         """The control record that a dynamic quorum stores."""
-        return raft_records.VotersRecord(
+        return quorum.VotersRecord(
             version=0,
             voters=[
-                raft_records.VotersRecordVoter(
+                quorum.VotersRecordVoter(
                     voter_id=voter.key.id,
                     voter_directory_id=voter.key.directory_id,
                     endpoints=[
-                        raft_records.Endpoint(name=end.listener, host=end.host, port=end.port)
+                        quorum.Endpoint(name=end.listener, host=end.host, port=end.port)
                         for end in voter.endpoints
                     ],
-                    k_raft_version_feature=raft_records.KRaftVersionFeature(
+                    k_raft_version_feature=quorum.KRaftVersionFeature(
                         min_supported_version=voter.kraft_version_min,
                         max_supported_version=voter.kraft_version_max,
                     ),
@@ -92,7 +92,7 @@ class VoterSet:
         )
 
 
-def voter_set_from_record(record: raft_records.VotersRecord) -> VoterSet:
+def voter_set_from_record(record: quorum.VotersRecord) -> VoterSet:
     """The voter set that a VotersRecord of the log or of a snapshot holds."""
     return VoterSet(
         {

@@ -15,17 +15,8 @@ from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
 from barnabas.node.raft.voters import KRAFT_VERSION, VoterEndpoint
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages import (
-    add_raft_voter,
-    begin_quorum_epoch,
-    end_quorum_epoch,
-    fetch,
-    fetch_snapshot,
-    remove_raft_voter,
-    update_raft_voter,
-    vote,
-)
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages import fetch, quorum, voters
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.schema import Message
 
 # -- what this node asks
@@ -36,14 +27,14 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
     match request:
         case core.Vote(epoch, candidate, voter, last, is_pre_vote):
             assert voter is not None
-            return vote.VoteRequest(
+            return quorum.VoteRequest(
                 cluster_id=cluster_id,
                 voter_id=voter.id,
                 topics=[
-                    vote.VoteRequestTopicData(
+                    quorum.VoteRequestTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            vote.VoteRequestPartitionData(
+                            quorum.VoteRequestPartitionData(
                                 replica_epoch=epoch,
                                 replica_id=candidate.id,
                                 replica_directory_id=candidate.directory_id,
@@ -58,14 +49,14 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
             )
         case core.BeginEpoch(epoch, leader_id, endpoints, voter):
             assert voter is not None
-            return begin_quorum_epoch.BeginQuorumEpochRequest(
+            return quorum.BeginQuorumEpochRequest(
                 cluster_id=cluster_id,
                 voter_id=voter.id,
                 topics=[
-                    begin_quorum_epoch.BeginQuorumEpochRequestTopicData(
+                    quorum.BeginQuorumEpochRequestTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            begin_quorum_epoch.BeginQuorumEpochRequestPartitionData(
+                            quorum.BeginQuorumEpochRequestPartitionData(
                                 voter_directory_id=voter.directory_id,
                                 leader_id=leader_id,
                                 leader_epoch=epoch,
@@ -74,25 +65,23 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                     )
                 ],
                 leader_endpoints=[
-                    begin_quorum_epoch.LeaderEndpoint(
-                        name=end.listener, host=end.host, port=end.port
-                    )
+                    quorum.LeaderEndpoint(name=end.listener, host=end.host, port=end.port)
                     for end in endpoints
                 ],
             )
         case core.EndEpoch(epoch, leader_id, endpoints, preferred):
-            return end_quorum_epoch.EndQuorumEpochRequest(
+            return quorum.EndQuorumEpochRequest(
                 cluster_id=cluster_id,
                 topics=[
-                    end_quorum_epoch.EndQuorumEpochRequestTopicData(
+                    quorum.EndQuorumEpochRequestTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            end_quorum_epoch.EndQuorumEpochRequestPartitionData(
+                            quorum.EndQuorumEpochRequestPartitionData(
                                 leader_id=leader_id,
                                 leader_epoch=epoch,
                                 preferred_successors=[key.id for key in preferred],
                                 preferred_candidates=[
-                                    end_quorum_epoch.ReplicaInfo(
+                                    quorum.ReplicaInfo(
                                         candidate_id=key.id,
                                         candidate_directory_id=key.directory_id,
                                     )
@@ -102,22 +91,22 @@ def encode_request(request: core.Request, cluster_id: str, timeout_ms: int) -> M
                         ],
                     )
                 ],
-                leader_endpoints=_named(end_quorum_epoch.LeaderEndpoint, endpoints),
+                leader_endpoints=_named(quorum.LeaderEndpoint, endpoints),
             )
         case core.Fetch():
             return _encode_fetch(request, cluster_id)
         case core.FetchSnapshot(epoch, replica, snapshot_id, position, max_bytes):
-            return fetch_snapshot.FetchSnapshotRequest(
+            return quorum.FetchSnapshotRequest(
                 cluster_id=cluster_id,
                 replica_id=replica.id,
                 max_bytes=max_bytes,
                 topics=[
-                    fetch_snapshot.FetchSnapshotRequestTopicSnapshot(
+                    quorum.FetchSnapshotRequestTopicSnapshot(
                         name=CLUSTER_METADATA,
                         partitions=[
-                            fetch_snapshot.FetchSnapshotRequestPartitionSnapshot(
+                            quorum.FetchSnapshotRequestPartitionSnapshot(
                                 current_leader_epoch=epoch,
-                                snapshot_id=fetch_snapshot.FetchSnapshotRequestSnapshotId(
+                                snapshot_id=quorum.FetchSnapshotRequestSnapshotId(
                                     end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch
                                 ),
                                 position=position,
@@ -158,28 +147,28 @@ def _encode_fetch(request: core.Fetch, cluster_id: str) -> Message:
 def _encode_membership(request: core.Request, cluster_id: str, timeout_ms: int) -> Message:
     match request:
         case core.UpdateVoter(epoch, voter):
-            return update_raft_voter.UpdateRaftVoterRequest(
+            return voters.UpdateRaftVoterRequest(
                 cluster_id=cluster_id,
                 current_leader_epoch=epoch,
                 voter_id=voter.key.id,
                 voter_directory_id=voter.key.directory_id,
-                listeners=_named(update_raft_voter.Listener, voter.endpoints),
-                k_raft_version_feature=update_raft_voter.KRaftVersionFeature(
+                listeners=_named(voters.UpdateRaftVoterListener, voter.endpoints),
+                k_raft_version_feature=voters.KRaftVersionFeature(
                     min_supported_version=voter.kraft_version_min,
                     max_supported_version=voter.kraft_version_max,
                 ),
             )
         case core.AddVoter(voter, ack_when_committed):
-            return add_raft_voter.AddRaftVoterRequest(
+            return voters.AddRaftVoterRequest(
                 cluster_id=cluster_id,
                 timeout_ms=timeout_ms,
                 voter_id=voter.key.id,
                 voter_directory_id=voter.key.directory_id,
-                listeners=_named(add_raft_voter.Listener, voter.endpoints),
+                listeners=_named(voters.AddRaftVoterListener, voter.endpoints),
                 ack_when_committed=ack_when_committed,
             )
         case core.RemoveVoter(key):
-            return remove_raft_voter.RemoveRaftVoterRequest(
+            return voters.RemoveRaftVoterRequest(
                 cluster_id=cluster_id, voter_id=key.id, voter_directory_id=key.directory_id
             )
         case core.AskVersions():

@@ -15,16 +15,7 @@ from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterEndpoint
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    add_raft_voter,
-    begin_quorum_epoch,
-    end_quorum_epoch,
-    fetch,
-    fetch_snapshot,
-    remove_raft_voter,
-    update_raft_voter,
-    vote,
-)
+from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.schema import Message
 
 FETCH_ENDPOINTS_VERSION_MIN: Final = 16
@@ -52,7 +43,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
             )
         )
     match request:
-        case vote.VoteRequest():
+        case quorum.VoteRequest():
             partition = _requested(request)
             return core.Vote(
                 partition.replica_epoch,
@@ -61,7 +52,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
                 LogPosition(partition.last_offset_epoch, partition.last_offset),
                 partition.pre_vote,
             )
-        case begin_quorum_epoch.BeginQuorumEpochRequest():
+        case quorum.BeginQuorumEpochRequest():
             partition = _requested(request)
             return core.BeginEpoch(
                 partition.leader_epoch,
@@ -69,7 +60,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
                 _endpoints(request.leader_endpoints),
                 _addressee(request, partition),
             )
-        case end_quorum_epoch.EndQuorumEpochRequest():
+        case quorum.EndQuorumEpochRequest():
             partition = _requested(request)
             preferred = tuple(
                 ReplicaKey(replica.candidate_id, replica.candidate_directory_id)
@@ -83,7 +74,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
             )
         case fetch.FetchRequest():
             return _decode_fetch_request(request)
-        case fetch_snapshot.FetchSnapshotRequest():
+        case quorum.FetchSnapshotRequest():
             partition = _requested(request)
             return core.FetchSnapshot(
                 partition.current_leader_epoch,
@@ -92,7 +83,7 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
                 partition.position,
                 request.max_bytes,
             )
-        case update_raft_voter.UpdateRaftVoterRequest():
+        case voters.UpdateRaftVoterRequest():
             levels = request.k_raft_version_feature
             return core.UpdateVoter(
                 request.current_leader_epoch,
@@ -103,12 +94,12 @@ def decode_request(request: Any, cluster_id: str) -> core.Request:
                     levels.max_supported_version,
                 ),
             )
-        case add_raft_voter.AddRaftVoterRequest():
+        case voters.AddRaftVoterRequest():
             key = ReplicaKey(request.voter_id, request.voter_directory_id)
             return core.AddVoter(
                 Voter(key, _endpoints(request.listeners)), request.ack_when_committed
             )
-        case remove_raft_voter.RemoveRaftVoterRequest():
+        case voters.RemoveRaftVoterRequest():
             return core.RemoveVoter(ReplicaKey(request.voter_id, request.voter_directory_id))
         case _:
             raise AssertionError(f"{type(request).__name__} is not a request of the quorum")
@@ -164,22 +155,22 @@ def _endpoints(entries: Sequence[Any]) -> tuple[VoterEndpoint, ...]:
 def _error(request: Any, error: ErrorCode, text: str | None = None) -> Message:
     """A response that is an error as a whole."""
     match request:
-        case vote.VoteRequest():
-            return vote.VoteResponse(error_code=error)
-        case begin_quorum_epoch.BeginQuorumEpochRequest():
-            return begin_quorum_epoch.BeginQuorumEpochResponse(error_code=error)
-        case end_quorum_epoch.EndQuorumEpochRequest():
-            return end_quorum_epoch.EndQuorumEpochResponse(error_code=error)
+        case quorum.VoteRequest():
+            return quorum.VoteResponse(error_code=error)
+        case quorum.BeginQuorumEpochRequest():
+            return quorum.BeginQuorumEpochResponse(error_code=error)
+        case quorum.EndQuorumEpochRequest():
+            return quorum.EndQuorumEpochResponse(error_code=error)
         case fetch.FetchRequest():
             return fetch.FetchResponse(error_code=error)
-        case fetch_snapshot.FetchSnapshotRequest():
-            return fetch_snapshot.FetchSnapshotResponse(error_code=error)
-        case update_raft_voter.UpdateRaftVoterRequest():
-            return update_raft_voter.UpdateRaftVoterResponse(error_code=error)
-        case add_raft_voter.AddRaftVoterRequest():
-            return add_raft_voter.AddRaftVoterResponse(error_code=error, error_message=text)
-        case remove_raft_voter.RemoveRaftVoterRequest():
-            return remove_raft_voter.RemoveRaftVoterResponse(error_code=error, error_message=text)
+        case quorum.FetchSnapshotRequest():
+            return quorum.FetchSnapshotResponse(error_code=error)
+        case voters.UpdateRaftVoterRequest():
+            return voters.UpdateRaftVoterResponse(error_code=error)
+        case voters.AddRaftVoterRequest():
+            return voters.AddRaftVoterResponse(error_code=error, error_message=text)
+        case voters.RemoveRaftVoterRequest():
+            return voters.RemoveRaftVoterResponse(error_code=error, error_message=text)
         case _:
             raise AssertionError(f"{type(request).__name__} is not a request of the quorum")
 
@@ -191,12 +182,12 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
     """The response that says it, in a version of its API."""
     match reply:
         case core.VoteReply(standing, error, is_granted):
-            return vote.VoteResponse(
+            return quorum.VoteResponse(
                 topics=[
-                    vote.VoteResponseTopicData(
+                    quorum.VoteResponseTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            vote.VoteResponsePartitionData(
+                            quorum.VoteResponsePartitionData(
                                 error_code=error,
                                 leader_id=standing.leader_id,
                                 leader_epoch=standing.epoch,
@@ -205,15 +196,15 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
                         ],
                     )
                 ],
-                node_endpoints=_node_endpoints(vote.NodeEndpoint, standing, version >= 1),
+                node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.BeginEpochReply(standing, error):
-            return begin_quorum_epoch.BeginQuorumEpochResponse(
+            return quorum.BeginQuorumEpochResponse(
                 topics=[
-                    begin_quorum_epoch.BeginQuorumEpochResponseTopicData(
+                    quorum.BeginQuorumEpochResponseTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            begin_quorum_epoch.BeginQuorumEpochResponsePartitionData(
+                            quorum.BeginQuorumEpochResponsePartitionData(
                                 error_code=error,
                                 leader_id=standing.leader_id,
                                 leader_epoch=standing.epoch,
@@ -221,17 +212,15 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
                         ],
                     )
                 ],
-                node_endpoints=_node_endpoints(
-                    begin_quorum_epoch.NodeEndpoint, standing, version >= 1
-                ),
+                node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.EndEpochReply(standing, error):
-            return end_quorum_epoch.EndQuorumEpochResponse(
+            return quorum.EndQuorumEpochResponse(
                 topics=[
-                    end_quorum_epoch.EndQuorumEpochResponseTopicData(
+                    quorum.EndQuorumEpochResponseTopicData(
                         topic_name=CLUSTER_METADATA,
                         partitions=[
-                            end_quorum_epoch.EndQuorumEpochResponsePartitionData(
+                            quorum.EndQuorumEpochResponsePartitionData(
                                 error_code=error,
                                 leader_id=standing.leader_id,
                                 leader_epoch=standing.epoch,
@@ -239,9 +228,7 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
                         ],
                     )
                 ],
-                node_endpoints=_node_endpoints(
-                    end_quorum_epoch.NodeEndpoint, standing, version >= 1
-                ),
+                node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
             )
         case core.FetchReply():
             return _encode_fetch_reply(reply, version)
@@ -249,9 +236,9 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
             return _encode_fetch_snapshot_reply(reply, version)
         case core.UpdateVoterReply(standing, error):
             endpoint = standing.endpoints[0] if standing.endpoints else VoterEndpoint("", "", 0)
-            return update_raft_voter.UpdateRaftVoterResponse(
+            return voters.UpdateRaftVoterResponse(
                 error_code=error,
-                current_leader=update_raft_voter.CurrentLeader(
+                current_leader=voters.CurrentLeader(
                     leader_id=standing.leader_id,
                     leader_epoch=standing.epoch,
                     host=endpoint.host,
@@ -259,9 +246,9 @@ def encode_reply(reply: core.Reply, version: int) -> Message:
                 ),
             )
         case core.AddVoterReply(error, text):
-            return add_raft_voter.AddRaftVoterResponse(error_code=error, error_message=text)
+            return voters.AddRaftVoterResponse(error_code=error, error_message=text)
         case core.RemoveVoterReply(error, text):
-            return remove_raft_voter.RemoveRaftVoterResponse(error_code=error, error_message=text)
+            return voters.RemoveRaftVoterResponse(error_code=error, error_message=text)
         case core.VersionsReply():
             raise AssertionError("ApiVersions is answered elsewhere")
 
@@ -279,7 +266,7 @@ def _encode_fetch_reply(reply: core.FetchReply, version: int) -> Message:
         records=reply.records if reply.records is not None else b"",
     )
     if reply.diverging is not None:
-        partition.diverging_epoch = fetch.EpochEndOffset(
+        partition.diverging_epoch = fetch.FetchEpochEndOffset(
             epoch=reply.diverging.epoch, end_offset=reply.diverging.offset
         )
     if reply.snapshot_id is not None:
@@ -300,18 +287,18 @@ def _encode_fetch_reply(reply: core.FetchReply, version: int) -> Message:
 
 def _encode_fetch_snapshot_reply(reply: core.FetchSnapshotReply, version: int) -> Message:
     standing, snapshot_id = reply.standing, reply.snapshot_id
-    return fetch_snapshot.FetchSnapshotResponse(
+    return quorum.FetchSnapshotResponse(
         topics=[
-            fetch_snapshot.FetchSnapshotResponseTopicSnapshot(
+            quorum.FetchSnapshotResponseTopicSnapshot(
                 name=CLUSTER_METADATA,
                 partitions=[
-                    fetch_snapshot.FetchSnapshotResponsePartitionSnapshot(
+                    quorum.FetchSnapshotResponsePartitionSnapshot(
                         error_code=reply.error,
-                        snapshot_id=fetch_snapshot.FetchSnapshotResponseSnapshotId(
+                        snapshot_id=quorum.FetchSnapshotResponseSnapshotId(
                             end_offset=-1 if snapshot_id is None else snapshot_id.end_offset,
                             epoch=-1 if snapshot_id is None else snapshot_id.epoch,
                         ),
-                        current_leader=fetch_snapshot.LeaderIdAndEpoch(
+                        current_leader=quorum.LeaderIdAndEpoch(
                             leader_id=standing.leader_id, leader_epoch=standing.epoch
                         ),
                         size=reply.size_bytes,
@@ -321,7 +308,7 @@ def _encode_fetch_snapshot_reply(reply: core.FetchSnapshotReply, version: int) -
                 ],
             )
         ],
-        node_endpoints=_node_endpoints(fetch_snapshot.NodeEndpoint, standing, version >= 1),
+        node_endpoints=_node_endpoints(quorum.NodeEndpoint, standing, version >= 1),
     )
 
 

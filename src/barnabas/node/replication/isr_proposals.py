@@ -13,7 +13,7 @@ from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
 from barnabas.node.replication.leadership import IsrProposal
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,

@@ -3,7 +3,7 @@
 from barnabas.node.net.client import Peer
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,

@@ -21,18 +21,8 @@ from barnabas.protocol import apis
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_configs,
-    create_acls,
-    create_delegation_token,
-    create_partitions,
-    create_topics,
-    delete_acls,
-    delete_topics,
-    expire_delegation_token,
-    incremental_alter_configs,
-    renew_delegation_token,
-)
+from barnabas.protocol.messages import acls, configs, credentials
+from barnabas.protocol.messages import topics as topics_messages
 from barnabas.protocol.schema import Message
 
 Complete: TypeAlias = Callable[[Any], Any]
@@ -123,7 +113,7 @@ class ControllerChecks:
 
 
 async def _create_topics(
-    rights: _Rights, _: Asker, request: create_topics.CreateTopicsRequest
+    rights: _Rights, _: Asker, request: topics_messages.CreateTopicsRequest
 ) -> Left | Refused:
     """CREATE on the cluster or the topic; its configuration is for those who may describe it."""
     names = dict.fromkeys(topic.name for topic in request.topics)
@@ -135,15 +125,15 @@ async def _create_topics(
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     def complete(
-        response: create_topics.CreateTopicsResponse,
-    ) -> create_topics.CreateTopicsResponse:
+        response: topics_messages.CreateTopicsResponse,
+    ) -> topics_messages.CreateTopicsResponse:
         for topic in response.topics:
             if topic.error_code == ErrorCode.NONE and topic.name not in describable:
                 topic.topic_config_error_code = code
                 topic.num_partitions = topic.replication_factor = -1
                 topic.configs = []
         response.topics += [
-            create_topics.CreatableTopicResult(
+            topics_messages.CreatableTopicResult(
                 name=name, error_code=code, error_message="Authorization failed."
             )
             for name in names
@@ -155,14 +145,14 @@ async def _create_topics(
 
 
 async def _delete_topics(
-    rights: _Rights, _: Asker, request: delete_topics.DeleteTopicsRequest
+    rights: _Rights, _: Asker, request: topics_messages.DeleteTopicsRequest
 ) -> Left | Refused:
     """DELETE on the cluster or the topic. Names of topics are for those who may describe them."""
     if rights.may(Operation.DELETE, logs_denial=False):
         return Left(request)
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     by_id = rights.image.topics.by_id
-    refused: list[delete_topics.DeletableTopicResult] = []
+    refused: list[topics_messages.DeletableTopicResult] = []
 
     def keep(name: str | None, topic_id: Uuid = ZERO_UUID) -> bool:
         known = by_id.get(topic_id) if name is None else None
@@ -178,7 +168,7 @@ async def _delete_topics(
         if not is_left:
             shown = name if name is not None else (found if describable else None)
             refused.append(
-                delete_topics.DeletableTopicResult(
+                topics_messages.DeletableTopicResult(
                     name=shown, topic_id=topic_id, error_code=code, error_message=code.message
                 )
             )
@@ -191,8 +181,8 @@ async def _delete_topics(
     ]
 
     def complete(
-        response: delete_topics.DeleteTopicsResponse,
-    ) -> delete_topics.DeleteTopicsResponse:
+        response: topics_messages.DeleteTopicsResponse,
+    ) -> topics_messages.DeleteTopicsResponse:
         # In an order that tells nothing of who was looked up where.
         response.responses = sorted(
             response.responses + refused, key=lambda result: (result.name or "", result.topic_id)
@@ -203,7 +193,7 @@ async def _delete_topics(
 
 
 async def _create_partitions(
-    rights: _Rights, _: Asker, request: create_partitions.CreatePartitionsRequest
+    rights: _Rights, _: Asker, request: topics_messages.CreatePartitionsRequest
 ) -> Left | Refused:
     """ALTER on the topic."""
     names = dict.fromkeys(topic.name for topic in request.topics)
@@ -212,11 +202,11 @@ async def _create_partitions(
     left.topics = [topic for topic in request.topics if topic.name in alterable]
 
     def complete(
-        response: create_partitions.CreatePartitionsResponse,
-    ) -> create_partitions.CreatePartitionsResponse:
+        response: topics_messages.CreatePartitionsResponse,
+    ) -> topics_messages.CreatePartitionsResponse:
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         response.results += [
-            create_partitions.CreatePartitionsTopicResult(
+            topics_messages.CreatePartitionsTopicResult(
                 name=name, error_code=code, error_message=code.message
             )
             for name in names
@@ -241,16 +231,10 @@ async def _alter_configs(rights: _Rights, _: Asker, request: Any) -> Left | Refu
         for resource in request.resources
         if (resource.resource_type, resource.resource_name) not in refused
     ]
-    is_incremental = isinstance(request, incremental_alter_configs.IncrementalAlterConfigsRequest)
-    answer_class: Any = (
-        incremental_alter_configs.AlterConfigsResourceResponse
-        if is_incremental
-        else alter_configs.AlterConfigsResourceResponse
-    )
 
     def complete(response: Any) -> Any:
         response.responses += [
-            answer_class(
+            configs.AlterConfigsResourceResponse(
                 error_code=code, error_message=code.message, resource_type=kind, resource_name=name
             )
             for (kind, name), code in refused.items()
@@ -300,7 +284,7 @@ def _config_error(rights: _Rights, resource_type: int, name: str) -> ErrorCode |
 
 
 async def _create_token(
-    rights: _Rights, asker: Asker, request: create_delegation_token.CreateDelegationTokenRequest
+    rights: _Rights, asker: Asker, request: credentials.CreateDelegationTokenRequest
 ) -> Left | Refused:
     """A token for oneself is free; CREATE_TOKENS on whoever else is to own it."""
     if request.owner_principal_name:
@@ -319,11 +303,11 @@ async def _own_tokens(_: _Rights, __: Asker, request: Message) -> Left | Refused
 
 
 NO_AUTHORIZER: Final = "No Authorizer is configured."
-ACL_REQUESTS: Final = (create_acls.CreateAclsRequest, delete_acls.DeleteAclsRequest)
+ACL_REQUESTS: Final = (acls.CreateAclsRequest, acls.DeleteAclsRequest)
 TOKEN_REQUESTS: Final = (
-    create_delegation_token.CreateDelegationTokenRequest,
-    renew_delegation_token.RenewDelegationTokenRequest,
-    expire_delegation_token.ExpireDelegationTokenRequest,
+    credentials.CreateDelegationTokenRequest,
+    credentials.RenewDelegationTokenRequest,
+    credentials.ExpireDelegationTokenRequest,
 )
 """Whoever logged in with a token may not have another."""
 

@@ -1,1 +1,1 @@
-"""Every message of the protocol, a module per API or per kind of record."""
+"""Every message of the protocol, a module per family of APIs or kind of record."""

@@ -1,4 +1,4 @@
-"""ShareFetch: acquire records for a member of a share group (KIP-932, KIP-1206, KIP-1222)."""
+"""Records for members of share groups: ShareFetch, ShareAcknowledge."""
 
 from barnabas.base.disk import Buffer
 from barnabas.base.ids import Uuid
@@ -15,6 +15,8 @@ from barnabas.protocol.fields import (
     uuid,
 )
 from barnabas.protocol.schema import Message, Struct, message, struct
+
+# ShareFetch: acquire records for a member of a share group (KIP-932, KIP-1206, KIP-1222).
 
 
 @struct
@@ -73,7 +75,7 @@ class AcquiredRecords(Struct):
 
 
 @struct
-class PartitionData(Struct):
+class ShareFetchPartitionData(Struct):
     partition_index: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+", default=None)
@@ -87,7 +89,7 @@ class PartitionData(Struct):
 @struct
 class ShareFetchableTopicResponse(Struct):
     topic_id: Uuid = uuid("0+", map_key=True)
-    partitions: list[PartitionData] = array_of(PartitionData, "0+")
+    partitions: list[ShareFetchPartitionData] = array_of(ShareFetchPartitionData, "0+")
 
 
 @struct
@@ -105,4 +107,54 @@ class ShareFetchResponse(Message):
     error_message: str | None = string("0+", nullable="0+", default=None)
     acquisition_lock_timeout_ms: int = int32("1+")
     responses: list[ShareFetchableTopicResponse] = array_of(ShareFetchableTopicResponse, "0+")
+    node_endpoints: list[NodeEndpoint] = array_of(NodeEndpoint, "0+")
+
+
+# ShareAcknowledge: accept, release, reject or renew records of a share group.
+#
+# Source: KIP-932, KIP-1222.
+
+
+@struct
+class AcknowledgePartition(Struct):
+    partition_index: int = int32("0+", map_key=True)
+    acknowledgement_batches: list[AcknowledgementBatch] = array_of(AcknowledgementBatch, "0+")
+
+
+@struct
+class AcknowledgeTopic(Struct):
+    topic_id: Uuid = uuid("0+", map_key=True)
+    partitions: list[AcknowledgePartition] = array_of(AcknowledgePartition, "0+")
+
+
+@message(versions="1-2", flexible="0+", api_key=79, listeners=("broker",))
+class ShareAcknowledgeRequest(Message):
+    group_id: str | None = string("0+", nullable="0+", default=None)
+    member_id: str | None = string("0+", nullable="0+")
+    share_session_epoch: int = int32("0+")
+    is_renew_ack: bool = boolean("2+")
+    topics: list[AcknowledgeTopic] = array_of(AcknowledgeTopic, "0+")
+
+
+@struct
+class ShareAcknowledgePartitionData(Struct):
+    partition_index: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+", default=None)
+    current_leader: LeaderIdAndEpoch = nested(LeaderIdAndEpoch, "0+")
+
+
+@struct
+class ShareAcknowledgeTopicResponse(Struct):
+    topic_id: Uuid = uuid("0+", map_key=True)
+    partitions: list[ShareAcknowledgePartitionData] = array_of(ShareAcknowledgePartitionData, "0+")
+
+
+@message(versions="1-2", flexible="0+", api_key=79)
+class ShareAcknowledgeResponse(Message):
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+", default=None)
+    acquisition_lock_timeout_ms: int = int32("2+", ignorable=True)
+    responses: list[ShareAcknowledgeTopicResponse] = array_of(ShareAcknowledgeTopicResponse, "0+")
     node_endpoints: list[NodeEndpoint] = array_of(NodeEndpoint, "0+")

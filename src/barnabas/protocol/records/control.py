@@ -14,7 +14,7 @@ from typing import Final
 
 from barnabas.base.disk import Buffer
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.messages.raft_records import (
+from barnabas.protocol.messages.quorum import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     SnapshotFooterRecord,

@@ -18,9 +18,9 @@ from barnabas.base.ids import Uuid
 from barnabas.kafka.wire import AccessError, Brokers, Connection, WireError
 from barnabas.protocol.apis import FIND_COORDINATOR, METADATA, SHARE_GROUP_HEARTBEAT
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from barnabas.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from barnabas.spark.datasource.share_ranges import Partition
 from barnabas.spark.datasource.share_session import (
     Books,

@@ -18,7 +18,7 @@ from barnabas.kafka.wire import Access, Brokers, WireError
 from barnabas.protocol.apis import FETCH, LIST_OFFSETS, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch as fetching
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,

@@ -18,8 +18,7 @@ from barnabas.base.ids import Uuid
 from barnabas.kafka.wire import Access, Connection, WireError
 from barnabas.protocol.apis import SHARE_ACKNOWLEDGE, SHARE_FETCH
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import share_acknowledge as acknowledging
-from barnabas.protocol.messages import share_fetch as fetching
+from barnabas.protocol.messages import share_fetch
 from barnabas.spark.datasource.share_ledger import Acknowledgement, Ledger
 from barnabas.spark.datasource.share_ranges import Delivery, Partition
 
@@ -184,7 +183,7 @@ class Session(threading.Thread):
         with self._books.changed:
             is_busy = self._books.is_batch_running()
             wanted = self._wanted
-        request = fetching.ShareFetchRequest(
+        request = share_fetch.ShareFetchRequest(
             group_id=self._options.group,
             member_id=self._member_id,
             share_session_epoch=self._epoch,
@@ -194,14 +193,14 @@ class Session(threading.Thread):
             max_records=self._options.records_max,
             batch_size=self._options.records_max,
             topics=[
-                fetching.FetchTopic(
+                share_fetch.FetchTopic(
                     topic_id=topic_id,
-                    partitions=[fetching.FetchPartition(partition_index=i) for i in indexes],
+                    partitions=[share_fetch.FetchPartition(partition_index=i) for i in indexes],
                 )
                 for topic_id, indexes in _by_topic(wanted - self._known)
             ],
             forgotten_topics_data=[
-                fetching.ForgottenTopic(topic_id=topic_id, partitions=list(indexes))
+                share_fetch.ForgottenTopic(topic_id=topic_id, partitions=list(indexes))
                 for topic_id, indexes in _by_topic(self._known - wanted)
             ],
         )
@@ -271,23 +270,23 @@ class Session(threading.Thread):
         self, entries: Iterable[tuple[Partition, int, int, int]], *, is_renewal: bool = False
     ) -> frozenset[Partition]:
         """Return the partitions of which nothing was acknowledged."""
-        batches: dict[Partition, list[acknowledging.AcknowledgementBatch]] = {}
+        batches: dict[Partition, list[share_fetch.AcknowledgementBatch]] = {}
         for partition, first, last, kind in sorted(entries):
             batches.setdefault(partition, []).append(
-                acknowledging.AcknowledgementBatch(
+                share_fetch.AcknowledgementBatch(
                     first_offset=first, last_offset=last, acknowledge_types=[kind]
                 )
             )
-        request = acknowledging.ShareAcknowledgeRequest(
+        request = share_fetch.ShareAcknowledgeRequest(
             group_id=self._options.group,
             member_id=self._member_id,
             share_session_epoch=self._epoch,
             is_renew_ack=is_renewal,
             topics=[
-                acknowledging.AcknowledgeTopic(
+                share_fetch.AcknowledgeTopic(
                     topic_id=topic_id,
                     partitions=[
-                        acknowledging.AcknowledgePartition(
+                        share_fetch.AcknowledgePartition(
                             partition_index=index,
                             acknowledgement_batches=batches[Partition(topic_id, index)],
                         )

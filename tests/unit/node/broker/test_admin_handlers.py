@@ -9,62 +9,45 @@ import pytest
 from barnabas.app.cluster import Cluster
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import describe_topic_partitions as paging
-from barnabas.protocol.messages.alter_configs import (
-    AlterableConfig as LegacyConfig,
-)
-from barnabas.protocol.messages.alter_configs import (
+from barnabas.protocol.messages import metadata as paging
+from barnabas.protocol.messages.configs import (
+    AlterableConfig,
     AlterConfigsRequest,
+    AlterConfigsResource,
     AlterConfigsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
-from barnabas.protocol.messages.alter_configs import (
-    AlterConfigsResource as LegacyResource,
+from barnabas.protocol.messages.configs import AlterConfigsAlterableConfig as LegacyConfig
+from barnabas.protocol.messages.configs import AlterConfigsAlterConfigsResource as LegacyResource
+from barnabas.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.protocol.messages.nodes import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
-from barnabas.protocol.messages.create_partitions import (
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
-)
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from barnabas.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-)
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
-)
-from barnabas.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from barnabas.protocol.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
-from barnabas.protocol.messages.update_features import (
-    FeatureUpdateKey,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
 )
 from support.raw_client import RawClient
 

@@ -16,42 +16,36 @@ from barnabas.app.cluster import Cluster
 from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_groups import (
+from barnabas.protocol.messages.groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-)
-from barnabas.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
-from barnabas.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-)
-from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
 )
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from barnabas.protocol.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
-from barnabas.protocol.messages.write_share_group_state import (
-    PartitionData,
+from barnabas.protocol.messages.share_state import (
     StateBatch,
+    WriteShareGroupStatePartitionData,
     WriteShareGroupStateRequest,
     WriteShareGroupStateResponse,
     WriteStateData,
+)
+from barnabas.protocol.messages.voters import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
 )
 from barnabas.protocol.records.records import Record, encode_batch
 from support.long_requests import CASES, KNOWN, Case, Known, frame_of
@@ -181,7 +175,7 @@ def join(client: RawClient) -> None:
 def share(client: RawClient, topic_id: Any) -> None:
     """Give a share-partition a state that says much."""
     begin_group(client, KNOWN, topic_id)
-    partition = PartitionData(
+    partition = WriteShareGroupStatePartitionData(
         partition=0,
         state_epoch=1,
         leader_epoch=0,

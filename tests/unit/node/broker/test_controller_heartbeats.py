@@ -10,10 +10,7 @@ from barnabas.node.broker.controller.handlers import handle_broker_heartbeat
 from barnabas.node.net.connection import Connection
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-)
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 REQUEST = BrokerHeartbeatRequest(broker_id=2, broker_epoch=7)
 

@@ -13,7 +13,7 @@ from barnabas.node.security.authorizer import ALLOW_ALL, Caller
 from barnabas.node.security.principal import USER, Principal
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 
 ALICE = Principal(USER, "alice")
 

@@ -20,11 +20,9 @@ from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.security.principal import ANONYMOUS, USER, Principal
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
-)
-from barnabas.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )

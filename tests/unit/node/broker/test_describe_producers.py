@@ -13,7 +13,7 @@ from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.protocol.messages.transactions import DescribeProducersRequest, TopicRequest
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 REQUEST = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])])

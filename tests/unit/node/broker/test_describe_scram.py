@@ -9,10 +9,7 @@ from barnabas.node.broker.apis.security.describe_user_scram_credentials import (
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    UserName,
-)
+from barnabas.protocol.messages.credentials import DescribeUserScramCredentialsRequest, UserName
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
 
 

@@ -14,7 +14,7 @@ from barnabas.node.net.connection import Connection, Reply
 from barnabas.protocol import apis
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 
 
 async def test_a_request_that_has_not_begun_leaves_nothing_behind() -> None:

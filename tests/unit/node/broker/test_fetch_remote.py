@@ -28,14 +28,12 @@ from barnabas.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-)
-from barnabas.protocol.messages.fetch import PartitionData as Told
-from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from barnabas.protocol.messages.fetch import PartitionData as Told
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import decode_records
 from sim.manual_clock import ManualClock

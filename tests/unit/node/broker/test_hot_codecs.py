@@ -213,9 +213,9 @@ def test_fetch_responses_equal_the_compiled_codec(
                             for producer, offset in answer.aborted
                         ],
                         preferred_read_replica=answer.preferred_replica,
-                        diverging_epoch=fetch.EpochEndOffset()
+                        diverging_epoch=fetch.FetchEpochEndOffset()
                         if answer.diverging is None
-                        else fetch.EpochEndOffset(
+                        else fetch.FetchEpochEndOffset(
                             epoch=answer.diverging[0], end_offset=answer.diverging[1]
                         ),
                         current_leader=fetch.LeaderIdAndEpoch()

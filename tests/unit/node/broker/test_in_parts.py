@@ -11,12 +11,12 @@ import pytest
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.in_parts import PART_ELEMENTS_MAX, Each
 from barnabas.protocol.api import ApiKey
-from barnabas.protocol.messages.describe_groups import (
+from barnabas.protocol.messages.groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from barnabas.protocol.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup
 
 EACH = Each("groups", "groups")
 NAMES = [f"group-{number}" for number in range(3 * PART_ELEMENTS_MAX + 1)]

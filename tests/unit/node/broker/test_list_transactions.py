@@ -9,7 +9,7 @@ from typing import Any, cast
 from barnabas.node.broker.apis.transactions.list_transactions import handle_list_transactions
 from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_transactions import (
+from barnabas.protocol.messages.transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )

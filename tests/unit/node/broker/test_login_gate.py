@@ -25,11 +25,10 @@ from barnabas.protocol.apis import API_OF, APIS, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.credentials import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.metadata_records import UserScramCredentialRecord
-from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 from sim.manual_clock import ManualClock
 

@@ -13,16 +13,16 @@ from barnabas.base.peer_lines import LINES_MAX
 from barnabas.node.broker.apis.topics import auto_create, metadata
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
+)
+from barnabas.protocol.messages.topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
 )
 from support.raw_client import RawClient
 

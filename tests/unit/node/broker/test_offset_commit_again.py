@@ -19,7 +19,7 @@ from barnabas.protocol import apis
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -9,8 +9,7 @@ from barnabas.node.broker.apis.configs.pool_sizes import Resource, refused_pool_
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs
 
 KEY = "num.replica.fetchers"
 SET, DELETE = 0, 1
@@ -39,24 +38,24 @@ def services(
     )
 
 
-def change(value: str | None, name: str = "", key: str = KEY) -> incremental.AlterConfigsResource:
-    return incremental.AlterConfigsResource(
+def change(value: str | None, name: str = "", key: str = KEY) -> configs.AlterConfigsResource:
+    return configs.AlterConfigsResource(
         resource_type=BROKER,
         resource_name=name,
         configs=[
-            incremental.AlterableConfig(
+            configs.AlterableConfig(
                 name=key, config_operation=DELETE if value is None else SET, value=value
             )
         ],
     )
 
 
-def replace(name: str = "", **values: str) -> legacy.AlterConfigsResource:
-    return legacy.AlterConfigsResource(
+def replace(name: str = "", **values: str) -> configs.AlterConfigsAlterConfigsResource:
+    return configs.AlterConfigsAlterConfigsResource(
         resource_type=BROKER,
         resource_name=name,
         configs=[
-            legacy.AlterableConfig(name=key.replace("_", "."), value=value)
+            configs.AlterConfigsAlterableConfig(name=key.replace("_", "."), value=value)
             for key, value in values.items()
         ],
     )

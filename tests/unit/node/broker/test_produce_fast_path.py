@@ -17,7 +17,7 @@ from barnabas.node.broker.produce.fast_path import SHAPES_MAX, ProduceShapes
 from barnabas.node.broker.responses import frame_small_response
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.header import RequestHeader
+from barnabas.protocol.messages.connections import RequestHeader
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -26,18 +26,7 @@ from barnabas.node.security.controller_checks import ControllerChecks
 from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import (
-    alter_configs,
-    alter_share_group_offsets,
-    create_partitions,
-    create_topics,
-    delete_groups,
-    delete_records,
-    delete_share_group_offsets,
-    delete_topics,
-    incremental_alter_configs,
-    offset_delete,
-)
+from barnabas.protocol.messages import configs, groups, offsets, share_groups, topics
 from support.rights import errors_of
 
 PARTS = 10
@@ -92,11 +81,9 @@ def check(authorizer: MayUseOneGroup, response: Any, refusal: ErrorCode) -> None
 HANDLED: list[tuple[Callable[..., Awaitable[Any]], Callable[[], Any], ErrorCode]] = [
     (
         handle_delete_records,
-        lambda: delete_records.DeleteRecordsRequest(
+        lambda: topics.DeleteRecordsRequest(
             topics=[
-                delete_records.DeleteRecordsTopic(
-                    name=name, partitions=[delete_records.DeleteRecordsPartition()]
-                )
+                topics.DeleteRecordsTopic(name=name, partitions=[topics.DeleteRecordsPartition()])
                 for name in NAMES
             ]
         ),
@@ -104,16 +91,16 @@ HANDLED: list[tuple[Callable[..., Awaitable[Any]], Callable[[], Any], ErrorCode]
     ),
     (
         handle_delete_groups,
-        lambda: delete_groups.DeleteGroupsRequest(groups_names=NAMES),
+        lambda: groups.DeleteGroupsRequest(groups_names=NAMES),
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ),
     (
         handle_offset_delete,
-        lambda: offset_delete.OffsetDeleteRequest(
+        lambda: offsets.OffsetDeleteRequest(
             group_id=GROUP,
             topics=[
-                offset_delete.OffsetDeleteRequestTopic(
-                    name=name, partitions=[offset_delete.OffsetDeleteRequestPartition()]
+                offsets.OffsetDeleteRequestTopic(
+                    name=name, partitions=[offsets.OffsetDeleteRequestPartition()]
                 )
                 for name in NAMES
             ],
@@ -122,12 +109,12 @@ HANDLED: list[tuple[Callable[..., Awaitable[Any]], Callable[[], Any], ErrorCode]
     ),
     (
         handle_alter_share_group_offsets,
-        lambda: alter_share_group_offsets.AlterShareGroupOffsetsRequest(
+        lambda: share_groups.AlterShareGroupOffsetsRequest(
             group_id=GROUP,
             topics=[
-                alter_share_group_offsets.AlterShareGroupOffsetsRequestTopic(
+                share_groups.AlterShareGroupOffsetsRequestTopic(
                     topic_name=name,
-                    partitions=[alter_share_group_offsets.AlterShareGroupOffsetsRequestPartition()],
+                    partitions=[share_groups.AlterShareGroupOffsetsRequestPartition()],
                 )
                 for name in NAMES
             ],
@@ -136,11 +123,10 @@ HANDLED: list[tuple[Callable[..., Awaitable[Any]], Callable[[], Any], ErrorCode]
     ),
     (
         handle_delete_share_group_offsets,
-        lambda: delete_share_group_offsets.DeleteShareGroupOffsetsRequest(
+        lambda: share_groups.DeleteShareGroupOffsetsRequest(
             group_id=GROUP,
             topics=[
-                delete_share_group_offsets.DeleteShareGroupOffsetsRequestTopic(topic_name=name)
-                for name in NAMES
+                share_groups.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in NAMES
             ],
         ),
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -159,9 +145,9 @@ async def test_a_broker_refuses_in_turns(
     async def nothing_is_left(request: Any) -> Any:
         assert not getattr(request, "groups_names", [])
         assert not getattr(request, "topics", [])
-        if isinstance(request, delete_groups.DeleteGroupsRequest):
-            return delete_groups.DeleteGroupsResponse()
-        return offset_delete.OffsetDeleteResponse()
+        if isinstance(request, groups.DeleteGroupsRequest):
+            return groups.DeleteGroupsResponse()
+        return offsets.OffsetDeleteResponse()
 
     services = SimpleNamespace(
         authorizer=authorizer,
@@ -174,37 +160,32 @@ async def test_a_broker_refuses_in_turns(
     check(authorizer, response, refusal)
 
 
-def of_topics(module: Any, request: str, topic: str) -> Callable[[], Any]:
-    return lambda: getattr(module, request)(
-        topics=[getattr(module, topic)(name=name) for name in NAMES]
-    )
+def of_topics(request: Any, topic: Any) -> Callable[[], Any]:
+    return lambda: request(topics=[topic(name=name) for name in NAMES])
 
 
-def of_configs(module: Any, request: str) -> Callable[[], Any]:
-    return lambda: getattr(module, request)(
-        resources=[
-            module.AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name)
-            for name in NAMES
-        ]
+def of_configs(request: Any, resource: Any) -> Callable[[], Any]:
+    return lambda: request(
+        resources=[resource(resource_type=ResourceType.TOPIC, resource_name=name) for name in NAMES]
     )
 
 
 DECIDED = {
-    "create": of_topics(create_topics, "CreateTopicsRequest", "CreatableTopic"),
-    "delete": of_topics(delete_topics, "DeleteTopicsRequest", "DeleteTopicState"),
-    "delete-by-name": lambda: delete_topics.DeleteTopicsRequest(topic_names=NAMES),
-    "grow": of_topics(create_partitions, "CreatePartitionsRequest", "CreatePartitionsTopic"),
-    "configure": of_configs(alter_configs, "AlterConfigsRequest"),
-    "configure-keys": of_configs(incremental_alter_configs, "IncrementalAlterConfigsRequest"),
+    "create": of_topics(topics.CreateTopicsRequest, topics.CreatableTopic),
+    "delete": of_topics(topics.DeleteTopicsRequest, topics.DeleteTopicState),
+    "delete-by-name": lambda: topics.DeleteTopicsRequest(topic_names=NAMES),
+    "grow": of_topics(topics.CreatePartitionsRequest, topics.CreatePartitionsTopic),
+    "configure": of_configs(configs.AlterConfigsRequest, configs.AlterConfigsAlterConfigsResource),
+    "configure-keys": of_configs(
+        configs.IncrementalAlterConfigsRequest, configs.AlterConfigsResource
+    ),
 }
 RESPONSES: dict[type, type] = {
-    create_topics.CreateTopicsRequest: create_topics.CreateTopicsResponse,
-    delete_topics.DeleteTopicsRequest: delete_topics.DeleteTopicsResponse,
-    create_partitions.CreatePartitionsRequest: create_partitions.CreatePartitionsResponse,
-    alter_configs.AlterConfigsRequest: alter_configs.AlterConfigsResponse,
-    incremental_alter_configs.IncrementalAlterConfigsRequest: (
-        incremental_alter_configs.IncrementalAlterConfigsResponse
-    ),
+    topics.CreateTopicsRequest: topics.CreateTopicsResponse,
+    topics.DeleteTopicsRequest: topics.DeleteTopicsResponse,
+    topics.CreatePartitionsRequest: topics.CreatePartitionsResponse,
+    configs.AlterConfigsRequest: configs.AlterConfigsResponse,
+    configs.IncrementalAlterConfigsRequest: (configs.IncrementalAlterConfigsResponse),
 }
 
 

@@ -18,16 +18,13 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ReplicaState,
 )
-from barnabas.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
+from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.protocol.session_epochs import INITIAL_EPOCH, NO_SESSION
 from support.logs import make_batch
 from support.node_process import wait_until

@@ -17,7 +17,7 @@ from barnabas.node.broker.route import route
 from barnabas.node.security.principal import ANONYMOUS, USER, Principal
 from barnabas.protocol import apis
 from barnabas.protocol.frames import encode_request
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 
 FRAME = bytearray(encode_request(apis.HEARTBEAT.key, 4, 1, "client", HeartbeatRequest(group_id="")))
 

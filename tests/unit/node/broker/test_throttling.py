@@ -28,10 +28,9 @@ from barnabas.protocol.api import ApiKey
 from barnabas.protocol.apis import APIS, AnyApi
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.connections import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.groups import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.messages.produce import (
     NodeEndpoint,
@@ -40,10 +39,8 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.protocol.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from barnabas.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.transactions import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from sim.manual_clock import ManualClock
 
 ANY_USER = (("user", None),)

@@ -8,12 +8,11 @@ from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.consumer.member import MemberState
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
+from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequestTopicPartitions as Partitions,
 )
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

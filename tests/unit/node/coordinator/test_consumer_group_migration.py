@@ -8,7 +8,7 @@ from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.protocol.codec import encode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.protocol.messages.groups import ConsumerProtocolAssignment
 from support.consumer_world import ClassicMember, ConsumerWorld, ModernMember
 
 

@@ -11,7 +11,7 @@ from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.record_codec import decode_record, encode_record
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.groups import ListGroupsRequest
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, encode_batch
 from support.group_world import GroupWorld

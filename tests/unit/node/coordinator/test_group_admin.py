@@ -7,9 +7,11 @@ import pytest
 from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
 from support.group_world import GroupWorld, subscription
 
 

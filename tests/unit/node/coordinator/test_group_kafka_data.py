@@ -13,9 +13,8 @@ from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.partition_of import partition_of
 from barnabas.node.coordinator.record_codec import decode_record, encode_record
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.protocol.records.batch import iterate_headers
 from barnabas.protocol.records.records import Record, decode_records
 from support.group_world import GroupWorld

@@ -11,7 +11,7 @@ from barnabas.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from barnabas.protocol.messages.offset_delete import (
+from barnabas.protocol.messages.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,

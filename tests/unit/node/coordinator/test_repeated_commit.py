@@ -12,7 +12,7 @@ from barnabas.node.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.node.coordinator.internal_topic import InternalTopic
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

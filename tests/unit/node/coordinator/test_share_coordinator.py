@@ -24,12 +24,8 @@ from barnabas.node.coordinator.share.state import (
     StateBatch,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import delete_share_group_state as deleting
-from barnabas.protocol.messages import initialize_share_group_state as initializing
-from barnabas.protocol.messages import read_share_group_state as reading
-from barnabas.protocol.messages import read_share_group_state_summary as summarizing
-from barnabas.protocol.messages import write_share_group_state as writing
-from barnabas.protocol.messages.share_records import (
+from barnabas.protocol.messages import share_state
+from barnabas.protocol.messages.share_state import (
     SHARE_RECORDS,
     ShareSnapshotKey,
     ShareSnapshotValue,
@@ -237,14 +233,18 @@ def test_nobody_is_asked_who_does_not_coordinate(world: ShareWorld) -> None:
 REQUESTS: list[tuple[Operation, Any]] = [
     (
         INITIALIZE,
-        initializing.InitializeShareGroupStateRequest(
+        share_state.InitializeShareGroupStateRequest(
             group_id="g",
             topics=[
-                initializing.InitializeStateData(
+                share_state.InitializeStateData(
                     topic_id=TOPIC,
                     partitions=[
-                        initializing.PartitionData(partition=1, state_epoch=2, start_offset=3),
-                        initializing.PartitionData(partition=9, state_epoch=2, start_offset=3),
+                        share_state.InitializeShareGroupStatePartitionData(
+                            partition=1, state_epoch=2, start_offset=3
+                        ),
+                        share_state.InitializeShareGroupStatePartitionData(
+                            partition=9, state_epoch=2, start_offset=3
+                        ),
                     ],
                 )
             ],
@@ -252,14 +252,14 @@ REQUESTS: list[tuple[Operation, Any]] = [
     ),
     (
         READ,
-        reading.ReadShareGroupStateRequest(
+        share_state.ReadShareGroupStateRequest(
             group_id="g",
             topics=[
-                reading.ReadStateData(
+                share_state.ReadStateData(
                     topic_id=TOPIC,
                     partitions=[
-                        reading.PartitionData(partition=0, leader_epoch=7),
-                        reading.PartitionData(partition=9, leader_epoch=7),
+                        share_state.ReadShareGroupStatePartitionData(partition=0, leader_epoch=7),
+                        share_state.ReadShareGroupStatePartitionData(partition=9, leader_epoch=7),
                     ],
                 )
             ],
@@ -267,16 +267,16 @@ REQUESTS: list[tuple[Operation, Any]] = [
     ),
     (
         WRITE,
-        writing.WriteShareGroupStateRequest(
+        share_state.WriteShareGroupStateRequest(
             group_id="g",
             topics=[
-                writing.WriteStateData(
+                share_state.WriteStateData(
                     topic_id=TOPIC,
                     partitions=[
-                        writing.PartitionData(
+                        share_state.WriteShareGroupStatePartitionData(
                             partition=0, state_epoch=5, leader_epoch=7, start_offset=11
                         ),
-                        writing.PartitionData(
+                        share_state.WriteShareGroupStatePartitionData(
                             partition=9, state_epoch=5, leader_epoch=7, start_offset=11
                         ),
                     ],
@@ -286,14 +286,14 @@ REQUESTS: list[tuple[Operation, Any]] = [
     ),
     (
         DELETE,
-        deleting.DeleteShareGroupStateRequest(
+        share_state.DeleteShareGroupStateRequest(
             group_id="g",
             topics=[
-                deleting.DeleteStateData(
+                share_state.DeleteStateData(
                     topic_id=TOPIC,
                     partitions=[
-                        deleting.PartitionData(partition=0),
-                        deleting.PartitionData(partition=9),
+                        share_state.DeleteShareGroupStatePartitionData(partition=0),
+                        share_state.DeleteShareGroupStatePartitionData(partition=9),
                     ],
                 )
             ],
@@ -301,14 +301,18 @@ REQUESTS: list[tuple[Operation, Any]] = [
     ),
     (
         SUMMARY,
-        summarizing.ReadShareGroupStateSummaryRequest(
+        share_state.ReadShareGroupStateSummaryRequest(
             group_id="g",
             topics=[
-                summarizing.ReadStateSummaryData(
+                share_state.ReadStateSummaryData(
                     topic_id=TOPIC,
                     partitions=[
-                        summarizing.PartitionData(partition=0, leader_epoch=-1),
-                        summarizing.PartitionData(partition=9, leader_epoch=-1),
+                        share_state.ReadShareGroupStateSummaryPartitionData(
+                            partition=0, leader_epoch=-1
+                        ),
+                        share_state.ReadShareGroupStateSummaryPartitionData(
+                            partition=9, leader_epoch=-1
+                        ),
                     ],
                 )
             ],

@@ -16,7 +16,7 @@ from barnabas.node.metadata.image import (
     TopicsImage,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,

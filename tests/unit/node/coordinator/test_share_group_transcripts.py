@@ -9,7 +9,7 @@
 import pytest
 from group_transcript import GroupTranscript, compare, transcripts
 
-from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from barnabas.protocol.messages.share_groups import ShareGroupHeartbeatResponse
 from support.share_group_world import ShareGroupWorld
 
 

@@ -8,16 +8,14 @@ from barnabas.node.coordinator.group.modern.group import ModernGroupState
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_share_group_offsets as altering
-from barnabas.protocol.messages import share_group_records as records
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.delete_share_group_offsets import (
+from barnabas.protocol.messages import group_records as records
+from barnabas.protocol.messages import share_groups as altering
+from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from barnabas.protocol.messages.offsets import OffsetDeleteRequest, OffsetFetchRequestGroup
+from barnabas.protocol.messages.share_groups import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
 )
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
-from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from support.consumer_world import topic_id
 from support.group_world import Call
 from support.share_group_world import ShareGroupWorld

@@ -14,7 +14,7 @@ from barnabas.node.coordinator.share.share_group_service import ShareGroupServic
 from barnabas.node.loop.promise import Promise
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_heartbeat import (
+from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

@@ -11,18 +11,15 @@ from barnabas.node.coordinator.group.streams.member import MemberState
 from barnabas.node.coordinator.group.streams.tasks import TaskId
 from barnabas.node.coordinator.group.streams.topology import Status
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import streams_group_records as records
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages import group_records as records
+from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from barnabas.protocol.messages.streams_groups import (
     KeyValue,
     StreamsGroupHeartbeatRequestEndpoint,
     TaskOffset,
     TopicInfo,
 )
-from barnabas.protocol.messages.streams_group_heartbeat import (
-    StreamsGroupHeartbeatRequestTaskIds as TaskIds,
-)
+from barnabas.protocol.messages.streams_groups import StreamsGroupHeartbeatRequestTaskIds as TaskIds
 from support.group_world import Call
 from support.streams_world import (
     COUNTING,

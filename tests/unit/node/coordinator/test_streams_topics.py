@@ -11,13 +11,13 @@ from barnabas.node.coordinator.group.streams.topology import (
     topology_value,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_heartbeat import Subtopology
+from barnabas.protocol.messages.streams_groups import StreamsGroupHeartbeatSubtopology
 from support.streams_world import subtopology, topology
 
 Outcome = ConfiguredTopology | Refusal
 
 
-def on(topics: dict[str, int], *subtopologies: Subtopology) -> Outcome:
+def on(topics: dict[str, int], *subtopologies: StreamsGroupHeartbeatSubtopology) -> Outcome:
     """A topology on these topics."""
     return configure(Topology(topology_value(topology(*subtopologies))), topics.get, 1)
 
@@ -41,7 +41,7 @@ FIXED_JOIN = (
 )
 
 
-def join_of(left: int, right: int) -> tuple[Subtopology, ...]:
+def join_of(left: int, right: int) -> tuple[StreamsGroupHeartbeatSubtopology, ...]:
     """Two repartition topics that are joined; 0 leaves a number open."""
     return (
         subtopology("0", sources=["narrow"], sinks=["r1"]),
@@ -84,7 +84,9 @@ DECIDED = {
 
 @pytest.mark.parametrize("case", DECIDED.values(), ids=DECIDED.keys())
 def test_numbers_of_partitions(
-    case: tuple[tuple[Subtopology, ...], dict[str, int], dict[str, int], dict[str, int]],
+    case: tuple[
+        tuple[StreamsGroupHeartbeatSubtopology, ...], dict[str, int], dict[str, int], dict[str, int]
+    ],
 ) -> None:
     subtopologies, topics, missing, task_counts = case
     found = on(topics, *subtopologies)
@@ -151,7 +153,7 @@ UNFIT = {
 
 @pytest.mark.parametrize("case", UNFIT.values(), ids=UNFIT.keys())
 def test_topics_that_do_not_suit(
-    case: tuple[tuple[Subtopology, ...], dict[str, int], Status, str],
+    case: tuple[tuple[StreamsGroupHeartbeatSubtopology, ...], dict[str, int], Status, str],
 ) -> None:
     subtopologies, topics, status, detail = case
     found = on(topics, *subtopologies)
@@ -209,7 +211,7 @@ INVALID = {
 
 @pytest.mark.parametrize("case", INVALID.values(), ids=INVALID.keys())
 def test_topologies_that_can_never_run(
-    case: tuple[tuple[Subtopology, ...], ErrorCode, str | None],
+    case: tuple[tuple[StreamsGroupHeartbeatSubtopology, ...], ErrorCode, str | None],
 ) -> None:
     subtopologies, error, message = case
     assert on({"in": 3}, *subtopologies) == Refusal(error, message)

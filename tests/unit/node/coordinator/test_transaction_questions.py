@@ -12,13 +12,11 @@ from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.node.loop.promise import Promise
 from barnabas.node.net.client import UnsupportedByPeerError
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_partitions_to_txn import (
+from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
-)
-from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,

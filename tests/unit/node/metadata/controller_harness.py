@@ -25,7 +25,7 @@ from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.loader import ImageLoader, RecordBatch
 from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
 from barnabas.node.metadata.registration import broker_registration
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 NODE_PROPERTIES = {

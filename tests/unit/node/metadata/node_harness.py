@@ -14,7 +14,7 @@ from barnabas.node.metadata.image import Endpoint
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 

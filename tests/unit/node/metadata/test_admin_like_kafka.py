@@ -13,27 +13,20 @@ from kafka_process import Kafka, format_with_kafka, node_properties
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import create_partitions as growth
-from barnabas.protocol.messages import create_topics as creation
-from barnabas.protocol.messages import delete_topics as deletion
-from barnabas.protocol.messages import describe_configs as description
-from barnabas.protocol.messages import describe_topic_partitions as paging
-from barnabas.protocol.messages import incremental_alter_configs as incremental
-from barnabas.protocol.messages import update_features as features
-from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
+from barnabas.protocol.messages import configs as configs_messages
+from barnabas.protocol.messages import metadata as paging
+from barnabas.protocol.messages import nodes as features
+from barnabas.protocol.messages import topics as topics_messages
+from barnabas.protocol.messages.configs import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,
-)
-from barnabas.protocol.messages.list_config_resources import (
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
 )
 from support.apache_kafka import needs_apache_kafka
 from support.raw_client import RawClient
@@ -70,12 +63,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
 
 
 def topic(name: str, partitions: int = 1, factor: int = 1, **configs: str | None) -> Any:
-    return creation.CreatableTopic(
+    return topics_messages.CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=factor,
         configs=[
-            creation.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            topics_messages.CreatableTopicConfig(name=key.replace("_", "."), value=value)
             for key, value in configs.items()
         ],
     )
@@ -84,57 +77,59 @@ def topic(name: str, partitions: int = 1, factor: int = 1, **configs: str | None
 def assigned(name: str, *assignments: list[int]) -> Any:
     described = topic(name, -1, -1)
     described.assignments = [
-        creation.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+        topics_messages.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
         for index, brokers in enumerate(assignments)
     ]
     return described
 
 
 def create(*topics: Any, validate_only: bool = False) -> Any:
-    return creation.CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+    return topics_messages.CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
 
 
 def grow(name: str, count: int, assignments: list[list[int]] | None = None) -> Any:
-    lists = [growth.CreatePartitionsAssignment(broker_ids=ids) for ids in assignments or ()]
-    described = growth.CreatePartitionsTopic(
+    lists = [
+        topics_messages.CreatePartitionsAssignment(broker_ids=ids) for ids in assignments or ()
+    ]
+    described = topics_messages.CreatePartitionsTopic(
         name=name, count=count, assignments=None if assignments is None else lists
     )
-    return growth.CreatePartitionsRequest(topics=[described], timeout_ms=5000)
+    return topics_messages.CreatePartitionsRequest(topics=[described], timeout_ms=5000)
 
 
 def alter(kind: int, name: str, *changes: tuple[str, int, str | None]) -> Any:
-    return incremental.AlterConfigsResource(
+    return configs_messages.AlterConfigsResource(
         resource_type=kind,
         resource_name=name,
         configs=[
-            incremental.AlterableConfig(name=key, config_operation=operation, value=value)
+            configs_messages.AlterableConfig(name=key, config_operation=operation, value=value)
             for key, operation, value in changes
         ],
     )
 
 
 def alter_all(*resources: Any, validate_only: bool = False) -> Any:
-    return incremental.IncrementalAlterConfigsRequest(
+    return configs_messages.IncrementalAlterConfigsRequest(
         resources=list(resources), validate_only=validate_only
     )
 
 
 def replace(kind: int, name: str, **values: str) -> Any:
-    resource = legacy.AlterConfigsResource(
+    resource = configs_messages.AlterConfigsAlterConfigsResource(
         resource_type=kind,
         resource_name=name,
         configs=[
-            legacy.AlterableConfig(name=key.replace("_", "."), value=value)
+            configs_messages.AlterConfigsAlterableConfig(name=key.replace("_", "."), value=value)
             for key, value in values.items()
         ],
     )
-    return legacy.AlterConfigsRequest(resources=[resource])
+    return configs_messages.AlterConfigsRequest(resources=[resource])
 
 
 def describe(*resources: tuple[int, str], keys: list[str] | None = None) -> Any:
-    return description.DescribeConfigsRequest(
+    return configs_messages.DescribeConfigsRequest(
         resources=[
-            description.DescribeConfigsResource(
+            configs_messages.DescribeConfigsResource(
                 resource_type=kind, resource_name=name, configuration_keys=keys
             )
             for kind, name in resources
@@ -161,9 +156,9 @@ def finalize(name: str, level: int, kind: int = 1) -> Any:
 
 
 def delete(*topics: Any) -> Any:
-    return deletion.DeleteTopicsRequest(
+    return topics_messages.DeleteTopicsRequest(
         topics=[
-            deletion.DeleteTopicState(name=name) if isinstance(name, str) else name
+            topics_messages.DeleteTopicState(name=name) if isinstance(name, str) else name
             for name in topics
         ],
         timeout_ms=5000,
@@ -297,9 +292,9 @@ STEPS: list[tuple[str, Any, int | None]] = [
     (
         "refuse deletions",
         delete(
-            deletion.DeleteTopicState(topic_id=UNKNOWN_ID),
-            deletion.DeleteTopicState(),
-            deletion.DeleteTopicState(name="old", topic_id=UNKNOWN_ID),
+            topics_messages.DeleteTopicState(topic_id=UNKNOWN_ID),
+            topics_messages.DeleteTopicState(),
+            topics_messages.DeleteTopicState(name="old", topic_id=UNKNOWN_ID),
             "twice",
             "twice",
         ),
@@ -308,17 +303,19 @@ STEPS: list[tuple[str, Any, int | None]] = [
     ("what is left", page(99), None),
 ]
 RESPONSES = {
-    creation.CreateTopicsRequest: creation.CreateTopicsResponse,
-    growth.CreatePartitionsRequest: growth.CreatePartitionsResponse,
+    topics_messages.CreateTopicsRequest: topics_messages.CreateTopicsResponse,
+    topics_messages.CreatePartitionsRequest: topics_messages.CreatePartitionsResponse,
     paging.DescribeTopicPartitionsRequest: paging.DescribeTopicPartitionsResponse,
     DescribeClusterRequest: DescribeClusterResponse,
     DescribeQuorumRequest: DescribeQuorumResponse,
-    incremental.IncrementalAlterConfigsRequest: incremental.IncrementalAlterConfigsResponse,
-    legacy.AlterConfigsRequest: legacy.AlterConfigsResponse,
-    description.DescribeConfigsRequest: description.DescribeConfigsResponse,
+    configs_messages.IncrementalAlterConfigsRequest: (
+        configs_messages.IncrementalAlterConfigsResponse
+    ),
+    configs_messages.AlterConfigsRequest: configs_messages.AlterConfigsResponse,
+    configs_messages.DescribeConfigsRequest: configs_messages.DescribeConfigsResponse,
     ListConfigResourcesRequest: ListConfigResourcesResponse,
     features.UpdateFeaturesRequest: features.UpdateFeaturesResponse,
-    deletion.DeleteTopicsRequest: deletion.DeleteTopicsResponse,
+    topics_messages.DeleteTopicsRequest: topics_messages.DeleteTopicsResponse,
 }
 
 
@@ -360,7 +357,7 @@ UNORDERED = {"topics", "responses", "results", "configs", "config_resources"}
 
 READS = (
     paging.DescribeTopicPartitionsRequest,
-    description.DescribeConfigsRequest,
+    configs_messages.DescribeConfigsRequest,
     ListConfigResourcesRequest,
 )
 """Kafka's brokers answer these from what they have replayed, which may be a moment behind."""

@@ -15,7 +15,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_peers import BrokerPeers, UnknownBrokerError
 from barnabas.node.metadata.image import BrokerImage, Endpoint, MetadataImage
 from barnabas.node.net.dialing import RECONNECT_BACKOFF_MS
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from sim.manual_clock import ManualClock
 from support.fake_network import FakeNetwork, FakeNode
 

@@ -8,21 +8,21 @@ from controller_harness import Harness
 
 from barnabas.node.metadata.quota_filter import QuotaFilterError, matching_quotas
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
+from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
     AlterClientQuotasRequestEntryData,
-    OpData,
-)
-from barnabas.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from barnabas.protocol.messages.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
+    OpData,
+)
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
 
 Entity = dict[str, str | None]

@@ -9,7 +9,7 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle
 from barnabas.node.metadata.image import MetadataImage
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from barnabas.protocol.messages.nodes import BrokerHeartbeatResponse
 from sim.manual_clock import ManualClock
 
 PROPERTIES = {

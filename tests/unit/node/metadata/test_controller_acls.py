@@ -8,8 +8,12 @@ from controller_harness import Harness
 from barnabas.node.metadata.controller import acls as acl_decisions
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.acls import (
+    AclCreation,
+    CreateAclsRequest,
+    DeleteAclsFilter,
+    DeleteAclsRequest,
+)
 
 INVALID = ErrorCode.INVALID_REQUEST
 

@@ -14,29 +14,29 @@ from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, Partiti
 from barnabas.node.metadata.registration import broker_registration, recovery_report
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages.metadata_records import RegisterBrokerRecord
+from barnabas.protocol.messages.nodes import (
+    BrokerHeartbeatRequest,
+    Feature,
+    UnregisterBrokerRequest,
+)
+from barnabas.protocol.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
-    BrokerState,
-)
-from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsRequestDirectoryData,
     AssignReplicasToDirsRequestPartitionData,
     AssignReplicasToDirsRequestTopicData,
+    BrokerState,
 )
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import Feature
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from barnabas.protocol.messages.metadata_records import RegisterBrokerRecord
-from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
 
 
 def registration(**changes: Any) -> Any:

@@ -19,14 +19,14 @@ from barnabas.node.metadata.controller_channel import (
 )
 from barnabas.node.metadata.node import FORWARD_TIMEOUT_MS, MetadataNode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.connections import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.partitions import AlterPartitionRequest, AlterPartitionResponse
+from barnabas.protocol.messages.topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
-from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.voters import DescribeQuorumRequest
 from sim.fake_disk import FakeDisk
 from sim.manual_clock import ManualClock
 from support.fake_network import FakeNetwork

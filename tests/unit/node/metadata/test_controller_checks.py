@@ -21,19 +21,17 @@ from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation as Op
 from barnabas.protocol.acls import ResourceType as Res
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
-from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from barnabas.protocol.messages.create_partitions import (
+from barnabas.protocol.messages import configs
+from barnabas.protocol.messages.acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.credentials import CreateDelegationTokenRequest
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
-)
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.schema import Message
 
 DENIED = {
@@ -105,18 +103,26 @@ def topics(*names: str) -> CreateTopicsRequest:
     )
 
 
-def alteration(module: Any, kind: int, name: str) -> Any:
-    request_class: Any = (
-        legacy.AlterConfigsRequest
-        if module is legacy
-        else incremental.IncrementalAlterConfigsRequest
-    )
+LEGACY = (
+    configs.AlterConfigsRequest,
+    configs.AlterConfigsAlterConfigsResource,
+    configs.AlterConfigsAlterableConfig,
+)
+INCREMENTAL = (
+    configs.IncrementalAlterConfigsRequest,
+    configs.AlterConfigsResource,
+    configs.AlterableConfig,
+)
+
+
+def alteration(classes: tuple[Any, Any, Any], kind: int, name: str) -> Any:
+    request_class, resource_class, config_class = classes
     return request_class(
         resources=[
-            module.AlterConfigsResource(
+            resource_class(
                 resource_type=kind,
                 resource_name=name,
-                configs=[module.AlterableConfig(name="retention.ms", value="1")],
+                configs=[config_class(name="retention.ms", value="1")],
             )
         ]
     )
@@ -148,11 +154,11 @@ BY_PART: list[Any] = [
     ),
     *(
         pytest.param(
-            alteration(module, kind, name),
+            alteration(classes, kind, name),
             (Op.ALTER_CONFIGS, resource, resource_name),
-            id=f"{module.__name__.split('.')[-1]} of {ConfigResourceType(kind).name}",
+            id=f"{classes[0].__name__} of {ConfigResourceType(kind).name}",
         )
-        for module in (legacy, incremental)
+        for classes in (LEGACY, INCREMENTAL)
         for kind, name, resource, resource_name in (
             (ConfigResourceType.TOPIC, "orders", Res.TOPIC, "orders"),
             (ConfigResourceType.GROUP, "g", Res.GROUP, "g"),

@@ -11,15 +11,15 @@ from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages import configs as legacy
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
+from barnabas.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 GROUP, METRICS = ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS
@@ -62,11 +62,11 @@ def alter(
 
 
 def replace(controller: Harness, kind: int, name: str, **values: str | None) -> Any:
-    resource = legacy.AlterConfigsResource(
+    resource = legacy.AlterConfigsAlterConfigsResource(
         resource_type=kind,
         resource_name=name,
         configs=[
-            legacy.AlterableConfig(name=key.replace("_", "."), value=value)
+            legacy.AlterConfigsAlterableConfig(name=key.replace("_", "."), value=value)
             for key, value in values.items()
         ],
     )
@@ -421,10 +421,10 @@ def test_a_controller_lets_directories_out_of_the_cordon_and_none_in(
 
 def test_a_controller_is_asked_to_replace_the_cordon(controller: Harness) -> None:
     for value in ("/a", "*"):
-        resource = legacy.AlterConfigsResource(
+        resource = legacy.AlterConfigsAlterConfigsResource(
             resource_type=BROKER,
             resource_name="1",
-            configs=[legacy.AlterableConfig(name="cordoned.log.dirs", value=value)],
+            configs=[legacy.AlterConfigsAlterableConfig(name="cordoned.log.dirs", value=value)],
         )
         request = legacy.AlterConfigsRequest(resources=[resource])
         left, refused = without_refused(

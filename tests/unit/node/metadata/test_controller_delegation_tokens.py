@@ -16,13 +16,13 @@ from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.loader import ImageLoader, RecordBatch
 from barnabas.node.metadata.snapshot import image_records
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
 )
-from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.metadata_records import DelegationTokenRecord
-from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 
 HOUR_MS = 3_600_000
 SECRET = "a-very-secret-key"

@@ -11,16 +11,16 @@ from barnabas.node.metadata.controller.elections import balance_leaders, elect_u
 from barnabas.node.metadata.controller.periodic import PERIODIC
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-)
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.messages.partitions import ElectLeadersRequest, TopicPartitions
+from barnabas.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
 )
 
 PREFERRED, UNCLEAN = 0, 1

@@ -24,11 +24,8 @@ from barnabas.node.metadata.features import (
 from barnabas.node.metadata.loader import NO_TRANSACTION
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.metadata_records import (
-    AbortTransactionRecord,
-    FeatureLevelRecord,
-)
-from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.protocol.messages.metadata_records import AbortTransactionRecord, FeatureLevelRecord
+from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 

@@ -9,27 +9,23 @@ from controller_harness import Harness
 from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
     BrokerState,
-)
-from barnabas.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
-)
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
+    DeleteTopicsRequest,
 )
 
 

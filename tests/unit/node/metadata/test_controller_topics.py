@@ -9,24 +9,23 @@ from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-)
-from barnabas.protocol.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.metadata_records import (
     ClearElrRecord,
     ConfigRecord,
     PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
+)
+from barnabas.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
 )
 
 

@@ -5,23 +5,17 @@ import pytest
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.envelope import seal, seal_response, unseal, unseal_response
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.connections import EnvelopeRequest
+from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
-)
-from barnabas.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from barnabas.protocol.messages.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    Node,
-)
-from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.voters import DescribeQuorumRequest, DescribeQuorumResponse, Node
 
 REQUEST = CreateTopicsRequest(topics=[CreatableTopic(name="clicks", num_partitions=3)])
 

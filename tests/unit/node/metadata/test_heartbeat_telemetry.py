@@ -12,7 +12,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.broker_lifecycle import BrokerLifecycle, UnreportedDirectoryError
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from barnabas.protocol.messages.nodes import BrokerHeartbeatResponse
 from sim.manual_clock import ManualClock
 
 INTERVAL_MS = 500

@@ -27,15 +27,18 @@ from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.raft.interfaces import NotLeaderError
 from barnabas.node.raft.snapshot_files import SnapshotId, list_snapshots
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
+from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
-from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
-from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 METADATA_LOG = "__cluster_metadata-0"
 

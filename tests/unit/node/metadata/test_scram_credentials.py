@@ -6,7 +6,7 @@ from controller_harness import Harness
 from barnabas.base.scram import keys_of, salted_password
 from barnabas.node.metadata.features import MetadataVersion
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,

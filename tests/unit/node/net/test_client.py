@@ -11,9 +11,8 @@ from barnabas.app.cluster import Cluster
 from barnabas.base.clock import SystemClock
 from barnabas.node.net.client import Peer, UnsupportedByPeerError
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest
+from barnabas.protocol.messages.quorum import VoteRequest
 
 
 def peer_of(address: str, *, request_timeout_ms: int = 10_000) -> Peer:

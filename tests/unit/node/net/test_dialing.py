@@ -19,7 +19,7 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing, buffer_bytes, dialing_of, listening_options
 from barnabas.node.net.tcp import BUFFER_BYTES_COUNTED, TcpListener, TcpNetwork
 from barnabas.node.net.tcp_transport import TcpTransport
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 
 TCP_INFO_BACKLOG = 28
 """Where struct tcp_info of a listening socket has its backlog (tcpi_sacked)."""

@@ -24,15 +24,12 @@ from barnabas.node.security.sasl.mechanism import Exchange
 from barnabas.node.security.sasl.plain import PlainMechanism
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.frames import decode_request_header
-from barnabas.protocol.messages.api_versions import (
+from barnabas.protocol.messages.connections import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-from barnabas.protocol.messages.describe_cluster import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
+from barnabas.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse
 from support.eventually import eventually
 from support.shifted_clock import ShiftedClock
 

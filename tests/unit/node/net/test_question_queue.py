@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.node.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import EncodeError
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import DescribeClusterRequest
 from barnabas.protocol.schema import Message
 
 

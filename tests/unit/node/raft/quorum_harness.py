@@ -27,7 +27,7 @@ from barnabas.node.raft.snapshot_files import (
 from barnabas.node.raft.voters import ReplicaKey, Voter, VoterEndpoint, VoterSet
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.messages.api_versions import (
+from barnabas.protocol.messages.connections import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     SupportedFeatureKey,

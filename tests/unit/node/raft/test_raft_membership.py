@@ -8,13 +8,14 @@ from quorum_harness import CLUSTER_ID, Quorum, QuorumNode, voter
 
 from barnabas.node.raft.voters import Voter
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.voters import (
+    AddRaftVoterListener,
+    AddRaftVoterRequest,
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    RemoveRaftVoterRequest,
 )
-from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 
 def add_request(added: Voter, **fields: Any) -> AddRaftVoterRequest:
@@ -23,7 +24,9 @@ def add_request(added: Voter, **fields: Any) -> AddRaftVoterRequest:
         timeout_ms=1000,
         voter_id=added.key.id,
         voter_directory_id=added.key.directory_id,
-        listeners=[Listener(name=e.listener, host=e.host, port=e.port) for e in added.endpoints],
+        listeners=[
+            AddRaftVoterListener(name=e.listener, host=e.host, port=e.port) for e in added.endpoints
+        ],
         **fields,
     )
 

@@ -16,7 +16,7 @@ from barnabas.node.raft.quorum_state import QuorumStateError, read_quorum_state
 from barnabas.node.raft.recovery import MetadataLogError, read_batches, recover
 from barnabas.node.raft.snapshot_files import SnapshotError, SnapshotId, encode_snapshot
 from barnabas.node.raft.voters import parse_dynamic_voters
-from barnabas.protocol.messages.raft_records import KRaftVersionRecord
+from barnabas.protocol.messages.quorum import KRaftVersionRecord
 from barnabas.protocol.records.control import encode_control_batch
 from barnabas.protocol.records.records import Record, encode_batch
 

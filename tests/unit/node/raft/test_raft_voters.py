@@ -22,7 +22,7 @@ from barnabas.node.raft.voters import (
     voter_set_from_record,
 )
 from barnabas.protocol.codec import decode, encode
-from barnabas.protocol.messages.raft_records import VotersRecord
+from barnabas.protocol.messages.quorum import VotersRecord
 
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
 

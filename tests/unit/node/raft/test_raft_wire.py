@@ -16,7 +16,7 @@ from barnabas.node.raft.wire_responses import RefusedRequestError, decode_reques
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode, encode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
+from barnabas.protocol.messages.quorum import EndQuorumEpochRequest
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 API_OF = {api.request: api for api in APIS.values()}

@@ -8,7 +8,7 @@ from typing import Any
 from barnabas.base.ids import Uuid
 from barnabas.node.replication.isr_proposals import IsrProposals
 from barnabas.node.replication.leadership import IsrProposal
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionResponse,
     AlterPartitionResponsePartitionData,
     AlterPartitionResponseTopicData,

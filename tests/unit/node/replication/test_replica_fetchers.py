@@ -14,7 +14,7 @@ from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.image import ConfigResourceType, Endpoint
 from barnabas.node.replication.fetcher_spread import fetcher_of
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,

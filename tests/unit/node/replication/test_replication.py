@@ -9,12 +9,12 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.node.broker.apis.topics.delete_records import handle_delete_records
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas.protocol.messages.delete_records import (
+from barnabas.protocol.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,

@@ -15,8 +15,8 @@ from barnabas.protocol.messages.share_fetch import (
     AcquiredRecords,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionData,
     ShareFetchableTopicResponse,
+    ShareFetchPartitionData,
     ShareFetchResponse,
 )
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -92,7 +92,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
             ShareFetchableTopicResponse(
                 topic_id=TOPIC_ID,
                 partitions=[
-                    PartitionData(
+                    ShareFetchPartitionData(
                         partition_index=3,
                         error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
                         acknowledge_error_code=ErrorCode.INVALID_RECORD_STATE,
@@ -100,7 +100,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
                         current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=7),
                         records=b"",
                     ),
-                    PartitionData(
+                    ShareFetchPartitionData(
                         partition_index=4,
                         records=b"abcde",
                         acquired_records=[
@@ -108,7 +108,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
                             AcquiredRecords(first_offset=4, last_offset=5, delivery_count=6),
                         ],
                     ),
-                    PartitionData(
+                    ShareFetchPartitionData(
                         partition_index=5,
                         error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
                         error_message="not initialised",

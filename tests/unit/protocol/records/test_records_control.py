@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.raft_records import (
+from barnabas.protocol.messages.quorum import (
     Endpoint,
     KRaftVersionFeature,
     KRaftVersionRecord,

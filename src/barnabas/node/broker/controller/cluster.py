@@ -11,7 +11,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.services import ControllerServices
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_cluster import (
+from barnabas.protocol.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,

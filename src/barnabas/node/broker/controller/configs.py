@@ -9,11 +9,10 @@ from typing import TypeVar
 from barnabas.node.broker.apis.configs.broker_resources import check_cordoned_by_controller
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs
 from barnabas.protocol.schema import Struct
 
-Request = TypeVar("Request", legacy.AlterConfigsRequest, incremental.IncrementalAlterConfigsRequest)
+Request = TypeVar("Request", configs.AlterConfigsRequest, configs.IncrementalAlterConfigsRequest)
 Answer = TypeVar("Answer", bound=Struct)
 
 

@@ -38,13 +38,9 @@ from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
-from barnabas.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-)
-from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages import configs
+from barnabas.protocol.messages.connections import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.schema import Message
 
 Req = TypeVar("Req", bound=Message)
@@ -130,13 +126,13 @@ async def decide(
 
 
 async def handle_alter_configs_at_controller(
-    services: ControllerServices, context: RequestContext, request: legacy.AlterConfigsRequest
-) -> legacy.AlterConfigsResponse:
+    services: ControllerServices, context: RequestContext, request: configs.AlterConfigsRequest
+) -> configs.AlterConfigsResponse:
     """Configurations, asked for here and not of the broker that they belong to."""
     passed_on, refused = without_refused(
-        services.image, request, legacy.AlterConfigsResourceResponse
+        services.image, request, configs.AlterConfigsResourceResponse
     )
-    response = await decide(services, context, passed_on, legacy.AlterConfigsResponse)
+    response = await decide(services, context, passed_on, configs.AlterConfigsResponse)
     response.responses += refused
     return response
 
@@ -144,15 +140,13 @@ async def handle_alter_configs_at_controller(
 async def handle_incremental_alter_configs_at_controller(
     services: ControllerServices,
     context: RequestContext,
-    request: incremental.IncrementalAlterConfigsRequest,
-) -> incremental.IncrementalAlterConfigsResponse:
+    request: configs.IncrementalAlterConfigsRequest,
+) -> configs.IncrementalAlterConfigsResponse:
     """As `handle_alter_configs_at_controller`, for single keys."""
     passed_on, refused = without_refused(
-        services.image, request, incremental.AlterConfigsResourceResponse
+        services.image, request, configs.AlterConfigsResourceResponse
     )
-    response = await decide(
-        services, context, passed_on, incremental.IncrementalAlterConfigsResponse
-    )
+    response = await decide(services, context, passed_on, configs.IncrementalAlterConfigsResponse)
     response.responses += refused
     return response
 

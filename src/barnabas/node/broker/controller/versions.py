@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
-from barnabas.protocol.messages.delete_topics import DeleteTopicsResponse
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumResponse
-from barnabas.protocol.messages.elect_leaders import ElectLeadersResponse
-from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
+from barnabas.protocol.messages.credentials import CreateDelegationTokenResponse
+from barnabas.protocol.messages.nodes import UpdateFeaturesResponse
+from barnabas.protocol.messages.partitions import ElectLeadersResponse
+from barnabas.protocol.messages.topics import DeleteTopicsResponse
+from barnabas.protocol.messages.voters import DescribeQuorumResponse
 from barnabas.protocol.schema import Message
 
 M = TypeVar("M", bound=Message)

@@ -36,12 +36,13 @@ from barnabas.protocol.apis import API_VERSIONS, APIS, SASL_AUTHENTICATE, SASL_H
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_request_header
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.sasl_authenticate import (
+from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.credentials import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
 )
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 REQUESTS_BEFORE_LOGIN_MAX: Final = 32
 """Frames that one login may take; no mechanism needs a third of them."""

@@ -17,10 +17,10 @@ from barnabas.node.broker.share.requests import (
 )
 from barnabas.node.share.sessions import SessionKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_acknowledge import (
+from barnabas.protocol.messages.share_fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionData,
+    ShareAcknowledgePartitionData,
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
@@ -52,12 +52,12 @@ async def handle_share_acknowledge(
         is_renewal=request.is_renew_ack,
         readable=readable_topics(services, context, request.topics),
     )
-    topics: dict[Uuid, list[PartitionData]] = {}
+    topics: dict[Uuid, list[ShareAcknowledgePartitionData]] = {}
     leaders: list[int] = []
     for (topic_id, index), outcome in outcomes.items():
         if not isinstance(outcome, AckOutcome):
             outcome = AckOutcome(await outcome)
-        entry = PartitionData(
+        entry = ShareAcknowledgePartitionData(
             partition_index=index, error_code=outcome.error, error_message=outcome.message
         )
         if outcome.error in HINTED:

@@ -10,7 +10,7 @@ from barnabas.node.coordinator.share.operations import READ, refuse, serve
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.read_share_group_state import (
+from barnabas.protocol.messages.share_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
 )

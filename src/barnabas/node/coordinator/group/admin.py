@@ -7,7 +7,7 @@ from barnabas.node.coordinator.group.offsets import OffsetStore
 from barnabas.node.coordinator.group.records import offset_tombstone
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from barnabas.protocol.messages.groups import ListedGroup, ListGroupsRequest
 
 
 def listed(groups: GroupRegistry, request: ListGroupsRequest) -> list[ListedGroup]:

@@ -12,8 +12,8 @@ from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.step import TimerKey
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.offsets import OffsetCommitRequest
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 
 
 class Group(Protocol):

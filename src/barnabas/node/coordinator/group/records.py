@@ -4,9 +4,12 @@ from typing import Final
 
 from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.record_codec import RecordTypes
-from barnabas.protocol.messages.group_records import GROUP_RECORDS, OffsetCommitKey
-from barnabas.protocol.messages.share_group_records import SHARE_GROUP_RECORDS
-from barnabas.protocol.messages.streams_group_records import STREAMS_GROUP_RECORDS
+from barnabas.protocol.messages.group_records import (
+    GROUP_RECORDS,
+    SHARE_GROUP_RECORDS,
+    STREAMS_GROUP_RECORDS,
+    OffsetCommitKey,
+)
 
 RECORD_TYPES: Final[RecordTypes] = {
     **GROUP_RECORDS,

@@ -18,7 +18,7 @@ from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.record_codec import encode_record, record_size_bytes
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offsets import OffsetCommitRequest
 from barnabas.protocol.records.batch import ATTRIBUTES_POSITION, HEADER_SIZE_BYTES
 from barnabas.protocol.records.own_batch import encode_own_batch, seal_batch
 from barnabas.protocol.records.walk import VARINT_BYTES_MAX, read_varint

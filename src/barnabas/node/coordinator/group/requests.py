@@ -14,9 +14,13 @@ from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import GroupTimers, Step, TimerKey
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 
 class GroupRequests(ABC):

@@ -34,26 +34,26 @@ from barnabas.node.log.producers.verification import Verification
 from barnabas.node.loop.promise import Promise, gather, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_groups import (
+from barnabas.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
 )
-from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitResponse,
-)
-from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from barnabas.protocol.messages.offset_fetch import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
 )
-from barnabas.protocol.messages.txn_offset_commit import (
+from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
+    WritableTxnMarker,
 )
-from barnabas.protocol.messages.write_txn_markers import WritableTxnMarker
 from barnabas.protocol.records.control import EndTxn
 
 

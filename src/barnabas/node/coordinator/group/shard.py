@@ -43,15 +43,21 @@ from barnabas.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest
-from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
-from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    ListGroupsRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from barnabas.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequestGroup,
+)
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 
 
 class GroupShard:

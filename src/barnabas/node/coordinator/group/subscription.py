@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.protocol.messages.groups import ConsumerProtocolSubscription
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

@@ -17,7 +17,7 @@ from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,

@@ -19,7 +19,7 @@ from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.share.heartbeat import Heard
 from barnabas.node.coordinator.group.step import Client
 from barnabas.node.loop.promise import Promise, then
-from barnabas.protocol.messages.share_group_heartbeat import (
+from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

@@ -16,7 +16,7 @@ from barnabas.node.coordinator.share.state import (
     SharePartitionKey,
     StateBatch,
 )
-from barnabas.protocol.messages.share_records import (
+from barnabas.protocol.messages.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareSnapshotValueStateBatch,

@@ -20,11 +20,7 @@ from barnabas.node.coordinator.share.state import (
 )
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import delete_share_group_state as deleting
-from barnabas.protocol.messages import initialize_share_group_state as initializing
-from barnabas.protocol.messages import read_share_group_state as reading
-from barnabas.protocol.messages import read_share_group_state_summary as summarizing
-from barnabas.protocol.messages import write_share_group_state as writing
+from barnabas.protocol.messages import share_state
 from barnabas.protocol.schema import Message
 
 Resp = TypeVar("Resp", bound=Message, covariant=True)
@@ -164,11 +160,11 @@ def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid
     return found
 
 
-def _tell_state(result: reading.PartitionResult, state: ShareState) -> None:
+def _tell_state(result: share_state.ReadShareGroupStatePartitionResult, state: ShareState) -> None:
     result.state_epoch = state.state_epoch
     result.start_offset = state.start_offset
     result.state_batches = [
-        reading.StateBatch(
+        share_state.StateBatch(
             first_offset=batch.first_offset,
             last_offset=batch.last_offset,
             delivery_state=batch.delivery_state,
@@ -178,7 +174,9 @@ def _tell_state(result: reading.PartitionResult, state: ShareState) -> None:
     ]
 
 
-def _tell_summary(result: summarizing.PartitionResult, summary: ShareSummary) -> None:
+def _tell_summary(
+    result: share_state.ReadShareGroupStateSummaryPartitionResult, summary: ShareSummary
+) -> None:
     result.state_epoch = summary.state_epoch
     result.leader_epoch = summary.leader_epoch
     result.start_offset = summary.start_offset
@@ -189,7 +187,9 @@ def _tell_nothing(_result: Any, _outcome: Any) -> None:
     """That there is no error says it all."""
 
 
-def batches_of(batches: Sequence[reading.StateBatch | writing.StateBatch]) -> list[StateBatch]:
+def batches_of(
+    batches: Sequence[share_state.StateBatch | share_state.StateBatch],
+) -> list[StateBatch]:
     """Batches of a message as the share room has them."""
     return [
         StateBatch(
@@ -201,26 +201,26 @@ def batches_of(batches: Sequence[reading.StateBatch | writing.StateBatch]) -> li
 
 INITIALIZE: Final = Operation(
     name="initialize",
-    request=initializing.InitializeShareGroupStateRequest,
-    request_topic=initializing.InitializeStateData,
+    request=share_state.InitializeShareGroupStateRequest,
+    request_topic=share_state.InitializeStateData,
     ask=lambda coordinator, key, question: coordinator.initialize(
         key, question.state_epoch, question.start_offset
     ),
-    response=initializing.InitializeShareGroupStateResponse,
-    response_topic=initializing.InitializeStateResult,
-    result=initializing.PartitionResult,
+    response=share_state.InitializeShareGroupStateResponse,
+    response_topic=share_state.InitializeStateResult,
+    result=share_state.InitializeShareGroupStatePartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
     takes_topics_without_partitions=True,
 )
 READ: Final = Operation(
     name="read",
-    request=reading.ReadShareGroupStateRequest,
-    request_topic=reading.ReadStateData,
+    request=share_state.ReadShareGroupStateRequest,
+    request_topic=share_state.ReadStateData,
     ask=lambda coordinator, key, question: coordinator.read(key, question.leader_epoch),
-    response=reading.ReadShareGroupStateResponse,
-    response_topic=reading.ReadStateResult,
-    result=reading.PartitionResult,
+    response=share_state.ReadShareGroupStateResponse,
+    response_topic=share_state.ReadStateResult,
+    result=share_state.ReadShareGroupStatePartitionResult,
     tell=_tell_state,
     read=lambda result: ShareState(
         result.state_epoch, result.start_offset, tuple(batches_of(result.state_batches))
@@ -229,8 +229,8 @@ READ: Final = Operation(
 )
 WRITE: Final = Operation(
     name="write",
-    request=writing.WriteShareGroupStateRequest,
-    request_topic=writing.WriteStateData,
+    request=share_state.WriteShareGroupStateRequest,
+    request_topic=share_state.WriteStateData,
     ask=lambda coordinator, key, question: coordinator.write(
         key,
         (question.state_epoch, question.leader_epoch),
@@ -238,31 +238,31 @@ WRITE: Final = Operation(
         question.delivery_complete_count,
         batches_of(question.state_batches),
     ),
-    response=writing.WriteShareGroupStateResponse,
-    response_topic=writing.WriteStateResult,
-    result=writing.PartitionResult,
+    response=share_state.WriteShareGroupStateResponse,
+    response_topic=share_state.WriteStateResult,
+    result=share_state.WriteShareGroupStatePartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
 )
 DELETE: Final = Operation(
     name="delete",
-    request=deleting.DeleteShareGroupStateRequest,
-    request_topic=deleting.DeleteStateData,
+    request=share_state.DeleteShareGroupStateRequest,
+    request_topic=share_state.DeleteStateData,
     ask=lambda coordinator, key, _: coordinator.delete(key),
-    response=deleting.DeleteShareGroupStateResponse,
-    response_topic=deleting.DeleteStateResult,
-    result=deleting.PartitionResult,
+    response=share_state.DeleteShareGroupStateResponse,
+    response_topic=share_state.DeleteStateResult,
+    result=share_state.DeleteShareGroupStatePartitionResult,
     tell=_tell_nothing,
     read=lambda _: DONE,
 )
 SUMMARY: Final = Operation(
     name="read the summary of",
-    request=summarizing.ReadShareGroupStateSummaryRequest,
-    request_topic=summarizing.ReadStateSummaryData,
+    request=share_state.ReadShareGroupStateSummaryRequest,
+    request_topic=share_state.ReadStateSummaryData,
     ask=lambda coordinator, key, _: coordinator.summary(key),
-    response=summarizing.ReadShareGroupStateSummaryResponse,
-    response_topic=summarizing.ReadStateSummaryResult,
-    result=summarizing.PartitionResult,
+    response=share_state.ReadShareGroupStateSummaryResponse,
+    response_topic=share_state.ReadStateSummaryResult,
+    result=share_state.ReadShareGroupStateSummaryPartitionResult,
     tell=_tell_summary,
     read=lambda result: ShareSummary(
         result.state_epoch,

@@ -47,11 +47,7 @@ from barnabas.node.metadata.broker_peers import BrokerPeers
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import delete_share_group_state as deleting
-from barnabas.protocol.messages import initialize_share_group_state as initializing
-from barnabas.protocol.messages import read_share_group_state as reading
-from barnabas.protocol.messages import read_share_group_state_summary as summarizing
-from barnabas.protocol.messages import write_share_group_state as writing
+from barnabas.protocol.messages import share_state
 from barnabas.protocol.schema import Message
 
 ATTEMPTS_MAX: Final = 8
@@ -146,7 +142,9 @@ class CoordinatorPersister:
         key = SharePartitionKey(group_id, topic_id, partition)
         while any(write.epochs[1] >= leader_epoch for write in self._writes.get(key, ())):
             await self._writes[key][-1].answer
-        question = reading.PartitionData(partition=partition, leader_epoch=leader_epoch)
+        question = share_state.ReadShareGroupStatePartitionData(
+            partition=partition, leader_epoch=leader_epoch
+        )
         state: ShareState = await self._ask(READ, key, question)
         return state
 
@@ -188,14 +186,14 @@ class CoordinatorPersister:
         self, group_id: str, topic_id: Uuid, partition: int, state_epoch: int, start_offset: int
     ) -> None:
         """Begin with a share-partition, or anew."""
-        question = initializing.PartitionData(
+        question = share_state.InitializeShareGroupStatePartitionData(
             partition=partition, state_epoch=state_epoch, start_offset=start_offset
         )
         await self._ask(INITIALIZE, SharePartitionKey(group_id, topic_id, partition), question)
 
     async def delete(self, group_id: str, topic_id: Uuid, partition: int) -> None:
         """Keep nothing any more."""
-        question = deleting.PartitionData(partition=partition)
+        question = share_state.DeleteShareGroupStatePartitionData(partition=partition)
         await self._ask(DELETE, SharePartitionKey(group_id, topic_id, partition), question)
 
     async def read_summary(
@@ -203,7 +201,9 @@ class CoordinatorPersister:
     ) -> ShareSummary:
         """What is kept, without the batches."""
         key = SharePartitionKey(group_id, topic_id, partition)
-        question = summarizing.PartitionData(partition=partition, leader_epoch=leader_epoch)
+        question = share_state.ReadShareGroupStateSummaryPartitionData(
+            partition=partition, leader_epoch=leader_epoch
+        )
         summary: ShareSummary = await self._ask(SUMMARY, key, question)
         return summary
 
@@ -226,14 +226,14 @@ class CoordinatorPersister:
         """Carry out the first write; whatever came meanwhile is left to a task of its own."""
         waiting = self._writes[key]
         write = waiting[0]
-        question = writing.PartitionData(
+        question = share_state.WriteShareGroupStatePartitionData(
             partition=key.partition,
             state_epoch=write.epochs[0],
             leader_epoch=write.epochs[1],
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
             state_batches=[
-                writing.StateBatch(
+                share_state.StateBatch(
                     first_offset=batch.first_offset,
                     last_offset=batch.last_offset,
                     delivery_state=batch.delivery_state,

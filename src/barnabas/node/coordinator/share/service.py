@@ -27,7 +27,7 @@ from barnabas.node.coordinator.share.state import (
 )
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_records import SHARE_RECORDS
+from barnabas.protocol.messages.share_state import SHARE_RECORDS
 
 R = TypeVar("R")
 Outcome = Union[R, Failure, Promise[Union[R, Failure]]]  # noqa: UP007  # mypy takes no generic alias of the other form

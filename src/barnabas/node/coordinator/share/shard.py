@@ -37,7 +37,7 @@ from barnabas.node.coordinator.share.state import (
     StateBatch,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_records import (
+from barnabas.protocol.messages.share_state import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,

@@ -29,23 +29,19 @@ from barnabas.node.coordinator.share.state import SharePartitionKey
 from barnabas.node.loop.promise import Promise, flat, then
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import describe_share_group_offsets as describing
-from barnabas.protocol.messages.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-)
-from barnabas.protocol.messages.delete_groups import (
+from barnabas.protocol.messages import share_groups as describing
+from barnabas.protocol.messages.groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-from barnabas.protocol.messages.delete_share_group_offsets import (
+from barnabas.protocol.messages.share_groups import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
-)
-from barnabas.protocol.messages.share_group_describe import DescribedGroup
-from barnabas.protocol.messages.share_group_heartbeat import (
+    DescribedGroup,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

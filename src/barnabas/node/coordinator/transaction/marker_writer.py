@@ -18,7 +18,7 @@ from barnabas.node.loop.promise import Promise, gather
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.write_txn_markers import (
+from barnabas.protocol.messages.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,

@@ -19,7 +19,7 @@ from barnabas.node.metadata.broker_peers import BrokerPeers
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.write_txn_markers import (
+from barnabas.protocol.messages.transactions import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,

@@ -28,9 +28,11 @@ from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.node.coordinator.transaction.transaction import Transaction
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.end_txn import EndTxnResponse
-from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
-from barnabas.protocol.messages.transaction_records import TRANSACTION_RECORDS
+from barnabas.protocol.messages.transactions import (
+    TRANSACTION_RECORDS,
+    EndTxnResponse,
+    InitProducerIdResponse,
+)
 from barnabas.protocol.records.batch import NO_PRODUCER_ID
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 

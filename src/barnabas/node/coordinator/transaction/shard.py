@@ -32,9 +32,9 @@ from barnabas.node.coordinator.transaction.transaction import (
     tombstone,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.end_txn import EndTxnResponse
-from barnabas.protocol.messages.init_producer_id import InitProducerIdResponse
-from barnabas.protocol.messages.transaction_records import (
+from barnabas.protocol.messages.transactions import (
+    EndTxnResponse,
+    InitProducerIdResponse,
     TransactionLogKey,
     TransactionLogValue,
 )

@@ -13,7 +13,7 @@ from barnabas.node.coordinator.transaction.states import (
     TransactionEvent,
     TransactionState,
 )
-from barnabas.protocol.messages.transaction_records import (
+from barnabas.protocol.messages.transactions import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,

@@ -31,7 +31,7 @@ from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.net.client import UnsupportedByPeerError
 from barnabas.node.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_partitions_to_txn import (
+from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,

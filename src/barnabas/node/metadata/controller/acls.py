@@ -25,13 +25,11 @@ from barnabas.protocol.acls import (
     ResourceType,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_acls import (
+from barnabas.protocol.messages.acls import (
     AclCreation,
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
-)
-from barnabas.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
     DeleteAclsRequest,

@@ -10,7 +10,7 @@ from barnabas.node.metadata.controller.leadership import Located, partition_chan
 from barnabas.node.metadata.image import LeaderRecoveryState, PartitionImage, TopicImage
 from barnabas.node.metadata.merging import LEADER_UNCHANGED, merge_partition_change
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionResponse,

@@ -14,7 +14,7 @@ from barnabas.node.metadata.controller.leadership import (
 from barnabas.node.metadata.merging import merge_partition_change
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.assign_replicas_to_dirs import (
+from barnabas.protocol.messages.partitions import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
     AssignReplicasToDirsResponseDirectoryData,

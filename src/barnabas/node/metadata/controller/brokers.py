@@ -27,20 +27,16 @@ from barnabas.node.metadata.image import BrokerImage, Endpoint
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_broker_record
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.broker_heartbeat import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-)
-from barnabas.protocol.messages.broker_registration import (
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from barnabas.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
     UnregisterBrokerRecord,
 )
-from barnabas.protocol.messages.unregister_broker import (
+from barnabas.protocol.messages.nodes import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )

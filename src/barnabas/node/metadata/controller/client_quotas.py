@@ -22,14 +22,14 @@ from barnabas.node.metadata.quota_names import (
 )
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
+from barnabas.protocol.messages.metadata_records import ClientQuotaRecord, EntityData
+from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntryData,
     AlterClientQuotasResponse,
     AlterClientQuotasResponseEntityData,
     AlterClientQuotasResponseEntryData,
 )
-from barnabas.protocol.messages.metadata_records import ClientQuotaRecord, EntityData
 
 CLIENT_KEYS: Final[dict[str, int | None]] = {
     PRODUCER_BYTE_RATE: 2**63 - 1,

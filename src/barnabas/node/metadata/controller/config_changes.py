@@ -25,8 +25,7 @@ from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
 
 
@@ -47,12 +46,12 @@ class Resource(NamedTuple):
 
 
 def incremental_alter_configs(
-    state: ControllerState, request: incremental.IncrementalAlterConfigsRequest
-) -> Decision[incremental.IncrementalAlterConfigsResponse]:
+    state: ControllerState, request: configs_messages.IncrementalAlterConfigsRequest
+) -> Decision[configs_messages.IncrementalAlterConfigsResponse]:
     """Decide each resource of the request."""
-    decision = Decision(incremental.IncrementalAlterConfigsResponse())
+    decision = Decision(configs_messages.IncrementalAlterConfigsResponse())
     decision.response.responses = [
-        incremental.AlterConfigsResourceResponse(
+        configs_messages.AlterConfigsResourceResponse(
             error_code=code,
             error_message=message,
             resource_type=key.type,
@@ -64,12 +63,12 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    state: ControllerState, request: legacy.AlterConfigsRequest
-) -> Decision[legacy.AlterConfigsResponse]:
+    state: ControllerState, request: configs_messages.AlterConfigsRequest
+) -> Decision[configs_messages.AlterConfigsResponse]:
     """Decide each resource of the request: what it does not name is no longer set."""
-    decision = Decision(legacy.AlterConfigsResponse())
+    decision = Decision(configs_messages.AlterConfigsResponse())
     decision.response.responses = [
-        legacy.AlterConfigsResourceResponse(
+        configs_messages.AlterConfigsResourceResponse(
             error_code=code,
             error_message=message,
             resource_type=key.type,
@@ -82,7 +81,7 @@ def alter_configs(
 
 def _decide_each(
     state: ControllerState,
-    request: incremental.IncrementalAlterConfigsRequest | legacy.AlterConfigsRequest,
+    request: configs_messages.IncrementalAlterConfigsRequest | configs_messages.AlterConfigsRequest,
     decision: Decision[R],
 ) -> list[tuple[Resource, ErrorCode, str | None]]:
     """What becomes of each resource; the records are put in `decision`."""
@@ -160,7 +159,8 @@ def elr_safety_records(state: ControllerState) -> list[MetadataRecord]:
 
 
 def _resource(
-    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+    resource: configs_messages.AlterConfigsResource
+    | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> Resource:
     return Resource(resource.resource_type, resource.resource_name)
 
@@ -229,16 +229,17 @@ def _check_cordoned(
 
 def changes_of(
     current: Mapping[str, str],
-    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+    resource: configs_messages.AlterConfigsResource
+    | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> dict[str, str | None] | Failure:
     """What an entry of either request changes (None removes) where `current` is set."""
-    if isinstance(resource, legacy.AlterConfigsResource):
+    if isinstance(resource, configs_messages.AlterConfigsAlterConfigsResource):
         return _replacement(current, resource)
     return _apply_operations(current, resource)
 
 
 def _apply_operations(
-    current: Mapping[str, str], resource: incremental.AlterConfigsResource
+    current: Mapping[str, str], resource: configs_messages.AlterConfigsResource
 ) -> dict[str, str | None] | Failure:
     names = [config.name for config in resource.configs]
     failure = _check_entries(
@@ -287,7 +288,7 @@ def _change_list(text: str, value: str, is_append: bool) -> str:
 
 
 def _replacement(
-    current: Mapping[str, str], resource: legacy.AlterConfigsResource
+    current: Mapping[str, str], resource: configs_messages.AlterConfigsAlterConfigsResource
 ) -> dict[str, str | None] | Failure:
     names = [config.name for config in resource.configs]
     failure = _check_entries(

@@ -4,7 +4,7 @@ from barnabas.node.metadata.controller.decision import ControllerState, Decision
 from barnabas.node.metadata.image import ControllerImage, Endpoint
 from barnabas.node.metadata.snapshot import register_controller_record
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.controller_registration import (
+from barnabas.protocol.messages.nodes import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )

@@ -18,7 +18,7 @@ from barnabas.node.metadata.image import PartitionImage, TopicImage
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import partition_record
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_partitions import (
+from barnabas.protocol.messages.topics import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -27,7 +27,8 @@ from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import partition_record
 from barnabas.node.metadata.topic_names import invalid_topic_name_reason, metric_form
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.metadata_records import TopicRecord
+from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfigs,
@@ -35,7 +36,6 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from barnabas.protocol.messages.metadata_records import TopicRecord
 
 Views = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 

@@ -24,21 +24,17 @@ from barnabas.node.metadata.delegation_tokens import (
 from barnabas.node.metadata.ids import random_uuid
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
-)
-from barnabas.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
 )
 from barnabas.protocol.messages.metadata_records import (
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
-)
-from barnabas.protocol.messages.renew_delegation_token import (
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
 )
 
 MAX_LIFETIME_KEY: Final = "delegation.token.max.lifetime.ms"

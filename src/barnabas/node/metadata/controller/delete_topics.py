@@ -12,13 +12,13 @@ from barnabas.node.metadata.controller.decision import (
 from barnabas.node.metadata.image import TopicImage
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_topics import (
+from barnabas.protocol.messages.metadata_records import RemoveTopicRecord
+from barnabas.protocol.messages.topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from barnabas.protocol.messages.metadata_records import RemoveTopicRecord
 
 
 def delete_topics(

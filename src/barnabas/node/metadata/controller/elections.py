@@ -24,7 +24,7 @@ from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.image import NO_LEADER, ConfigsImage
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.elect_leaders import (
+from barnabas.protocol.messages.partitions import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,

@@ -24,7 +24,7 @@ from barnabas.node.metadata.features import (
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
-from barnabas.protocol.messages.update_features import (
+from barnabas.protocol.messages.nodes import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,

@@ -34,35 +34,35 @@ from barnabas.node.metadata.controller.reassignment import (
     list_partition_reassignments,
 )
 from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
-from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
-from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
-from barnabas.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-)
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from barnabas.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
+from barnabas.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
+    CreateDelegationTokenRequest,
+    ExpireDelegationTokenRequest,
+    RenewDelegationTokenRequest,
 )
-from barnabas.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
-from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
-from barnabas.protocol.messages.create_acls import CreateAclsRequest
-from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest
-from barnabas.protocol.messages.delete_acls import DeleteAclsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
-from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
-from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from barnabas.protocol.messages.list_partition_reassignments import (
+from barnabas.protocol.messages.nodes import (
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    ControllerRegistrationRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+)
+from barnabas.protocol.messages.partitions import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
-from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
+from barnabas.protocol.messages.quotas import AlterClientQuotasRequest
+from barnabas.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
 
 DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     CreateTopicsRequest: create_topics,

@@ -4,11 +4,11 @@ from barnabas.node.metadata.controller.brokers import check_broker_epoch
 from barnabas.node.metadata.controller.decision import ControllerState, Decision
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.allocate_producer_ids import (
+from barnabas.protocol.messages.metadata_records import ProducerIdsRecord
+from barnabas.protocol.messages.transactions import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
-from barnabas.protocol.messages.metadata_records import ProducerIdsRecord
 
 BLOCK_SIZE = 1000
 PRODUCER_ID_MAX = 2**63 - 1

@@ -27,18 +27,16 @@ from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.image import PartitionImage, TopicImage
 from barnabas.node.metadata.merging import merge_partition_change
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
 )
 
 

@@ -6,28 +6,16 @@ from typing import Any, Final
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import (
-    allocate_producer_ids,
-    alter_client_quotas,
-    alter_configs,
-    alter_partition,
-    alter_partition_reassignments,
-    alter_user_scram_credentials,
-    assign_replicas_to_dirs,
-    broker_heartbeat,
-    broker_registration,
-    controller_registration,
-    create_acls,
-    create_partitions,
-    create_topics,
-    delete_acls,
-    delete_topics,
-    describe_quorum,
-    elect_leaders,
-    incremental_alter_configs,
-    list_partition_reassignments,
-    unregister_broker,
-    update_features,
+    acls,
+    configs,
+    credentials,
+    nodes,
+    partitions,
+    quotas,
+    transactions,
+    voters,
 )
+from barnabas.protocol.messages import topics as topics_messages
 
 
 def refuse(request: Any, code: ErrorCode, message: str | None = None) -> Any:
@@ -41,10 +29,10 @@ def refuse(request: Any, code: ErrorCode, message: str | None = None) -> Any:
     return response
 
 
-def _create_topics(request: create_topics.CreateTopicsRequest, code: int, message: str) -> Any:
-    return create_topics.CreateTopicsResponse(
+def _create_topics(request: topics_messages.CreateTopicsRequest, code: int, message: str) -> Any:
+    return topics_messages.CreateTopicsResponse(
         topics=[
-            create_topics.CreatableTopicResult(
+            topics_messages.CreatableTopicResult(
                 name=topic.name, error_code=code, error_message=message
             )
             for topic in request.topics
@@ -52,11 +40,11 @@ def _create_topics(request: create_topics.CreateTopicsRequest, code: int, messag
     )
 
 
-def _delete_topics(request: delete_topics.DeleteTopicsRequest, code: int, message: str) -> Any:
-    topics = [delete_topics.DeleteTopicState(name=name) for name in request.topic_names]
-    return delete_topics.DeleteTopicsResponse(
+def _delete_topics(request: topics_messages.DeleteTopicsRequest, code: int, message: str) -> Any:
+    topics = [topics_messages.DeleteTopicState(name=name) for name in request.topic_names]
+    return topics_messages.DeleteTopicsResponse(
         responses=[
-            delete_topics.DeletableTopicResult(
+            topics_messages.DeletableTopicResult(
                 name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message
             )
             for topic in topics + request.topics
@@ -65,11 +53,11 @@ def _delete_topics(request: delete_topics.DeleteTopicsRequest, code: int, messag
 
 
 def _create_partitions(
-    request: create_partitions.CreatePartitionsRequest, code: int, message: str
+    request: topics_messages.CreatePartitionsRequest, code: int, message: str
 ) -> Any:
-    return create_partitions.CreatePartitionsResponse(
+    return topics_messages.CreatePartitionsResponse(
         results=[
-            create_partitions.CreatePartitionsTopicResult(
+            topics_messages.CreatePartitionsTopicResult(
                 name=topic.name, error_code=code, error_message=message
             )
             for topic in request.topics
@@ -78,19 +66,15 @@ def _create_partitions(
 
 
 def _alter_configs(request: Any, code: int, message: str) -> Any:
-    module: Any = (
-        alter_configs
-        if isinstance(request, alter_configs.AlterConfigsRequest)
-        else incremental_alter_configs
-    )
-    response = (
-        alter_configs.AlterConfigsResponse()
-        if module is alter_configs
-        else incremental_alter_configs.IncrementalAlterConfigsResponse()
+    is_incremental = isinstance(request, configs.IncrementalAlterConfigsRequest)
+    response: Any = (
+        configs.IncrementalAlterConfigsResponse()
+        if is_incremental
+        else configs.AlterConfigsResponse()
     )
     for resource in request.resources:
         response.responses.append(
-            module.AlterConfigsResourceResponse(
+            configs.AlterConfigsResourceResponse(
                 error_code=code,
                 error_message=message,
                 resource_type=resource.resource_type,
@@ -100,16 +84,14 @@ def _alter_configs(request: Any, code: int, message: str) -> Any:
     return response
 
 
-def _alter_client_quotas(
-    request: alter_client_quotas.AlterClientQuotasRequest, code: int, message: str
-) -> Any:
-    return alter_client_quotas.AlterClientQuotasResponse(
+def _alter_client_quotas(request: quotas.AlterClientQuotasRequest, code: int, message: str) -> Any:
+    return quotas.AlterClientQuotasResponse(
         entries=[
-            alter_client_quotas.AlterClientQuotasResponseEntryData(
+            quotas.AlterClientQuotasResponseEntryData(
                 error_code=code,
                 error_message=message,
                 entity=[
-                    alter_client_quotas.AlterClientQuotasResponseEntityData(
+                    quotas.AlterClientQuotasResponseEntityData(
                         entity_type=part.entity_type, entity_name=part.entity_name
                     )
                     for part in entry.entity
@@ -126,14 +108,14 @@ _RESPONSE_OF: Final[dict[type, Callable[..., Any]]] = {
 """For requests whose response has one code for all of it."""
 
 
-def _elect_leaders(request: elect_leaders.ElectLeadersRequest, code: int, message: str) -> Any:
-    return elect_leaders.ElectLeadersResponse(
+def _elect_leaders(request: partitions.ElectLeadersRequest, code: int, message: str) -> Any:
+    return partitions.ElectLeadersResponse(
         error_code=code,
         replica_election_results=[
-            elect_leaders.ReplicaElectionResult(
+            partitions.ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    elect_leaders.PartitionResult(
+                    partitions.PartitionResult(
                         partition_id=number, error_code=code, error_message=message
                     )
                     for number in topic.partitions
@@ -145,18 +127,18 @@ def _elect_leaders(request: elect_leaders.ElectLeadersRequest, code: int, messag
 
 
 def _reassignments(
-    request: alter_partition_reassignments.AlterPartitionReassignmentsRequest,
+    request: partitions.AlterPartitionReassignmentsRequest,
     code: int,
     message: str,
 ) -> Any:
-    return alter_partition_reassignments.AlterPartitionReassignmentsResponse(
+    return partitions.AlterPartitionReassignmentsResponse(
         error_code=code,
         error_message=message,
         responses=[
-            alter_partition_reassignments.ReassignableTopicResponse(
+            partitions.ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    alter_partition_reassignments.ReassignablePartitionResponse(
+                    partitions.ReassignablePartitionResponse(
                         partition_index=partition.partition_index,
                         error_code=code,
                         error_message=message,
@@ -170,12 +152,12 @@ def _reassignments(
 
 
 def _alter_user_scram_credentials(
-    request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, code: int, message: str
+    request: credentials.AlterUserScramCredentialsRequest, code: int, message: str
 ) -> Any:
     names = [part.name for part in request.deletions] + [part.name for part in request.upsertions]
-    return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
+    return credentials.AlterUserScramCredentialsResponse(
         results=[
-            alter_user_scram_credentials.AlterUserScramCredentialsResult(
+            credentials.AlterUserScramCredentialsResult(
                 user=name, error_code=code, error_message=message
             )
             for name in dict.fromkeys(names)
@@ -183,19 +165,19 @@ def _alter_user_scram_credentials(
     )
 
 
-def _create_acls(request: create_acls.CreateAclsRequest, code: int, message: str) -> Any:
-    return create_acls.CreateAclsResponse(
+def _create_acls(request: acls.CreateAclsRequest, code: int, message: str) -> Any:
+    return acls.CreateAclsResponse(
         results=[
-            create_acls.AclCreationResult(error_code=code, error_message=message)
+            acls.AclCreationResult(error_code=code, error_message=message)
             for _ in request.creations
         ]
     )
 
 
-def _delete_acls(request: delete_acls.DeleteAclsRequest, code: int, message: str) -> Any:
-    return delete_acls.DeleteAclsResponse(
+def _delete_acls(request: acls.DeleteAclsRequest, code: int, message: str) -> Any:
+    return acls.DeleteAclsResponse(
         filter_results=[
-            delete_acls.DeleteAclsFilterResult(error_code=code, error_message=message)
+            acls.DeleteAclsFilterResult(error_code=code, error_message=message)
             for _ in request.filters
         ]
     )
@@ -210,37 +192,27 @@ def _with_code(response: type) -> Callable[[Any, int, str], Any]:
 
 
 _REFUSALS: Final[dict[type, Callable[[Any, int, str], Any]]] = {
-    create_topics.CreateTopicsRequest: _create_topics,
-    delete_topics.DeleteTopicsRequest: _delete_topics,
-    create_acls.CreateAclsRequest: _create_acls,
-    delete_acls.DeleteAclsRequest: _delete_acls,
-    create_partitions.CreatePartitionsRequest: _create_partitions,
-    alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,
-    alter_user_scram_credentials.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
-    alter_configs.AlterConfigsRequest: _alter_configs,
-    incremental_alter_configs.IncrementalAlterConfigsRequest: _alter_configs,
-    allocate_producer_ids.AllocateProducerIdsRequest: _with_code(
-        allocate_producer_ids.AllocateProducerIdsResponse
+    topics_messages.CreateTopicsRequest: _create_topics,
+    topics_messages.DeleteTopicsRequest: _delete_topics,
+    acls.CreateAclsRequest: _create_acls,
+    acls.DeleteAclsRequest: _delete_acls,
+    topics_messages.CreatePartitionsRequest: _create_partitions,
+    quotas.AlterClientQuotasRequest: _alter_client_quotas,
+    credentials.AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
+    configs.AlterConfigsRequest: _alter_configs,
+    configs.IncrementalAlterConfigsRequest: _alter_configs,
+    transactions.AllocateProducerIdsRequest: _with_code(transactions.AllocateProducerIdsResponse),
+    partitions.AlterPartitionReassignmentsRequest: _reassignments,
+    partitions.ListPartitionReassignmentsRequest: _with_message(
+        partitions.ListPartitionReassignmentsResponse
     ),
-    alter_partition_reassignments.AlterPartitionReassignmentsRequest: _reassignments,
-    list_partition_reassignments.ListPartitionReassignmentsRequest: _with_message(
-        list_partition_reassignments.ListPartitionReassignmentsResponse
-    ),
-    elect_leaders.ElectLeadersRequest: _elect_leaders,
-    alter_partition.AlterPartitionRequest: _with_code(alter_partition.AlterPartitionResponse),
-    assign_replicas_to_dirs.AssignReplicasToDirsRequest: _with_code(
-        assign_replicas_to_dirs.AssignReplicasToDirsResponse
-    ),
-    broker_registration.BrokerRegistrationRequest: _with_code(
-        broker_registration.BrokerRegistrationResponse
-    ),
-    broker_heartbeat.BrokerHeartbeatRequest: _with_code(broker_heartbeat.BrokerHeartbeatResponse),
-    controller_registration.ControllerRegistrationRequest: _with_message(
-        controller_registration.ControllerRegistrationResponse
-    ),
-    unregister_broker.UnregisterBrokerRequest: _with_message(
-        unregister_broker.UnregisterBrokerResponse
-    ),
-    update_features.UpdateFeaturesRequest: _with_message(update_features.UpdateFeaturesResponse),
-    describe_quorum.DescribeQuorumRequest: _with_message(describe_quorum.DescribeQuorumResponse),
+    partitions.ElectLeadersRequest: _elect_leaders,
+    partitions.AlterPartitionRequest: _with_code(partitions.AlterPartitionResponse),
+    partitions.AssignReplicasToDirsRequest: _with_code(partitions.AssignReplicasToDirsResponse),
+    nodes.BrokerRegistrationRequest: _with_code(nodes.BrokerRegistrationResponse),
+    nodes.BrokerHeartbeatRequest: _with_code(nodes.BrokerHeartbeatResponse),
+    nodes.ControllerRegistrationRequest: _with_message(nodes.ControllerRegistrationResponse),
+    nodes.UnregisterBrokerRequest: _with_message(nodes.UnregisterBrokerResponse),
+    nodes.UpdateFeaturesRequest: _with_message(nodes.UpdateFeaturesResponse),
+    voters.DescribeQuorumRequest: _with_message(voters.DescribeQuorumResponse),
 }

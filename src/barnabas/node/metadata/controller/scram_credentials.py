@@ -12,7 +12,7 @@ from barnabas.base.scram import HASHES, ITERATIONS_MAX, ITERATIONS_MIN, MECHANIS
 from barnabas.node.metadata.controller.decision import ControllerState, Decision, Failure
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,

@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from barnabas.protocol.messages.voters import AddRaftVoterRequest, AddRaftVoterResponse
 
 
 async def handle_add_raft_voter(

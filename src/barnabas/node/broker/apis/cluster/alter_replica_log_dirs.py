@@ -12,7 +12,7 @@ from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.names import NAME_LENGTH_MAX, future_directory_name
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_replica_log_dirs import (
+from barnabas.protocol.messages.partitions import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,

@@ -17,7 +17,7 @@ from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.apis import APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.api_versions import (
+from barnabas.protocol.messages.connections import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,

@@ -7,7 +7,7 @@ from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operat
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_cluster import (
+from barnabas.protocol.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,

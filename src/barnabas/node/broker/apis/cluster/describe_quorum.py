@@ -6,7 +6,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.describe_quorum import (
+from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestTopicData,
     DescribeQuorumResponse,

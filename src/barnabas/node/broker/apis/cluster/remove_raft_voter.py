@@ -3,10 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.remove_raft_voter import (
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
+from barnabas.protocol.messages.voters import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
 async def handle_remove_raft_voter(

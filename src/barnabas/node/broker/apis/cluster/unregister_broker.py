@@ -7,10 +7,7 @@ starts again.
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.unregister_broker import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
+from barnabas.protocol.messages.nodes import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 
 async def handle_unregister_broker(

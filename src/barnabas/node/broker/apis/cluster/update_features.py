@@ -3,10 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.update_features import (
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from barnabas.protocol.messages.nodes import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 async def handle_update_features(

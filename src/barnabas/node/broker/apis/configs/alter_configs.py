@@ -10,9 +10,9 @@ from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_configs import (
+from barnabas.protocol.messages.configs import (
+    AlterConfigsAlterConfigsResource,
     AlterConfigsRequest,
-    AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
@@ -30,7 +30,7 @@ async def handle_alter_configs(
 
 
 def _decide(
-    resource: AlterConfigsResource, reason: str | None
+    resource: AlterConfigsAlterConfigsResource, reason: str | None
 ) -> AlterConfigsResourceResponse | None:
     if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
         reason = f"Unknown resource type {resource.resource_type}"

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import AlterableConfig
+from barnabas.protocol.messages.configs import AlterableConfig
 
 ROOT = "root"
 LEVELS = {

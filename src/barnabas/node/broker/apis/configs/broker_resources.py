@@ -16,13 +16,13 @@ from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.config_rules import config_key
 from barnabas.node.metadata.controller.decision import Failure
 from barnabas.node.metadata.image import ConfigResourceType, MetadataImage
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs as configs_messages
 
 
 def check_broker_resource(
     services: BrokerServices,
-    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+    resource: configs_messages.AlterConfigsResource
+    | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> str | None:
     """Why this node does not answer for the resource or could not take it, None if neither."""
     name = resource.resource_name
@@ -43,7 +43,9 @@ def check_node_id(own_id: int, name: str) -> str | None:
 
 
 def check_cordoned_by_controller(
-    image: MetadataImage, resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource
+    image: MetadataImage,
+    resource: configs_messages.AlterConfigsResource
+    | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> str | None:
     """Why a controller may not change a broker's `cordoned.log.dirs` like this; None if it may."""
     if resource.resource_type != ConfigResourceType.BROKER:
@@ -65,7 +67,8 @@ def _entries(values: Mapping[str, str | None]) -> set[str]:
 
 def _check_values(
     services: BrokerServices,
-    resource: incremental.AlterConfigsResource | legacy.AlterConfigsResource,
+    resource: configs_messages.AlterConfigsResource
+    | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> str | None:
     """Why this node's configuration cannot become so. The controller finds all that is general."""
     effective, configs = services.metadata.effective, services.image.configs

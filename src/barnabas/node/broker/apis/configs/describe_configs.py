@@ -29,7 +29,7 @@ from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.topic_names import invalid_topic_name_reason
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_configs import (
+from barnabas.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,

@@ -14,12 +14,13 @@ from barnabas.node.broker.apis.configs.rights import refuse
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs
 
-Resource = TypeVar("Resource", legacy.AlterConfigsResource, incremental.AlterConfigsResource)
+Resource = TypeVar(
+    "Resource", configs.AlterConfigsAlterConfigsResource, configs.AlterConfigsResource
+)
 Answer = TypeVar(
-    "Answer", legacy.AlterConfigsResourceResponse, incremental.AlterConfigsResourceResponse
+    "Answer", configs.AlterConfigsResourceResponse, configs.AlterConfigsResourceResponse
 )
 Key = tuple[int, str]
 """Type and name of a resource."""

@@ -15,7 +15,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.incremental_alter_configs import (
+from barnabas.protocol.messages.configs import (
     AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,

@@ -10,7 +10,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_config_resources import (
+from barnabas.protocol.messages.configs import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,

@@ -14,8 +14,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.decision import Failure
 from barnabas.node.metadata.image import ConfigResourceType
-from barnabas.protocol.messages import alter_configs as legacy
-from barnabas.protocol.messages import incremental_alter_configs as incremental
+from barnabas.protocol.messages import configs as configs_messages
 
 POOLS = (
     "background.threads",
@@ -24,7 +23,7 @@ POOLS = (
     "num.replica.fetchers",
 )
 
-Resource = incremental.AlterConfigsResource | legacy.AlterConfigsResource
+Resource = configs_messages.AlterConfigsResource | configs_messages.AlterConfigsAlterConfigsResource
 
 
 def refused_pool_sizes(

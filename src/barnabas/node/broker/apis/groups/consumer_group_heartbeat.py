@@ -17,7 +17,7 @@ from barnabas.node.broker.apis.groups.requests import (
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
+from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )

@@ -12,7 +12,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import then
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_groups import (
+from barnabas.protocol.messages.groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,

@@ -16,7 +16,7 @@ from barnabas.node.metadata.asker import OWN
 from barnabas.node.metadata.image import TopicImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.find_coordinator import (
+from barnabas.protocol.messages.groups import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,

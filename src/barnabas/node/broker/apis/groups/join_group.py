@@ -10,7 +10,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.classic.responses import join_error, level_join
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse
 
 
 def handle_join_group(

@@ -9,7 +9,7 @@ from barnabas.node.broker.apis.groups.requests import client_of, may_read_group
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.protocol.messages.groups import LeaveGroupRequest, LeaveGroupResponse
 
 
 def handle_leave_group(

@@ -9,7 +9,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.acls import Operation, ResourceType
-from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.groups import ListGroupsRequest, ListGroupsResponse
 
 
 def handle_list_groups(

@@ -24,7 +24,7 @@ from barnabas.node.net.connection import Reply
 from barnabas.protocol.acls import Operation
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import (
+from barnabas.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,

@@ -17,7 +17,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_fetch import (
+from barnabas.protocol.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

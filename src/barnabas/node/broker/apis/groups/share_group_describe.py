@@ -11,7 +11,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_describe import (
+from barnabas.protocol.messages.share_groups import (
     DescribedGroup,
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,

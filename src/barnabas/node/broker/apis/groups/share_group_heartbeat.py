@@ -16,7 +16,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.share.sessions import MEMBER_ID_LENGTH_MAX
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_heartbeat import (
+from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )

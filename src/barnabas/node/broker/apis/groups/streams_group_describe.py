@@ -12,7 +12,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_describe import (
+from barnabas.protocol.messages.streams_groups import (
     DescribedGroup,
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,

@@ -27,8 +27,8 @@ from barnabas.node.loop.promise import then
 from barnabas.node.metadata.topic_names import is_valid_topic_name
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_heartbeat import Status as ToldStatus
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import Status as ToldStatus
+from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )

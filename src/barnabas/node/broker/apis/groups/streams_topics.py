@@ -14,8 +14,8 @@ from barnabas.node.coordinator.group.streams.topology import InternalTopic
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import streams_group_describe, streams_group_heartbeat
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages import streams_groups
+from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -28,7 +28,9 @@ REMEMBERED_FAILURES_MAX = 1_000
 telemetry = logging.getLogger(__name__)
 
 
-Subtopology = streams_group_heartbeat.Subtopology | streams_group_describe.Subtopology
+Subtopology = (
+    streams_groups.StreamsGroupHeartbeatSubtopology | streams_groups.StreamsGroupDescribeSubtopology
+)
 
 
 def topic_names(subtopologies: Iterable[Subtopology]) -> Iterator[str]:

@@ -7,10 +7,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-)
+from barnabas.protocol.messages.quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 
 async def handle_alter_client_quotas(

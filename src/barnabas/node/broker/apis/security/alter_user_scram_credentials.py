@@ -7,7 +7,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_user_scram_credentials import (
+from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )

@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from barnabas.protocol.messages.acls import CreateAclsRequest, CreateAclsResponse
 
 
 async def handle_create_acls(

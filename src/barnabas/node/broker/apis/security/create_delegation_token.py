@@ -9,7 +9,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.security.principal import USER, Principal
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
 )

@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from barnabas.protocol.messages.acls import DeleteAclsRequest, DeleteAclsResponse
 
 
 async def handle_delete_acls(

@@ -11,7 +11,7 @@ from barnabas.node.metadata.acl_filter import matching_acls, unknown_part
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_acls import (
+from barnabas.protocol.messages.acls import (
     AclDescription,
     DescribeAclsRequest,
     DescribeAclsResource,

@@ -6,7 +6,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.quota_filter import QuotaFilterError, matching_quotas
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_client_quotas import (
+from barnabas.protocol.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
     EntityData,

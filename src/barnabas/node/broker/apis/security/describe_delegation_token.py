@@ -12,7 +12,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.delegation_tokens import token_hmac, token_secret
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     DescribedDelegationToken,
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenRequest,

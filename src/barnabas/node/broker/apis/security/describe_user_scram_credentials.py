@@ -12,7 +12,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_user_scram_credentials import (
+from barnabas.protocol.messages.credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,

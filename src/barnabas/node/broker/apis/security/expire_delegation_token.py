@@ -5,7 +5,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.expire_delegation_token import (
+from barnabas.protocol.messages.credentials import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
 )

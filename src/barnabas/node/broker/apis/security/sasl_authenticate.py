@@ -6,10 +6,7 @@ time, as in Kafka.
 
 from barnabas.node.broker.context import RequestContext
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
+from barnabas.protocol.messages.credentials import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 MESSAGE = "SaslAuthenticate request received after successful authentication"
 """Kafka's, word for word."""

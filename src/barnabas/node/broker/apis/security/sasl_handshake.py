@@ -6,7 +6,7 @@ time, as in Kafka: after a login that has no end, or where there is none.
 
 from barnabas.node.broker.context import RequestContext
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.protocol.messages.credentials import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 def handle_sasl_handshake(

@@ -7,7 +7,7 @@ which still do.
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.alter_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )

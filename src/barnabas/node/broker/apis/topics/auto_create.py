@@ -17,7 +17,7 @@ from barnabas.base.peer_lines import peer_logger
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.asker import Asker
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.create_topics import (
+from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,

@@ -3,10 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-)
+from barnabas.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsResponse
 
 
 async def handle_create_partitions(

@@ -13,7 +13,7 @@ from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.delete_records import (
+from barnabas.protocol.messages.topics import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

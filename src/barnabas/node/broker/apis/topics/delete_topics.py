@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 
 async def handle_delete_topics(

@@ -14,7 +14,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.image import PartitionImage, TopicImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_topic_partitions import (
+from barnabas.protocol.messages.metadata import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseCursor,

@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from barnabas.protocol.messages.partitions import ElectLeadersRequest, ElectLeadersResponse
 
 
 async def handle_elect_leaders(

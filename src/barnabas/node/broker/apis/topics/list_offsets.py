@@ -18,7 +18,7 @@ from barnabas.node.loop.promise import Promise, flat, then
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_offsets import (
+from barnabas.protocol.messages.fetch import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,

@@ -3,7 +3,7 @@
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.services import BrokerServices
-from barnabas.protocol.messages.list_partition_reassignments import (
+from barnabas.protocol.messages.partitions import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )

@@ -10,8 +10,8 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_for_leader_epoch import (
-    EpochEndOffset,
+from barnabas.protocol.messages.fetch import (
+    OffsetForLeaderEpochEpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
@@ -38,7 +38,7 @@ def handle_offset_for_leader_epoch(
                 partitions=[
                     _look_up(services, topic.topic, entry)
                     if topic.topic in visible
-                    else EpochEndOffset(
+                    else OffsetForLeaderEpochEpochEndOffset(
                         partition=entry.partition,
                         error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                     )
@@ -52,16 +52,16 @@ def handle_offset_for_leader_epoch(
 
 def _look_up(
     services: BrokerServices, topic: str, entry: OffsetForLeaderPartition
-) -> EpochEndOffset:
+) -> OffsetForLeaderEpochEpochEndOffset:
     partition = services.replicas.find(topic, entry.partition)
     if not isinstance(partition, Partition):
-        return EpochEndOffset(partition=entry.partition, error_code=partition)
+        return OffsetForLeaderEpochEpochEndOffset(partition=entry.partition, error_code=partition)
     error = partition.check_epoch(entry.current_leader_epoch)
     if not error and not partition.is_leader:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error:
-        return EpochEndOffset(partition=entry.partition, error_code=error)
+        return OffsetForLeaderEpochEpochEndOffset(partition=entry.partition, error_code=error)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(entry.leader_epoch)
-    return EpochEndOffset(
+    return OffsetForLeaderEpochEpochEndOffset(
         partition=entry.partition, leader_epoch=leader_epoch, end_offset=end_offset
     )

@@ -15,10 +15,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import then
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_offsets_to_txn import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-)
+from barnabas.protocol.messages.transactions import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 PRODUCER_FENCED_FROM_VERSION = 2
 

@@ -17,7 +17,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise, gather, then
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.add_partitions_to_txn import (
+from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

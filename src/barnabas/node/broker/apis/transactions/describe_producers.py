@@ -13,7 +13,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_producers import (
+from barnabas.protocol.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,

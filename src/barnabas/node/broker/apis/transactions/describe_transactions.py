@@ -10,11 +10,11 @@ from barnabas.node.coordinator.transaction.transaction import Transaction
 from barnabas.node.loop.promise import gather
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_transactions import (
+from barnabas.protocol.messages.transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    DescribeTransactionsTransactionState,
     TopicData,
-    TransactionState,
 )
 
 
@@ -50,16 +50,18 @@ def _state(
     context: RequestContext,
     transactional_id: str,
     outcome: Transaction | ErrorCode,
-) -> TransactionState:
+) -> DescribeTransactionsTransactionState:
     if isinstance(outcome, ErrorCode):
-        return TransactionState(error_code=outcome, transactional_id=transactional_id)
+        return DescribeTransactionsTransactionState(
+            error_code=outcome, transactional_id=transactional_id
+        )
     topics: dict[str, list[int]] = {}
     for topic, index in outcome.partitions:
         topics.setdefault(topic, []).append(index)
     visible = allowed(
         services, context, Operation.DESCRIBE, ResourceType.TOPIC, topics, logs_denial=False
     )
-    return TransactionState(
+    return DescribeTransactionsTransactionState(
         transactional_id=transactional_id,
         transaction_state=outcome.state.label,
         transaction_timeout_ms=outcome.timeout_ms,

@@ -14,7 +14,7 @@ from barnabas.node.coordinator.transaction.ending import EndRequest
 from barnabas.node.coordinator.transaction.service import client_version_of
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
 
 PRODUCER_FENCED_FROM_VERSION = 2
 VERSION_2_FROM_VERSION = 5

@@ -12,10 +12,7 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.transaction.initializing import InitRequest
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.init_producer_id import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 
 PRODUCER_FENCED_FROM_VERSION = 4
 

@@ -17,10 +17,10 @@ from barnabas.node.loop.promise import Promise
 from barnabas.node.loop.turns import PART_MAX, in_turns
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.list_transactions import (
+from barnabas.protocol.messages.transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
-    TransactionState,
+    ListTransactionsTransactionState,
 )
 
 PROGRAM_BYTES_MAX: Final = 1 << 16
@@ -53,7 +53,7 @@ async def handle_list_transactions(
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
         transaction_states=[
-            TransactionState(
+            ListTransactionsTransactionState(
                 transactional_id=transactional_id,
                 producer_id=transaction.producer_id,
                 transaction_state=transaction.state.label,

@@ -20,7 +20,7 @@ from barnabas.node.loop.promise import Promise, then
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.txn_offset_commit import (
+from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,

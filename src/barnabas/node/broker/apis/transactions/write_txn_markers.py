@@ -11,7 +11,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.write_txn_markers import (
+from barnabas.protocol.messages.transactions import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,

@@ -3,7 +3,7 @@
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from barnabas.protocol.messages.groups import DescribedGroup, DescribedGroupMember
 
 ERROR_MESSAGE_FROM_VERSION = 6
 

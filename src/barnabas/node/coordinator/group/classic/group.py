@@ -19,8 +19,8 @@ from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE,
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import GroupMetadataKey
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.offsets import OffsetCommitRequest
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 
 
 class ClassicGroup:

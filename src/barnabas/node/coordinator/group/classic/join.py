@@ -30,8 +30,7 @@ from barnabas.node.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS, P
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import Client, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.messages.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 
 MEMBER_ID_REQUIRED_FROM_VERSION = 4
 SKIP_ASSIGNMENT_FROM_VERSION = 9

@@ -17,8 +17,9 @@ from barnabas.node.coordinator.group.classic.rebalance import (
 from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.step import Step
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.leave_group import (
+from barnabas.protocol.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,

@@ -18,8 +18,11 @@ from barnabas.node.coordinator.group.classic.responses import join_error
 from barnabas.node.coordinator.group.classic.states import GroupEvent, GroupState
 from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.messages.groups import (
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    SyncGroupResponse,
+)
 
 ABSENT_RETRY_MS_MIN = 1_000
 """Between looks at a group whose static members are all absent, however short their time-out."""

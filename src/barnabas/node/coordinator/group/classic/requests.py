@@ -30,9 +30,12 @@ from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
 from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups import (
+    HeartbeatRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Responses of the classic protocol: refusals, and those of old versions."""
 
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.join_group import JoinGroupResponse
-from barnabas.protocol.messages.leave_group import (
+from barnabas.protocol.messages.groups import (
+    JoinGroupResponse,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,

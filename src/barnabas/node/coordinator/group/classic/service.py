@@ -8,19 +8,20 @@ from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.shards import GroupShards
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.describe_groups import (
+from barnabas.protocol.messages.groups import (
     DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
-)
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from barnabas.protocol.messages.leave_group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 BATCHED_LEAVE_FROM_VERSION = 3
 

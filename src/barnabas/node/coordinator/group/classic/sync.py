@@ -19,7 +19,7 @@ from barnabas.node.coordinator.group.classic.states import GroupEvent, GroupStat
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.groups import SyncGroupRequest, SyncGroupResponse
 
 
 @dataclass(slots=True)

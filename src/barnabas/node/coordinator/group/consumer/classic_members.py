@@ -39,16 +39,18 @@ from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from barnabas.protocol.messages.join_group import JoinGroupResponse
-from barnabas.protocol.messages.leave_group import (
+from barnabas.protocol.messages.groups import (
+    ConsumerProtocolSubscription,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
 )
-from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def join(

@@ -8,8 +8,8 @@ from barnabas.node.coordinator.group.consumer.member import ConsumerMember
 from barnabas.node.coordinator.group.consumer.target import preferred_assignor
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.view import GroupMetadata
-from barnabas.protocol.messages.consumer_group_describe import (
-    Assignment,
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupDescribeAssignment,
     DescribedGroup,
     Member,
     TopicPartitions,
@@ -63,9 +63,11 @@ def _member(group: ConsumerGroup, member: ConsumerMember, metadata: GroupMetadat
     )
 
 
-def _assignment(partitions: Mapping[Uuid, Iterable[int]], metadata: GroupMetadata) -> Assignment:
+def _assignment(
+    partitions: Mapping[Uuid, Iterable[int]], metadata: GroupMetadata
+) -> ConsumerGroupDescribeAssignment:
     """Topics that are gone are left out."""
-    return Assignment(
+    return ConsumerGroupDescribeAssignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(numbers))
             for topic_id, numbers in partitions.items()

@@ -10,7 +10,7 @@ from barnabas.node.coordinator.group.consumer.records import Target
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.codec import decode_at, encode
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.consumer_protocol import (
+from barnabas.protocol.messages.groups import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,

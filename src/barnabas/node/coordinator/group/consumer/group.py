@@ -247,7 +247,9 @@ def _member_state(number: int) -> MemberState:
         return MemberState.UNKNOWN
 
 
-def _partitions(topics: list[messages.TopicPartitions], member_epoch: int) -> Partitions:
+def _partitions(
+    topics: list[messages.ConsumerGroupCurrentMemberAssignmentTopicPartitions], member_epoch: int
+) -> Partitions:
     """Partitions with assignment epochs; records of Kafka before 4.3 have none."""
     found: dict[Uuid, dict[int, int]] = {}
     for topic in topics:

@@ -42,8 +42,8 @@ from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
+from barnabas.protocol.messages.consumer_groups import (
+    ConsumerGroupHeartbeatAssignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
@@ -311,8 +311,8 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
     )
 
 
-def _assignment(member: ConsumerMember) -> Assignment:
-    return Assignment(
+def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatAssignment:
+    return ConsumerGroupHeartbeatAssignment(
         topic_partitions=[
             ConsumerGroupHeartbeatResponseTopicPartitions(
                 topic_id=topic_id, partitions=list(numbers)

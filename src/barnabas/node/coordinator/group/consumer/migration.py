@@ -35,7 +35,7 @@ from barnabas.node.coordinator.group.step import Step
 from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
-from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.messages.groups import SyncGroupResponse
 
 telemetry = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from barnabas.node.coordinator.group.consumer.member import ConsumerMember, Part
 from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.protocol.messages.group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMemberMetadataValue,
@@ -26,7 +27,6 @@ from barnabas.protocol.messages.group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     TopicPartition,
-    TopicPartitions,
 )
 
 RECORDS: Final = ModernRecords(
@@ -127,9 +127,11 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
 
 
-def _topic_partitions(partitions: Partitions) -> list[TopicPartitions]:
+def _topic_partitions(
+    partitions: Partitions,
+) -> list[ConsumerGroupCurrentMemberAssignmentTopicPartitions]:
     return [
-        TopicPartitions(
+        ConsumerGroupCurrentMemberAssignmentTopicPartitions(
             topic_id=topic_id, partitions=list(epochs), assignment_epochs=list(epochs.values())
         )
         for topic_id, epochs in partitions.items()

@@ -18,13 +18,11 @@ from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.consumer_group_heartbeat import (
+from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.groups import HeartbeatRequest, MemberIdentity, SyncGroupRequest
 
 
 class ConsumerGroupRequests(ModernGroupRequests[ConsumerGroup, ConsumerMember]):

@@ -9,10 +9,10 @@ from barnabas.node.coordinator.group.consumer.requests import refused
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.shards import GroupShards
 from barnabas.node.loop.promise import Promise
-from barnabas.protocol.messages.consumer_group_describe import DescribedGroup
-from barnabas.protocol.messages.consumer_group_heartbeat import (
+from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
+    DescribedGroup,
 )
 
 

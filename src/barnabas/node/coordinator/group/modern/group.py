@@ -25,8 +25,8 @@ from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.node.coordinator.group.step import MEMBER_TIMERS, TimerKey, TimerKind
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages.offsets import OffsetCommitRequest
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.schema import Message
 
 FIRST_EPOCH: Final = 1

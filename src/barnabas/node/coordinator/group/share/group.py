@@ -20,9 +20,9 @@ from barnabas.node.coordinator.group.share.member import ShareMember, Target
 from barnabas.node.coordinator.group.share.state import StateMetadata
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import share_group_records as messages
-from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
-from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.messages import group_records as messages
+from barnabas.protocol.messages.offsets import OffsetCommitRequest
+from barnabas.protocol.messages.transactions import TxnOffsetCommitRequest
 from barnabas.protocol.schema import Message
 
 

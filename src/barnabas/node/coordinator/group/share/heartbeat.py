@@ -40,11 +40,11 @@ from barnabas.node.coordinator.group.share.records import (
 from barnabas.node.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState
 from barnabas.node.coordinator.group.step import Client, Step
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_heartbeat import (
-    Assignment,
+from barnabas.protocol.messages.share_groups import (
+    ShareGroupHeartbeatAssignment,
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
-    TopicPartitions,
+    ShareGroupHeartbeatTopicPartitions,
 )
 
 telemetry = logging.getLogger(__name__)
@@ -156,9 +156,9 @@ def heartbeat(
     # Not as in Kafka: who still has an earlier epoch may have missed the answer with this one.
     is_behind = request.member_epoch != member.member_epoch
     if is_full or is_behind or member.assigned != former.assigned:
-        response.assignment = Assignment(
+        response.assignment = ShareGroupHeartbeatAssignment(
             topic_partitions=[
-                TopicPartitions(topic_id=topic_id, partitions=list(numbers))
+                ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=list(numbers))
                 for topic_id, numbers in member.assigned.items()
             ]
         )

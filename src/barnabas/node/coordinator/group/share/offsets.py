@@ -23,13 +23,11 @@ from barnabas.node.coordinator.group.share.state import (
 )
 from barnabas.node.coordinator.group.step import Step
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_share_group_offsets import (
+from barnabas.protocol.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
-)
-from barnabas.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponseTopic,
 )

@@ -10,7 +10,7 @@ from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.node.coordinator.group.share.member import ShareMember, Target
 from barnabas.node.coordinator.group.share.state import StateMetadata
-from barnabas.protocol.messages import share_group_records as messages
+from barnabas.protocol.messages import group_records as messages
 
 RECORDS: Final = ModernRecords(
     epoch_key=messages.ShareGroupMetadataKey,
@@ -70,7 +70,9 @@ def current_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
             previous_member_epoch=member.previous_member_epoch,
             state=STABLE,
             assigned_partitions=[
-                messages.TopicPartitions(topic_id=topic_id, partitions=list(partitions))
+                messages.ShareGroupCurrentMemberAssignmentTopicPartitions(
+                    topic_id=topic_id, partitions=list(partitions)
+                )
                 for topic_id, partitions in member.assigned.items()
             ],
         ),
@@ -89,7 +91,10 @@ def state_tombstone(group_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(messages.ShareGroupStatePartitionMetadataKey(group_id=group_id), None)
 
 
-def target_of(topics: "list[messages.TopicPartition] | list[messages.TopicPartitions]") -> Target:
+def target_of(
+    topics: list[messages.TopicPartition]
+    | list[messages.ShareGroupCurrentMemberAssignmentTopicPartitions],
+) -> Target:
     """Partitions by topic, as records hold them."""
     found: dict[Uuid, tuple[int, ...]] = {}
     for topic in topics:

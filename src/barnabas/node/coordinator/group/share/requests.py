@@ -22,15 +22,15 @@ from barnabas.node.coordinator.group.share.state import RequestTimes
 from barnabas.node.coordinator.group.step import Client, GroupTimers, Step
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from barnabas.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from barnabas.protocol.messages.share_group_describe import (
-    Assignment,
+from barnabas.protocol.messages.share_groups import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
     DescribedGroup,
     Member,
-    TopicPartitions,
+    ShareGroupDescribeAssignment,
+    ShareGroupDescribeTopicPartitions,
+    ShareGroupHeartbeatRequest,
 )
-from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 Partitions = Mapping[Uuid, Iterable[int]]
 
@@ -168,9 +168,11 @@ class ShareGroupRequests(ModernGroupRequests[ShareGroup, ShareMember]):
             client_id=member.client_id,
             client_host=member.client_host,
             subscribed_topic_names=sorted(member.topic_names),
-            assignment=Assignment(
+            assignment=ShareGroupDescribeAssignment(
                 topic_partitions=[
-                    TopicPartitions(topic_id=topic_id, topic_name=name, partitions=list(numbers))
+                    ShareGroupDescribeTopicPartitions(
+                        topic_id=topic_id, topic_name=name, partitions=list(numbers)
+                    )
                     for topic_id, numbers in member.assigned.items()
                     if (name := self._metadata.topic_name(topic_id)) is not None
                 ]

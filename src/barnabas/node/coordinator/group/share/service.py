@@ -13,7 +13,7 @@ from barnabas.node.coordinator.group.shards import GroupShards
 from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.share_group_describe import DescribedGroup
+from barnabas.protocol.messages.share_groups import DescribedGroup
 
 
 class ShareMembershipService:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.protocol.messages.share_group_records import (
+from barnabas.protocol.messages.group_records import (
+    ShareGroupStatePartitionMetadataTopicInfo,
     ShareGroupStatePartitionMetadataValue,
-    TopicInfo,
     TopicPartitionsInfo,
 )
 
@@ -86,7 +86,7 @@ class StateMetadata:
             initializing_topics=_infos(self.initializing),
             initialized_topics=_infos(self.initialized),
             deleting_topics=[
-                TopicInfo(topic_id=topic_id, topic_name=name)
+                ShareGroupStatePartitionMetadataTopicInfo(topic_id=topic_id, topic_name=name)
                 for topic_id, name in self.deleting.items()
             ],
         )

@@ -7,9 +7,9 @@ from barnabas.node.coordinator.group.modern.heartbeat import blank_field
 from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
-    Topology,
+    StreamsGroupHeartbeatTopology,
 )
 
 
@@ -62,7 +62,7 @@ def _invalid(request: StreamsGroupHeartbeatRequest) -> str:
     return ""
 
 
-def _invalid_topology(topology: Topology) -> str:
+def _invalid_topology(topology: StreamsGroupHeartbeatTopology) -> str:
     for subtopology in topology.subtopologies:
         for topic in subtopology.state_changelog_topics:
             if topic.partitions:

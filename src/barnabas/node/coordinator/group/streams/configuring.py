@@ -14,11 +14,11 @@ from barnabas.node.coordinator.group.streams.topology import (
     topology_value,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import streams_group_heartbeat as requests
+from barnabas.protocol.messages import streams_groups as requests
 
 
 def updated_topology(
-    step: Step, group: StreamsGroup, sent: requests.Topology | None
+    step: Step, group: StreamsGroup, sent: requests.StreamsGroupHeartbeatTopology | None
 ) -> Topology | Refusal:
     """The group's topology, which the first member sets and no other may change yet.
 

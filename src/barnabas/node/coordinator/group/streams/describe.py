@@ -13,8 +13,8 @@ from barnabas.node.coordinator.group.streams.tasks import (
 )
 from barnabas.node.coordinator.group.streams.topology import InternalTopic, Topology
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages import streams_group_describe as messages
-from barnabas.protocol.messages.streams_group_records import TopicInfo
+from barnabas.protocol.messages import streams_groups as messages
+from barnabas.protocol.messages.group_records import StreamsGroupTopologyTopicInfo
 
 
 def described(group_id: str, group: StreamsGroup | Refusal) -> messages.DescribedGroup:
@@ -37,14 +37,14 @@ def described(group_id: str, group: StreamsGroup | Refusal) -> messages.Describe
     )
 
 
-def _topology(group: StreamsGroup, topology: Topology) -> messages.Topology:
+def _topology(group: StreamsGroup, topology: Topology) -> messages.StreamsGroupDescribeTopology:
     """With the numbers of partitions where they are decided, else as members sent it."""
     configured = group.configured
     if configured is None or not configured.is_ready or configured.subtopologies is None:
-        return messages.Topology(
+        return messages.StreamsGroupDescribeTopology(
             epoch=topology.epoch,
             subtopologies=[
-                messages.Subtopology(
+                messages.StreamsGroupDescribeSubtopology(
                     subtopology_id=subtopology_id,
                     source_topics=sorted(subtopology.source_topics),
                     repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
@@ -58,10 +58,10 @@ def _topology(group: StreamsGroup, topology: Topology) -> messages.Topology:
                 for subtopology_id, subtopology in sorted(topology.subtopologies.items())
             ],
         )
-    return messages.Topology(
+    return messages.StreamsGroupDescribeTopology(
         epoch=configured.epoch,
         subtopologies=[
-            messages.Subtopology(
+            messages.StreamsGroupDescribeSubtopology(
                 subtopology_id=subtopology_id,
                 source_topics=sorted(subtopology.source_topics),
                 repartition_sink_topics=sorted(subtopology.repartition_sink_topics),
@@ -75,7 +75,7 @@ def _topology(group: StreamsGroup, topology: Topology) -> messages.Topology:
     )
 
 
-def _as_sent(topic: TopicInfo) -> messages.TopicInfo:
+def _as_sent(topic: StreamsGroupTopologyTopicInfo) -> messages.TopicInfo:
     return messages.TopicInfo(
         name=topic.name,
         partitions=topic.partitions,

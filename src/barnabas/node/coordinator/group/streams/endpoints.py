@@ -9,7 +9,7 @@ from barnabas.node.coordinator.group.streams.member import StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import TaskId, by_subtopology
 from barnabas.node.coordinator.group.streams.topics import PartitionCount
 from barnabas.node.coordinator.group.streams.topology import ConfiguredTopology
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import (
     EndpointToPartitions,
     StreamsGroupHeartbeatResponseEndpoint,
     TopicPartition,

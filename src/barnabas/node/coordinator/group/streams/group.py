@@ -25,7 +25,7 @@ from barnabas.node.coordinator.group.streams import records
 from barnabas.node.coordinator.group.streams.member import Endpoint, MemberState, StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, TaskSet
 from barnabas.node.coordinator.group.streams.topology import ConfiguredTopology, Topology
-from barnabas.protocol.messages import streams_group_records as messages
+from barnabas.protocol.messages import group_records as messages
 from barnabas.protocol.schema import Message
 
 UNVALIDATED = -1

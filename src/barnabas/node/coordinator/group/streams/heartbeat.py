@@ -50,8 +50,8 @@ from barnabas.node.coordinator.group.streams.target import Draft, delay_key, upd
 from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology
 from barnabas.node.coordinator.group.streams.topology import InternalTopic, Notice, Status, Topology
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_heartbeat import Status as StatusField
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import Status as StatusField
+from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatResponse,

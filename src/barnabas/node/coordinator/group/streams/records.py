@@ -11,7 +11,7 @@ from barnabas.node.coordinator.group.modern.records import ModernRecords
 from barnabas.node.coordinator.group.streams.member import StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import TaskId as Task
 from barnabas.node.coordinator.group.streams.tasks import Tasks, TaskSet, by_subtopology
-from barnabas.protocol.messages.streams_group_records import (
+from barnabas.protocol.messages.group_records import (
     Endpoint,
     KeyValue,
     LastAssignmentConfig,
@@ -28,10 +28,10 @@ from barnabas.protocol.messages.streams_group_records import (
     StreamsGroupTopologyKey,
     StreamsGroupTopologyValue,
 )
-from barnabas.protocol.messages.streams_group_records import (
+from barnabas.protocol.messages.group_records import (
     StreamsGroupCurrentMemberAssignmentValueTaskIds as CurrentTasks,
 )
-from barnabas.protocol.messages.streams_group_records import (
+from barnabas.protocol.messages.group_records import (
     StreamsGroupTargetAssignmentMemberValueTaskIds as TargetTasks,
 )
 

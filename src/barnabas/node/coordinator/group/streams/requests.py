@@ -15,7 +15,7 @@ from barnabas.node.coordinator.group.streams.fencing import assign_delayed, fenc
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.heartbeat import Heard, heartbeat
 from barnabas.node.coordinator.group.streams.member import StreamsMember
-from barnabas.protocol.messages.streams_group_heartbeat import (
+from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )

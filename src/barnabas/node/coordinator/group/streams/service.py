@@ -13,8 +13,7 @@ from barnabas.node.coordinator.group.streams.heartbeat import Heard
 from barnabas.node.coordinator.group.streams.requests import refused
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.loop.promise import Promise
-from barnabas.protocol.messages.streams_group_describe import DescribedGroup
-from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from barnabas.protocol.messages.streams_groups import DescribedGroup, StreamsGroupHeartbeatRequest
 
 
 class StreamsGroupService:

@@ -24,7 +24,7 @@ from barnabas.node.coordinator.group.streams.topology import (
     source_names,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_group_records import Subtopology, TopicInfo
+from barnabas.protocol.messages.group_records import StreamsGroupTopologyTopicInfo, Subtopology
 
 PartitionCount = Callable[[str], int | None]
 """How many partitions an existing topic has; None where there is none."""
@@ -219,7 +219,7 @@ class _Configuration:
             tuple(self._internal(topic) for topic in subtopology.state_changelog_topics),
         )
 
-    def _internal(self, topic: TopicInfo) -> InternalTopic:
+    def _internal(self, topic: StreamsGroupTopologyTopicInfo) -> InternalTopic:
         partitions = topic.partitions or self._decided[topic.name]
         if partitions < 1:
             raise _InvalidTopologyError(ErrorCode.UNKNOWN_SERVER_ERROR, None)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from barnabas.protocol.messages import streams_group_heartbeat as requests
-from barnabas.protocol.messages.streams_group_records import (
+from barnabas.protocol.messages import streams_groups as requests
+from barnabas.protocol.messages.group_records import (
     CopartitionGroup,
+    StreamsGroupTopologyTopicInfo,
     StreamsGroupTopologyValue,
     Subtopology,
     TopicConfig,
-    TopicInfo,
 )
 
 
@@ -125,7 +125,7 @@ def source_names(subtopology: Subtopology) -> list[str]:
     ]
 
 
-def topology_value(topology: requests.Topology) -> StreamsGroupTopologyValue:
+def topology_value(topology: requests.StreamsGroupHeartbeatTopology) -> StreamsGroupTopologyValue:
     """The record's form of a topology that a member sent."""
     return StreamsGroupTopologyValue(
         epoch=topology.epoch,
@@ -133,7 +133,7 @@ def topology_value(topology: requests.Topology) -> StreamsGroupTopologyValue:
     )
 
 
-def _subtopology(subtopology: requests.Subtopology) -> Subtopology:
+def _subtopology(subtopology: requests.StreamsGroupHeartbeatSubtopology) -> Subtopology:
     return Subtopology(
         subtopology_id=subtopology.subtopology_id,
         source_topics=list(subtopology.source_topics),
@@ -154,8 +154,8 @@ def _subtopology(subtopology: requests.Subtopology) -> Subtopology:
     )
 
 
-def _topic(topic: requests.TopicInfo) -> TopicInfo:
-    return TopicInfo(
+def _topic(topic: requests.TopicInfo) -> StreamsGroupTopologyTopicInfo:
+    return StreamsGroupTopologyTopicInfo(
         name=topic.name,
         partitions=topic.partitions,
         replication_factor=topic.replication_factor,
