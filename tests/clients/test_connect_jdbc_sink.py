@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.connect.cdc.tables import TypeName
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.jdbc.connectors import JdbcSink
 from barnabas.connect.connectors.jdbc.sink import JdbcSinkWriter
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.connect.connectors.postgres.tables import TypeName
 from barnabas.connect.connectors.postgres.types import Modes, column_type
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.builder import (

@@ -15,8 +15,8 @@ from confluent_kafka import Producer
 
 import barnabas
 from barnabas.connect.allowed_plugins import allow
-from barnabas.connect.connectors.postgres.adhoc import stored
-from barnabas.connect.connectors.postgres.adhoc.java_objects import key_of
+from barnabas.connect.cdc import stored
+from barnabas.connect.cdc.java_objects import key_of
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from barnabas.connect.record import SourceRecord
 from barnabas.schemas.data.errors import ConnectError
@@ -196,7 +196,7 @@ def test_a_restart_goes_on_at_the_chunk(capture: Callable[..., Capture]) -> None
     captured.execute("public.t")
     captured.until(lambda: len(captured.events()) >= 6)
     ((_partition, offset),) = captured.offsets.pairs
-    assert key_of(offset[stored.LAST]) == (("20",), ("int4",))
+    assert key_of(offset[stored.LAST]) == (("20",), ("java.lang.Integer",))
     captured.restart()
     captured.until_completed()
     assert [row[0] for row in captured.events()] == list(range(1, 21))

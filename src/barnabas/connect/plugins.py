@@ -324,7 +324,7 @@ register(
 )
 register(
     "class",
-    "connectors.postgres.adhoc.channels",
+    "connectors.signal_channels",
     FileChannel="io.debezium.pipeline.signal.channels.FileSignalChannel",
 )
 register(

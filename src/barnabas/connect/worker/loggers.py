@@ -24,8 +24,8 @@ LEVELS: Final = {
     "ALL": 1,
 }
 _JAVA: Final = {
-    "org.apache.kafka.connect": "barnabas.connect",
-    "io.debezium": "barnabas.connect.connectors.postgres",
+    "org.apache.kafka.connect": ("barnabas.connect",),
+    "io.debezium": ("barnabas.connect.connectors.postgres", "barnabas.connect.cdc"),
 }
 _LOGGERS_MAX: Final = 10_000
 
@@ -50,7 +50,7 @@ class Loggers:
             if name in self._set:
                 level, changed_ms = self._set[name]
                 return {"level": level, "last_modified": changed_ms}
-            if name == ROOT or _own(name) in logging.root.manager.loggerDict:
+            if name == ROOT or _own(name)[0] in logging.root.manager.loggerDict:
                 return {
                     "level": _java_level(_logger(name).getEffectiveLevel()),
                     "last_modified": None,
@@ -75,7 +75,7 @@ class Loggers:
         if level not in LEVELS:
             return []
         is_root = namespace.lower() == ROOT
-        own = "" if is_root else _own(namespace)
+        own = ("",) if is_root else _own(namespace)
         with self._lock:
             changed = [
                 name
@@ -87,7 +87,8 @@ class Loggers:
                     logging.getLogger(name).setLevel(logging.NOTSET)
                 else:
                     logging.getLogger(name).setLevel(LEVELS[level])
-            _logger(ROOT if is_root else namespace).setLevel(LEVELS[level])
+            for one in own:
+                logging.getLogger(one or None).setLevel(LEVELS[level])
             name = ROOT if is_root else namespace
             if self._set.get(name, ("", 0))[0] != level:
                 self._set[name] = (level, self._now_ms())
@@ -99,15 +100,16 @@ def is_level(text: str) -> bool:
     return text.upper() in LEVELS
 
 
-def _own(name: str) -> str:
+def _own(name: str) -> tuple[str, ...]:
+    """Our loggers of a name, which may be Java's."""
     for java, python in _JAVA.items():
         if name == java or name.startswith(java + "."):
             return python
-    return name
+    return (name,)
 
 
 def _logger(name: str) -> logging.Logger:
-    return logging.getLogger() if name == ROOT else logging.getLogger(_own(name))
+    return logging.getLogger() if name == ROOT else logging.getLogger(_own(name)[0])
 
 
 def _java_level(number: int) -> str:

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
+from barnabas.connect.cdc.changes import LogSplit
 from barnabas.connect.connectors.base import TaskContext
 from barnabas.connect.connectors.postgres import reader as reader_module
-from barnabas.connect.connectors.postgres.changes import LogSplit
 from barnabas.connect.connectors.postgres.reader import PostgresReader
 from barnabas.connect.connectors.postgres.stream import Received
 

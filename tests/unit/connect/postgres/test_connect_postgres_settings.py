@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.connect.cdc.settings import Patterns
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
-from barnabas.connect.connectors.postgres.settings import Patterns, PostgresSettings
+from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.schemas.data.errors import ConfigError
 
 GIVEN = {

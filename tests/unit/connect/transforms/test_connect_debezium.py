@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.connect.config.definition import ConfigType
 from barnabas.connect.config.values import parse_value
-from barnabas.connect.connectors.postgres.envelopes import MESSAGE_VALUE, message_value
+from barnabas.connect.connectors.postgres.events import MESSAGE_VALUE, message_value
 from barnabas.connect.plugins import load
 from barnabas.connect.record import ConnectRecord, Header, SourceRecord
 from barnabas.connect.transforms.debezium.envelope import DebeziumError

@@ -1,28 +1,24 @@
-"""Change capture from PostgreSQL: a snapshot of tables, then what its write-ahead log says.
+"""Change capture from PostgreSQL: what is PostgreSQL's. Everything else is in `connect/cdc`.
 
 definition    what can be configured: Debezium's names
-unsupported   settings of Debezium's that are refused (pure)
-settings      what a configuration means: tables, columns, topics
+settings      what a configuration means beyond `cdc/settings`; settings that are refused
 connector     checks settings, makes the one task's reader
-log_state     what is known of the log where it is read (pure)
 reader        on the driver: snapshot first, then the stream, in micro-batches
-snapshot      the tables' rows as of one point of the log, in splits
-stream        the replication connection, and the thread that reads from it
-positions     how far the log has been read, as stored offsets say it
-server        connections, slots, publications, errors
-tables        what a table is made of (pure)
-catalog       what columns a table has
+log           the log's messages and places, as `cdc/database` asks for them
+positions     how far the log has been read, in stored offsets
 pgoutput      the messages of logical replication (pure)
-types         columns' types: schemas, and values from PostgreSQL's text (pure)
-source_types  what schemas say of columns' types in the database (pure)
+events        the source of an event, and logical messages (pure)
+database      chunks, marks and tables, as `cdc/database` asks for them
+snapshot      holds a snapshot of the tables and reads its splits
+stream        the replication connection, and the thread that reads from it
+server        connections, quoting, errors
+slots         slots and publications
+rights        what the user may not do, and must
+catalog       what columns a table has
+types         columns' types: schemas, defaults, and values from PostgreSQL's text (pure)
+source_types  parameters of schemas that tell columns' types in the database (pure)
 temporal      dates, times and intervals (pure)
 texts         arrays, hstore and money in PostgreSQL's text (pure)
-defaults      what a column's DEFAULT means (pure)
-envelopes     Debezium's records of changes (pure)
-transactions  an event's place in its transaction (pure)
-records       what records of snapshot and log have in common
-changes       from messages to records, on executors
-adhoc/        snapshots that signals ask for, while the log is read
 
 Source: the documentation and the events of Debezium's PostgreSQL connector 3.3; PostgreSQL's
 "Logical Replication Message Formats".

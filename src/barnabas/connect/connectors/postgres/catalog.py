@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import psycopg
 
+from barnabas.connect.cdc.tables import Column, Table, TypeName
 from barnabas.connect.connectors.postgres.pgoutput import Relation, RelationColumn
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.postgres.source_types import source_parameters
-from barnabas.connect.connectors.postgres.tables import Column, Table, TypeName
 
 _TABLES: Final = """
 SELECT c.oid, n.nspname, c.relname, c.relkind FROM pg_class c JOIN pg_namespace n

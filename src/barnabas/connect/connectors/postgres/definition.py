@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from barnabas.connect.config.definition import (
-    NO_DEFAULT,
-    ConfigType,
-    Definition,
-    Importance,
-    Setting,
-    Validator,
+from barnabas.connect.cdc.definition import (
+    BAD_VALUES,
+    BOOLEAN,
+    HEADERS,
+    HIGH,
+    INT,
+    LONG,
+    LOW,
+    MEDIUM,
+    MICRO_BATCHES,
+    PASSWORD,
+    PLACEHOLDER,
+    SIGNALS,
+    SNAPSHOT_TABLES,
+    SNAPSHOT_THREADS,
+    STRING,
+    TOPICS,
+    SettingRow,
+    group,
+    tables_and_columns,
 )
+from barnabas.connect.config.definition import NO_DEFAULT, Definition
 from barnabas.connect.config.validators import at_least, one_of_any_case
 
-BOOLEAN, INT, LONG = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG
-PASSWORD, STRING = ConfigType.PASSWORD, ConfigType.STRING
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-
-
-class _Settings:
-    """Collects settings, each with its place in its group."""
-
-    def __init__(self) -> None:
-        self.all: list[Setting] = []
-
-    def group(self, group: str, *rows: tuple[Any, ...]) -> None:
-        for order, (name, kind, default, importance, doc, *rest) in enumerate(rows):
-            validator: Validator | None = rest[0] if rest else None
-            self.all.append(
-                Setting(
-                    *(name, kind, default, importance, doc),
-                    group=group,
-                    order=order,
-                    validator=validator,
-                )
-            )
-
-
-_ALL: Final = _Settings()
-_ALL.group(
-    "Connection",
+_CONNECTION: Final[tuple[SettingRow, ...]] = (
     ("topic.prefix", STRING, NO_DEFAULT, HIGH, "Begins the names of all topics; names the source."),
     ("database.hostname", STRING, NO_DEFAULT, HIGH, "The server's host."),
     ("database.port", INT, 5432, HIGH, "The server's port.", at_least(1)),
@@ -59,8 +47,7 @@ _ALL.group(
     ("connect.timeout.ms", INT, 10_000, LOW, "How long a connection may take to begin.",
      at_least(1)),
 )  # fmt: skip
-_ALL.group(
-    "Replication",
+_REPLICATION: Final[tuple[SettingRow, ...]] = (
     ("plugin.name", STRING, "pgoutput", MEDIUM, "The output plugin; pgoutput alone is supported.",
      one_of_any_case("pgoutput")),
     ("slot.name", STRING, "debezium", MEDIUM, "The replication slot; made if it is not there."),
@@ -85,28 +72,13 @@ _ALL.group(
     ("flush.lsn.source", BOOLEAN, True, LOW,
      "Whether the slot follows what is stored; without it somebody else must advance the slot."),
 )  # fmt: skip
-_ALL.group(
-    "Tables and columns",
-    *(
-        (f"{kind}.{which}.list", STRING, "", importance,
-         f"Regular expressions of {what} that {verb}, separated by commas.")
-        for kind, what, importance in (
-            ("schema", "schemas", MEDIUM),
-            ("table", "tables (schema.table)", HIGH),
-            ("column", "columns (schema.table.column)", MEDIUM),
-            ("message.prefix", "logical messages' prefixes", LOW),
-        )
-        for which, verb in (("include", "alone are captured"), ("exclude", "are not captured"))
-    ),
-    ("message.key.columns", STRING, "", MEDIUM,
-     "Keys of tables: schema.table:column,column;schema.table:column."),
-    ("skipped.operations", STRING, "t", LOW,
-     "Kinds of changes without records: c, u, d, t (truncate), m (message); none."),
-    ("tombstones.on.delete", BOOLEAN, True, MEDIUM,
-     "Whether a delete is followed by a record without a value."),
-)  # fmt: skip
-_ALL.group(
-    "Snapshot",
+_TABLES: Final = tables_and_columns(
+    ("schema", "schemas", MEDIUM),
+    ("table", "tables (schema.table)", HIGH),
+    ("column", "columns (schema.table.column)", MEDIUM),
+    ("message.prefix", "logical messages' prefixes", LOW),
+)
+_SNAPSHOT: Final[tuple[SettingRow, ...]] = (
     ("snapshot.mode", STRING, "initial", MEDIUM,
      ("When tables are read as a whole: where no offsets are stored (initial), at each start "
       "(always), once and then nothing else (initial_only), never (no_data, never), or where the "
@@ -119,44 +91,12 @@ _ALL.group(
      one_of_any_case("serializable", "repeatable_read", "read_committed", "read_uncommitted")),
     ("snapshot.fetch.size", INT, 10_240, LOW, "Accepted; rows are streamed.", at_least(1)),
     ("snapshot.delay.ms", LONG, 0, LOW, "How long to wait before a snapshot.", at_least(0)),
-    ("snapshot.max.threads", INT, 1, LOW, "Pieces of a snapshot in one micro-batch, at least.",
-     at_least(1)),
+    SNAPSHOT_THREADS,
     ("snapshot.split.pages", INT, 2048, LOW,
      "Tables with more pages of 8 KB are read in several pieces.", at_least(1)),
-    ("snapshot.include.collection.list", STRING, "", MEDIUM,
-     "Regular expressions of captured tables that a snapshot reads; empty means all."),
-    ("snapshot.select.statement.overrides", STRING, "", MEDIUM,
-     "Tables whose rows are read by the SELECT in snapshot.select.statement.overrides.<table>."),
+    *SNAPSHOT_TABLES,
 )  # fmt: skip
-_ALL.group(
-    "Signals",
-    ("signal.data.collection", STRING, "", MEDIUM,
-     "The table (schema.table) that signals are written to, and the marks of snapshots."),
-    ("signal.enabled.channels", STRING, "source", MEDIUM,
-     "Where signals come from: source (the table), kafka, file."),
-    ("signal.kafka.topic", STRING, "", LOW,
-     "The topic of the channel kafka, first partition; empty means <topic.prefix>-signal."),
-    ("signal.kafka.bootstrap.servers", STRING, "", LOW, "The brokers of that topic."),
-    ("signal.kafka.groupId", STRING, "kafka-signal", LOW, "The consumer group of that topic."),
-    ("signal.kafka.poll.timeout.ms", INT, 0, LOW, "How long that topic is waited for.",
-     at_least(0)),
-    ("signal.file", STRING, "file-signals.txt", LOW,
-     "The file of the channel file: a JSON object a line; what is read is taken out."),
-    ("signal.poll.interval.ms", LONG, 5000, LOW, "How often other channels are asked.",
-     at_least(1)),
-    ("incremental.snapshot.chunk.size", INT, 1024, MEDIUM,
-     "Rows that an incremental snapshot reads at once.", at_least(1)),
-    ("incremental.snapshot.watermarking.strategy", STRING, "insert_insert", LOW,
-     "The marks of a chunk: two rows in the table of signals, or one that is deleted.",
-     one_of_any_case("insert_insert", "insert_delete")),
-    ("read.only", BOOLEAN, False, LOW,
-     "Whether incremental snapshots write no marks, and go by the log's places alone."),
-    ("notification.enabled.channels", STRING, "", LOW,
-     "Who is told of snapshots: sink (a topic), log."),
-    ("notification.sink.topic.name", STRING, "", LOW, "The topic of the channel sink."),
-)  # fmt: skip
-_ALL.group(
-    "Values",
+_VALUES: Final[tuple[SettingRow, ...]] = (
     ("decimal.handling.mode", STRING, "precise", MEDIUM, "How numeric and money are represented.",
      one_of_any_case("precise", "double", "string")),
     ("money.fraction.digits", INT, 2, LOW, "Digits after the point of money.", at_least(0)),
@@ -169,43 +109,26 @@ _ALL.group(
      one_of_any_case("json", "map")),
     ("binary.handling.mode", STRING, "bytes", LOW, "How bytea is represented.",
      one_of_any_case("bytes", "base64", "base64-url-safe", "hex")),
-    ("unavailable.value.placeholder", STRING, "__debezium_unavailable_value", MEDIUM,
-     "Stands for a large value that a change did not touch; hex: begins one in hexadecimal."),
+    PLACEHOLDER,
     ("include.unknown.datatypes", BOOLEAN, False, MEDIUM,
      "Whether types without a counterpart become bytes; else their columns are left out."),
-    ("event.converting.failure.handling.mode", STRING, "warn", MEDIUM,
-     "What happens with values that cannot be represented.",
-     one_of_any_case("warn", "fail", "skip")),
+    BAD_VALUES,
     ("column.propagate.source.type", STRING, "", LOW,
      "Regular expressions of columns whose schemas tell their type in the database."),
     ("datatype.propagate.source.type", STRING, "", LOW,
      "Regular expressions of types (schema.table.type) whose columns' schemas do."),
-    ("extended.headers.enabled", BOOLEAN, True, LOW,
-     "Whether records have headers that tell the connector."),
-)  # fmt: skip
-_ALL.group(
-    "Topics",
-    ("topic.delimiter", STRING, ".", MEDIUM, "Between prefix, schema and table."),
-    ("topic.heartbeat.prefix", STRING, "__debezium-heartbeat", LOW,
-     "Begins the name of the topic of heartbeats."),
-    ("heartbeat.interval.ms", INT, 0, MEDIUM, "How often a heartbeat is written; 0: never.",
-     at_least(0)),
-    ("heartbeat.action.query", STRING, None, LOW, "A statement to run with each heartbeat."),
-    ("provide.transaction.metadata", BOOLEAN, False, LOW,
-     "Whether events tell their place in their transaction, and its begin and end are records."),
-    ("topic.transaction", STRING, "transaction", LOW,
-     "Ends the name of the topic with transactions' begins and ends."),
-)  # fmt: skip
-_ALL.group(
-    "Micro-batches",
-    ("max.batch.size", INT, 2048, MEDIUM, "Messages of the log in one micro-batch.", at_least(1)),
-    ("max.queue.size", INT, 8192, MEDIUM, "Messages of the log that are read ahead.", at_least(1)),
-    ("max.queue.size.in.bytes", LONG, 67_108_864, LOW, "Bytes of the log that are read ahead.",
-     at_least(0)),
-    ("poll.interval.ms", LONG, 500, MEDIUM, "Accepted; changes are read as they come.",
-     at_least(0)),
-    ("retriable.restart.connector.wait.ms", LONG, 10_000, LOW,
-     "Accepted; the worker says when it tries again.", at_least(0)),
+    HEADERS,
 )  # fmt: skip
 
-DEFINITION: Final = Definition(_ALL.all)
+DEFINITION: Final = Definition(
+    [
+        *group("Connection", _CONNECTION),
+        *group("Replication", _REPLICATION),
+        *group("Tables and columns", _TABLES),
+        *group("Snapshot", _SNAPSHOT),
+        *group("Signals", SIGNALS),
+        *group("Values", _VALUES),
+        *group("Topics", TOPICS),
+        *group("Micro-batches", MICRO_BATCHES),
+    ]
+)

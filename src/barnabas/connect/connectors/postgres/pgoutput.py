@@ -10,24 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final
+from typing import Any, Final
+
+from barnabas.connect.cdc.tables import UNCHANGED, Row, RowChange
 
 POSTGRES_EPOCH_US: Final = 946_684_800_000_000
 """2000-01-01, from which the log counts microseconds, in those of Unix."""
 
-
-class _Unchanged:
-    """The type of UNCHANGED; one instance, also after pickling."""
-
-    def __reduce__(self) -> str:
-        return "UNCHANGED"
-
-    def __repr__(self) -> str:
-        return "UNCHANGED"
-
-
-UNCHANGED: Final = _Unchanged()
-Row = list["bytes | _Unchanged | None"]
 
 BEGIN, COMMIT, RELATION = ord("B"), ord("C"), ord("R")
 INSERT, UPDATE, DELETE, TRUNCATE, MESSAGE = (ord(kind) for kind in "IUDTM")
@@ -72,16 +61,6 @@ class Relation:
     table: str
     replica_identity: str
     columns: tuple[RelationColumn, ...]
-
-
-@dataclass(slots=True)
-class RowChange:
-    """An insert, update or delete. `old_is_key`: `old` has the key's columns alone."""
-
-    relation_id: int
-    old: Row | None
-    new: Row | None
-    old_is_key: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -130,16 +109,16 @@ def relation(data: bytes) -> Relation:
 
 def row_change(data: bytes) -> RowChange:
     """Read an insert, update or delete."""
-    number = relation_id(data)
-    kind = data[0]
-    if kind == INSERT:
-        return RowChange(number, None, _row(data, 6)[0])
-    tag = data[5]
-    if tag == ord("N"):
-        return RowChange(number, None, _row(data, 6)[0])
+    if not has_old_row(data):
+        return RowChange(None, _row(data, 6)[0])
     old, at = _row(data, 6)
-    new = _row(data, at + 1)[0] if kind == UPDATE else None
-    return RowChange(number, old, new, tag == ord("K"))
+    new = _row(data, at + 1)[0] if data[0] == UPDATE else None
+    return RowChange(old, new, data[5] == ord("K"))
+
+
+def has_old_row(data: bytes) -> bool:
+    """Whether an insert, update or delete has the row before it."""
+    return data[0] != INSERT and data[5] != ord("N")
 
 
 def truncated(data: bytes) -> list[int]:
@@ -159,7 +138,7 @@ def message(data: bytes) -> LogicalMessage:
 def _row(data: bytes, at: int) -> tuple[Row, int]:
     (count,) = _COUNT.unpack_from(data, at)
     at += 2
-    values: Row = []
+    values: list[Any] = []
     for _ in range(count):
         kind = data[at]
         at += 1

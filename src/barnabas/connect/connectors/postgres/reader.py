@@ -1,8 +1,7 @@
 """The task: on the driver first the snapshot, then the log, in micro-batches; on executors records.
 
-A micro-batch of the log is one split, since the order of changes is what they mean. Its end is an
-offset as it is stored, and where a restart goes on: in the middle of a transaction too, so that a
-long one is no long micro-batch. The slot's place is confirmed once the offsets are stored.
+Connections, slot and snapshot are here; `connect/cdc` plans what is read. The slot's place is
+confirmed once the offsets are stored.
 """
 
 from __future__ import annotations
@@ -10,31 +9,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import psycopg
 
+from barnabas.connect.cdc.batches import LogBatches
+from barnabas.connect.cdc.changes import ChangeReader, LogSplit
+from barnabas.connect.cdc.envelopes import log_left_out
+from barnabas.connect.cdc.snapshot import SnapshotSplit
+from barnabas.connect.cdc.stored import blocking_of
+from barnabas.connect.cdc.transactions import EventCounts
 from barnabas.connect.connectors.base import SourceReader, TaskContext
-from barnabas.connect.connectors.postgres import pgoutput
-from barnabas.connect.connectors.postgres.adhoc.driver import AdHocSnapshots
-from barnabas.connect.connectors.postgres.adhoc.items import (
-    AdHocItem,
-    ChunkRows,
-    StateChanged,
-)
-from barnabas.connect.connectors.postgres.adhoc.stored import blocking_of
 from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.changes import (
-    Beat,
-    Item,
-    LogReader,
-    LogSplit,
-    TableChanged,
-    offset_at,
-)
-from barnabas.connect.connectors.postgres.envelopes import tell_left_out
-from barnabas.connect.connectors.postgres.log_state import LogState
+from barnabas.connect.connectors.postgres.database import PostgresDatabase
+from barnabas.connect.connectors.postgres.log import PostgresLog, PostgresLogState
 from barnabas.connect.connectors.postgres.positions import (
     Position,
     is_in_snapshot,
@@ -52,20 +42,14 @@ from barnabas.connect.connectors.postgres.slots import (
     slot_of,
     xmin_of,
 )
-from barnabas.connect.connectors.postgres.snapshot import (
-    Snapshot,
-    SnapshotReader,
-    SnapshotSplit,
-)
+from barnabas.connect.connectors.postgres.snapshot import Snapshot, SnapshotReader
 from barnabas.connect.connectors.postgres.stream import LogStream
-from barnabas.connect.connectors.postgres.transactions import EventCounts
+from barnabas.connect.connectors.signal_channels import channels_of
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)
 WAIT_S: Final = 0.1
-IDLE_INTERVAL_S: Final = 10.0
-"""How often an offset is stored because the log grew without changes for us."""
 Split = LogSplit | SnapshotSplit
 _WITHOUT_SNAPSHOT: Final = ("no_data", "never")
 
@@ -81,20 +65,15 @@ class PostgresReader(SourceReader):
         self._end = self._committed = self._start
         self._planned: Sequence[Split] | None = None
         self._begin = Position()
-        self._log = LogState(self._begin)
-        self._counts: dict[str, int] | None = None
         self._xmin: int | None = None
         self._xmin_due = 0.0
         self._is_prepared = False
         self._has_taken = False
         self._snapshot: Snapshot | None = None
         self._stream: LogStream | None = None
-        self._adhoc: AdHocSnapshots | None = None
-        self._hears_signals = self._settings.signal_table is not None or self._settings["read.only"]
+        self._batches: LogBatches[PostgresLogState] | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._is_over = False
-        self._idle_due = 0.0
-        self._beat_due = time.monotonic()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_settings": self._settings, "_task": self._task}
@@ -118,8 +97,8 @@ class PostgresReader(SourceReader):
                     self._snapshot.check()
                 return self._end
             self._prepare()
-            if self._adhoc is not None and self._adhoc.blocking:
-                self._begin_blocking(self._adhoc)
+            if self._batches is not None and self._batches.adhoc.blocking:
+                self._begin_blocking(self._batches)
             if self._snapshot is not None:
                 self._plan_snapshot()
             if self._snapshot is None and not self._is_over:
@@ -137,7 +116,8 @@ class PostgresReader(SourceReader):
 
     def read(self, partition: Split) -> Iterator[SourceRecord]:
         if isinstance(partition, LogSplit):
-            return LogReader(self._settings, self._task).read(partition)
+            log = PostgresLog(self._settings, time)
+            return ChangeReader(self._settings, self._task, log, time).read(partition)
         return SnapshotReader(self._settings, self._task).read(partition)
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
@@ -151,8 +131,8 @@ class PostgresReader(SourceReader):
                 self._end_snapshot()
         elif self._stream is not None and self._settings["flush.lsn.source"]:
             self._stream.confirm(position_of(end).done)
-        if self._adhoc is not None:
-            self._adhoc.stored()
+        if self._batches is not None:
+            self._batches.adhoc.stored()
 
     def stop(self) -> None:
         self._disconnect()
@@ -194,7 +174,7 @@ class PostgresReader(SourceReader):
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
             self._snapshot = Snapshot(settings, log_begin, wait=self._wait)
             for table in tables:
-                tell_left_out(table, settings.modes)
+                log_left_out(table, settings.types)
         elif mode == "initial_only":
             self._is_over = True
         elif not offset or is_lost:
@@ -208,27 +188,26 @@ class PostgresReader(SourceReader):
     def _plan_snapshot(self) -> None:
         assert self._snapshot is not None
         self._planned = self._snapshot.next_splits()
-        is_last = self._snapshot.is_planned_out
-        state = self._snapshot.point.offset(is_last=is_last)
-        if self._adhoc is not None:
-            if is_last:
-                self._adhoc.blocking_done()
-            state |= EventCounts.kept(self._end) | self._adhoc.fields
-        self._end = state | {"barnabas_splits": self._snapshot.count_planned}
+        offset = self._snapshot.offset()
+        if self._batches is not None:
+            if self._snapshot.is_planned_out:
+                self._batches.adhoc.blocking_done()
+            offset |= EventCounts.kept(self._end) | self._batches.adhoc.fields
+        self._end = offset
 
-    def _begin_blocking(self, adhoc: AdHocSnapshots) -> None:
+    def _begin_blocking(self, batches: LogBatches[PostgresLogState]) -> None:
         """Read the tables that a signal asks for, as of now, before the log goes on."""
         if self._snapshot is not None:
             return
         try:
             self._snapshot = Snapshot(
-                self._settings, self._log.position, adhoc.blocking, wait=self._wait
+                *(self._settings, batches.state.position, batches.adhoc.blocking), wait=self._wait
             )
         except RetriableError:
             raise
         except ConnectError as error:
             _log.warning("A blocking snapshot is passed over: %s", error)
-            adhoc.blocking_done()
+            batches.adhoc.blocking_done()
 
     def _end_snapshot(self) -> None:
         assert self._snapshot is not None
@@ -239,66 +218,30 @@ class PostgresReader(SourceReader):
 
     def _plan_log(self) -> None:
         if self._stream is None:
-            begin = position_of(self._end) if self._end else self._begin
-            self._log = LogState(begin)
-            if self._settings["provide.transaction.metadata"]:
-                self._counts = EventCounts.of_offset(self._end).by_collection
-            self._stream = LogStream(self._settings, begin.start)
-        if self._adhoc is None:
-            self._adhoc = AdHocSnapshots(self._settings, self._connected, self._end)
-        items, lsn = self._collect(self._stream.take(self._settings["max.batch.size"], WAIT_S))
-        self._add_heartbeat(items, lsn)
-        is_further = self._log.position.done > position_of(self._end).done
-        if items or (is_further and time.monotonic() >= self._idle_due):
-            self._idle_due = time.monotonic() + IDLE_INTERVAL_S
-            log = self._log
-            assert self._adhoc is not None
-            self._end = offset_at(log.position, log.transaction, lsn, None) | self._adhoc.fields
-            if self._counts and log.transaction is not None:
-                self._end |= EventCounts(self._counts).json(f"{log.transaction.xid}:{lsn}")
+            self._begin = position_of(self._end) if self._end else self._begin
+            self._batches = None
+            self._stream = LogStream(self._settings, self._begin.start)
+        if self._batches is None:
+            self._batches = self._log_batches()
+        self._batches.state.xmin = self._read_xmin()
+        received = self._stream.take(self._settings["max.batch.size"], WAIT_S)
+        split, end = self._batches.plan(received, self._end)
+        if split is not None:
+            self._planned = (split,)
+        if end is not None:
+            self._end = end
 
-    def _collect(self, received: Sequence[tuple[int, bytes | None]]) -> tuple[list[Item], int]:
-        """Keep what is wanted and not done yet; learn tables, count changes."""
-        log, adhoc = self._log, self._adhoc
-        assert adhoc is not None
-        split = self._split([])
-        split.items += self._between(adhoc.polled(log))
-        for lsn, data in received:
-            if data is None:
-                log.all_sent_before(lsn)
-                split.items += self._between(adhoc.advanced(log))
-            elif data[0] == pgoutput.RELATION:
-                relation = pgoutput.relation(data)
-                table = Catalog(self._connected(), self._settings).logged(relation)
-                log.tables[relation.id] = table
-                if table is not None:
-                    tell_left_out(table, self._settings.modes)
-                    split.items += self._between(adhoc.learnt(table))
-                split.items.append((lsn, TableChanged(relation.id, table), 0))
-            else:
-                is_wanted = log.takes(lsn, data)
-                if self._hears_signals:
-                    split.items += self._between(adhoc.follow(data, log, is_wanted=is_wanted))
-                if is_wanted:
-                    split.items.append((lsn, data, log.position.events))
-        if not any(_goes_on(item) for _lsn, item, _events in split.items):
-            adhoc.keep([item for _lsn, item, _events in split.items])
-            return [], log.lsn  # the next split begins with what was learnt
-        self._planned = (split,)
-        self._counts = LogReader(self._settings, self._task).counts_after(split)
-        return split.items, log.lsn
-
-    def _between(self, items: Sequence[AdHocItem]) -> list[Item]:
-        """Put them behind what is read of the log."""
-        return [(self._log.lsn, item, 0) for item in items]
-
-    def _split(self, items: list[Item]) -> LogSplit:
-        log = self._log
-        counts = None if self._counts is None else dict(self._counts)
-        tables = dict(log.tables)
-        adhoc = {} if self._adhoc is None else self._adhoc.fields
-        return LogSplit(
-            *(log.position, log.transaction, tables, items, counts, self._read_xmin(), adhoc)
+    def _log_batches(self) -> LogBatches[PostgresLogState]:
+        settings = self._settings
+        return LogBatches(
+            settings,
+            PostgresDatabase(settings, self._connected),
+            PostgresLog(settings, time),
+            PostgresLogState(self._begin, time),
+            channels_of(settings),
+            self._end,
+            clock=time,
+            ids=_new_ids(),
         )
 
     def _read_xmin(self) -> int | None:
@@ -308,20 +251,6 @@ class PostgresReader(SourceReader):
             self._xmin_due = time.monotonic() + interval_ms / 1000
             self._xmin = xmin_of(self._connected(), self._settings)
         return self._xmin
-
-    def _add_heartbeat(self, items: list[Item], lsn: int) -> None:
-        interval_ms = self._settings["heartbeat.interval.ms"]
-        if not interval_ms or time.monotonic() < self._beat_due:
-            return
-        if not items and self._log.transaction is not None:
-            return  # the offset would be the last one again, which says that nothing is new
-        self._beat_due = time.monotonic() + interval_ms / 1000
-        beat: Item = (lsn, Beat(time.time_ns() // 1_000_000), self._log.position.events)
-        items.append(beat)  # where there are others, this is their split's list
-        if self._planned is None:
-            self._planned = (self._split(items),)
-        if query := self._settings["heartbeat.action.query"]:
-            self._connected().execute(query.encode())
 
     # Connections.
 
@@ -338,9 +267,9 @@ class PostgresReader(SourceReader):
     def _disconnect(self) -> None:
         """Close all connections."""
         self._is_prepared = False
-        if self._adhoc is not None:
-            self._adhoc.close()
-            self._adhoc = None
+        if self._batches is not None:
+            self._batches.adhoc.close()
+            self._batches = None
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
@@ -352,11 +281,9 @@ class PostgresReader(SourceReader):
             self._connection = None
 
 
-def _goes_on(item: object) -> bool:
-    """Whether the offset is another after it."""
-    if isinstance(item, bytes):
-        return item[0] != pgoutput.BEGIN
-    return isinstance(item, ChunkRows | StateChanged)
+def _new_ids() -> Iterator[str]:
+    while True:
+        yield str(uuid.uuid4())
 
 
 def _is_past(confirmed: int, offset: JsonMap) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import psycopg
 
+from barnabas.connect.cdc.tables import Table
 from barnabas.connect.connectors.postgres.server import failure, quoted
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.connectors.postgres.tables import Table
 
 USER: Final = "database.user"
 PUBLICATION: Final = "publication.autocreate.mode"

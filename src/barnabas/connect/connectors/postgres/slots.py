@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 
+from barnabas.connect.cdc.tables import Table
 from barnabas.connect.connectors.postgres.positions import lsn_of
 from barnabas.connect.connectors.postgres.server import (
     command,
@@ -16,7 +17,6 @@ from barnabas.connect.connectors.postgres.server import (
     quoted,
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _log = logging.getLogger(__name__)

@@ -12,19 +12,25 @@ import itertools
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import psycopg
 
-from barnabas.connect.connectors.postgres.adhoc.steps import Wanted
-from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.positions import (
-    SNAPSHOT_RUNS,
-    Position,
-    lsn_of,
+from barnabas.connect.cdc.snapshot import (
+    SnapshotPlan,
+    SnapshotRecords,
+    SnapshotSplit,
+    SnapshotTables,
 )
-from barnabas.connect.connectors.postgres.records import RecordMaker, records_of
+from barnabas.connect.cdc.steps import Wanted
+from barnabas.connect.cdc.tables import Table
+from barnabas.connect.connectors.postgres.catalog import Catalog
+from barnabas.connect.connectors.postgres.log import (
+    PostgresLog,
+    SnapshotPoint,
+    snapshot_offset,
+)
+from barnabas.connect.connectors.postgres.positions import Position, lsn_of
 from barnabas.connect.connectors.postgres.server import (
     command,
     connect,
@@ -34,53 +40,13 @@ from barnabas.connect.connectors.postgres.server import (
     quoted,
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.connectors.postgres.tables import Table
 from barnabas.connect.record import SourceRecord
 from barnabas.schemas.data.errors import RetriableError
 
 PAGE_SIZE: Final = 8192
-SPLITS_MIN: Final = 4
-"""Splits of one micro-batch, if `snapshot.max.threads` is not above."""
-
-
-@dataclass(slots=True, frozen=True)
-class SnapshotPoint:
-    """Where a snapshot was taken. `log_begin` is where the log is read from afterwards."""
-
-    id: str
-    lsn: int
-    log_begin: Position
-    xid: int
-    time_us: int
-
-    def offset(self, *, is_last: bool) -> dict[str, Any]:
-        """Return what is stored of a snapshot that runs, or that has ended."""
-        state = {"snapshot_completed": True} if is_last else dict(SNAPSHOT_RUNS)
-        return {
-            **state,
-            "last_snapshot_record": is_last,
-            "lsn": self.lsn,
-            "txId": self.xid,
-            "ts_usec": self.time_us,
-            **self.log_begin.json(),
-        }
-
-
-@dataclass(slots=True, frozen=True)
-class SnapshotSplit:
-    """Pages of one table, from `start` up to but without `end`; None: to its end.
-
-    `first` and `last` mark its first and its last row; `override` is a SELECT of its rows.
-    """
-
-    point: SnapshotPoint
-    table: Table
-    start: int = 0
-    end: int | None = None
-    first: str = "true"
-    last: str = "true"
-    is_final: bool = False
-    override: str = ""
+Pages = tuple[int, "int | None"]
+"""Pages of a table that a split reads: from the first up to but without the second; None: to its
+end."""
 
 
 class Snapshot:
@@ -103,8 +69,7 @@ class Snapshot:
         """
         self._settings = settings
         self._log_begin = log_begin
-        self._wanted = {one.table: one.condition for one in wanted}
-        self.is_asked_for = bool(wanted)
+        self._tables = SnapshotTables(settings, wanted)
         if settings["snapshot.delay.ms"] and wait(settings["snapshot.delay.ms"] / 1000):
             raise RetriableError("the task ends before its snapshot is due")
         slot = connect_for_replication(settings)
@@ -117,13 +82,12 @@ class Snapshot:
             try:
                 self._hold(row[2] or "")
                 self.point = self._point(lsn_of(row[1] or "0/0"))
-                self.splits = self._plan()
+                self._plan = SnapshotPlan(settings, self.point, self._with_rows())
             except psycopg.Error as error:
                 self.close()
                 raise failure(error) from error
         finally:
             slot.finish()  # its slot ends with it; the transaction holds the snapshot
-        self._next = 0
 
     def next_splits(self) -> Sequence[SnapshotSplit]:
         """Return the splits of the next micro-batch; none are left: an empty sequence.
@@ -131,10 +95,7 @@ class Snapshot:
         Raises RetriableError where the snapshot is lost.
         """
         self.check()
-        count = max(SPLITS_MIN, self._settings["snapshot.max.threads"])
-        taken = self.splits[self._next : self._next + count]
-        self._next += count
-        return taken
+        return self._plan.next_splits()
 
     def check(self) -> None:
         """Raises RetriableError where the snapshot is lost."""
@@ -143,15 +104,15 @@ class Snapshot:
         except psycopg.Error as error:
             raise failure(error) from error
 
+    def offset(self) -> dict[str, Any]:
+        """Return what is stored behind the splits that `next_splits` has given."""
+        state = snapshot_offset(self.point, is_last=self.is_planned_out)
+        return state | {"barnabas_splits": self._plan.count_planned}
+
     @property
     def is_planned_out(self) -> bool:
         """Whether `next_splits` has given all."""
-        return self._next >= len(self.splits)
-
-    @property
-    def count_planned(self) -> int:
-        """How many splits `next_splits` has given."""
-        return min(self._next, len(self.splits))
+        return self._plan.is_planned_out
 
     def close(self) -> None:
         """Let the snapshot go."""
@@ -170,37 +131,17 @@ class Snapshot:
         begin = self._log_begin or Position(lsn)
         return SnapshotPoint(row[0], lsn, begin, row[1], time.time_ns() // 1000)
 
-    def _plan(self) -> list[SnapshotSplit]:
-        tables = [
-            table
-            for table in Catalog(self._connection, self._settings).captured()
-            if self._wants(table)
-            and self._connection.execute(
-                f"SELECT 1 FROM ({self._select(table)}) q LIMIT 1".encode()
-            ).fetchone()
-        ]
-        splits = [split for table in tables for split in self._of_table(table)]
-        if splits:
-            splits[0] = replace(splits[0], first="first")
-            splits[-1] = replace(splits[-1], last="last", is_final=True)
-        return splits
+    def _with_rows(self) -> Iterator[tuple[Table, Sequence[Pages], str]]:
+        """The wanted tables that have rows, each with its splits and its override."""
+        for table in Catalog(self._connection, self._settings).captured():
+            if not self._tables.wants(table):
+                continue
+            override = self._tables.override(table)
+            query = f"SELECT 1 FROM ({select(table, self._settings, override=override)}) q LIMIT 1"
+            if self._connection.execute(query.encode()).fetchone():
+                yield table, self._pages(table, override), override
 
-    def _wants(self, table: Table) -> bool:
-        if self.is_asked_for:
-            is_of_signals = (table.schema, table.name) == self._settings.signal_table
-            return table.full_name in self._wanted and not is_of_signals
-        return self._settings.wants_rows(table.schema, table.name)
-
-    def _override(self, table: Table) -> str:
-        """The SELECT that reads the table instead; empty: none."""
-        if self.is_asked_for:
-            return self._wanted[table.full_name]
-        return self._settings.select_override(table.schema, table.name) or ""
-
-    def _select(self, table: Table) -> str:
-        return select(table, self._settings, override=self._override(table))
-
-    def _of_table(self, table: Table) -> list[SnapshotSplit]:
+    def _pages(self, table: Table, override: str) -> list[Pages]:
         row = self._connection.execute(
             b"SELECT pg_relation_size(oid), relkind FROM pg_class WHERE oid = %s", (table.oid,)
         ).fetchone()
@@ -208,16 +149,9 @@ class Snapshot:
         pages = row[0] // PAGE_SIZE
         step = self._settings["snapshot.split.pages"]
         starts = [0]
-        override = self._override(table)
         if row[1] == "r" and not override:
             starts = list(range(0, max(1, pages), step))
-        splits = [
-            SnapshotSplit(self.point, table, start, end, override=override)
-            for start, end in itertools.zip_longest(starts, starts[1:])
-        ]
-        splits[0] = replace(splits[0], first="first_in_data_collection")
-        splits[-1] = replace(splits[-1], last="last_in_data_collection")
-        return splits
+        return list(itertools.zip_longest(starts, starts[1:]))
 
 
 def select(table: Table, settings: PostgresSettings, where: str = "", override: str = "") -> str:
@@ -229,53 +163,33 @@ def select(table: Table, settings: PostgresSettings, where: str = "", override: 
     return f"SELECT {columns} FROM {only}{quoted(table.schema)}.{quoted(table.name)}{where}"
 
 
-class SnapshotReader(RecordMaker):
+class SnapshotReader:
     """Reads one split; runs on executors."""
+
+    def __init__(self, settings: PostgresSettings, task: int) -> None:
+        self._settings = settings
+        self._records = SnapshotRecords(settings, task, PostgresLog(settings, time), time)
 
     def read(self, split: SnapshotSplit) -> Iterator[SourceRecord]:
         try:
-            with connect(self.settings) as connection:
+            with connect(self._settings) as connection:
                 connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 name = literal(split.point.id)
                 connection.execute(f"SET TRANSACTION SNAPSHOT {name}".encode())
-                yield from self._records(split, self._rows(connection, split))
+                yield from self._records.records(split, self._rows(connection, split))
         except psycopg.Error as error:
             raise failure(error) from error
 
     def _rows(
         self, connection: psycopg.Connection[Any], split: SnapshotSplit
     ) -> Iterator[tuple[Any, ...]]:
+        start, end = split.bounds
         bounds = []
-        if split.start:
-            bounds.append(f"ctid >= '({split.start},0)'")
-        if split.end is not None:
-            bounds.append(f"ctid < '({split.end},0)'")
+        if start:
+            bounds.append(f"ctid >= '({start},0)'")
+        if end is not None:
+            bounds.append(f"ctid < '({end},0)'")
         where = f" WHERE {' AND '.join(bounds)}" if bounds else ""
-        query = select(split.table, self.settings, where, split.override)
+        query = select(split.table, self._settings, where, split.override)
         with connection.cursor().copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
             yield from copy.rows()
-
-    def _records(
-        self, split: SnapshotSplit, rows: Iterator[tuple[Any, ...]]
-    ) -> Iterator[SourceRecord]:
-        records = records_of(split.table, self.settings)
-        running = split.point.offset(is_last=False)
-        mark = split.first
-        previous = next(rows, None)
-        if previous is None:
-            return
-        for row in rows:
-            yield self._record(records, previous, split, mark, running)
-            mark, previous = "true", row
-        if mark != "first" and split.last != "true":
-            mark = split.last  # of a table's only row, the last mark says more
-        offset = split.point.offset(is_last=True) if split.is_final else running
-        yield self._record(records, previous, split, mark, offset)
-
-    def _record(
-        self, records: Any, row: Sequence[Any], split: SnapshotSplit, mark: str, offset: Any
-    ) -> SourceRecord:
-        point = split.point
-        sequence = f'[null,"{point.lsn}"]'
-        source = self.source(split.table, point.time_us, mark, sequence, point.xid, point.lsn)
-        return self.record(records, "r", None, records.row(row), source, offset)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import time
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from typing import Any, Final
 
+from barnabas.connect.cdc import java_objects
+from barnabas.connect.cdc.tables import PARSE_ERRORS, Column, ColumnType, TypeName
 from barnabas.connect.connectors.postgres import temporal, texts
-from barnabas.connect.connectors.postgres.tables import TypeName
 from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
@@ -32,7 +34,7 @@ from barnabas.schemas.data.builder import (
     struct_of,
 )
 from barnabas.schemas.data.errors import DataError
-from barnabas.schemas.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct, Type
+from barnabas.schemas.data.schema import DATE, TIME, TIMESTAMP, Schema, Struct
 
 Parse = Callable[[str], Any]
 _WIDE: Final = Context(prec=20_000)
@@ -50,22 +52,6 @@ class Modes:
     binary: str = "bytes"
     money_digits: int = 2
     includes_unknown: bool = False
-
-
-@dataclass(slots=True, frozen=True)
-class ColumnType:
-    """`schema` is of values that are there; `parse` reads them. `zero` stands in for a value that
-    a required field lacks."""
-
-    schema: Schema
-    parse: Parse
-    zero: Any = None
-
-    def under(self, schema: Schema) -> Parse:
-        """Return what reads values for a field with this schema: a struct says its own."""
-        if schema.type is not Type.STRUCT:
-            return self.parse
-        return lambda text: Struct(schema, self.parse(text).values)
 
 
 def _named(schema: Schema, name: str, **rest: Any) -> Schema:
@@ -350,5 +336,63 @@ _MADE: Final[dict[str, Callable[[int, Modes], ColumnType]]] = {
     "geometry": _postgis("Geometry"),
     "geography": _postgis("Geography"),
 }
-PARSE_ERRORS: Final = (ValueError, InvalidOperation, DataError, IndexError, AssertionError)
-"""What `parse` may raise for a value that it does not know."""
+
+
+_QUOTED: Final = re.compile(
+    r"^'((?:[^']|'')*)'(?:::[^()]+(?:\(\d+(?:,\s*\d+)?\))?[\w \[\]]*)?$", re.DOTALL
+)
+_NUMBER: Final = re.compile(r"^\(?(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\)?(?:::[\w \"(),]+)?$")
+_NULL: Final = re.compile(r"^NULL(?:::.*)?$")
+_WORDS: Final = {"true": "t", "false": "f"}
+
+
+def _default_of(expression: str | None, kind: ColumnType, *, is_optional: bool) -> Any:
+    """Return a default that the schema can have, None where it has none: constants alone.
+
+    An expression that only the server can evaluate stands as zero in a column that is never null,
+    as Debezium has it.
+    """
+    if expression is None:
+        return None
+    text = _constant(expression)
+    if text is not None:
+        try:
+            value = kind.parse(text)
+            return value.quantize(kind.zero) if isinstance(value, Decimal) else value
+        except PARSE_ERRORS:
+            pass
+    return None if is_optional or _NULL.match(expression) else kind.zero
+
+
+def _constant(expression: str) -> str | None:
+    if match := _QUOTED.match(expression):
+        return match[1].replace("''", "'")
+    if match := _NUMBER.match(expression):
+        return match[1]
+    return _WORDS.get(expression)
+
+
+class PostgresTypes:
+    """How columns are represented, with these modes."""
+
+    def __init__(self, modes: Modes) -> None:
+        self._modes = modes
+
+    def column_type(self, column: Column) -> ColumnType | None:
+        """Return a column's representation; None for one that records leave out."""
+        return column_type(column.type, self._modes)
+
+    def default(self, column: Column, kind: ColumnType) -> Any:
+        """Return the default that the column's schema has; None for none."""
+        return _default_of(column.default, kind, is_optional=column.is_optional)
+
+    def key_class(self, column: Column) -> str:
+        """Return the Java class of a key's value in stored offsets."""
+        return _KEY_CLASSES.get(column.type.name, java_objects.TEXT)
+
+
+_KEY_CLASSES: Final = dict.fromkeys(("int2", "int4"), java_objects.INTEGER) | {
+    "int8": java_objects.LONG,
+    "bool": java_objects.BOOLEAN,
+    "uuid": java_objects.UUID_CLASS,
+}

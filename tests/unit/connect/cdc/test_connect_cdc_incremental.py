@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.connect.connectors.postgres.adhoc import stored
-from barnabas.connect.connectors.postgres.adhoc.incremental import IncrementalSnapshot
-from barnabas.connect.connectors.postgres.adhoc.steps import (
+from barnabas.connect.cdc import stored
+from barnabas.connect.cdc.incremental import IncrementalSnapshot
+from barnabas.connect.cdc.steps import (
     ABORTED,
     COMPLETED,
     IN_PROGRESS,
@@ -126,7 +126,7 @@ class Capture:
             case FindLast(wanted):
                 rows = database.seen(wanted.table, self.at, next(self.lags))
                 last = None if not rows else (str(max(rows)),)
-                return self.snapshot.step(LastFound(last, ("int4",)))
+                return self.snapshot.step(LastFound(last, ("java.lang.Integer",)))
             case ReadChunk(wanted, after, last):
                 seen = database.seen(wanted.table, self.at, next(self.lags))
                 begin = -1 if after is None else int(after[0] or 0)

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from barnabas.connect.connectors.postgres.adhoc.java_objects import Key
-from barnabas.connect.connectors.postgres.adhoc.steps import (
+from barnabas.connect.cdc.java_objects import Key
+from barnabas.connect.cdc.steps import (
     ABORTED,
     COMPLETED,
     EMPTY,
@@ -173,7 +173,7 @@ class IncrementalSnapshot:
     def _last_found(self, last: Key | None, types: tuple[str, ...]) -> list[Effect]:
         if last is None:
             return self._scanned(EMPTY)
-        self.progress = replace(self.progress, last=last, key_types=types)
+        self.progress = replace(self.progress, last=last, key_classes=types)
         return [self._ask()]
 
     def _chunk_read(self, rows: Sequence[tuple[Key, Any]], end: Key | None) -> list[Effect]:
@@ -236,7 +236,7 @@ class IncrementalSnapshot:
 
     def _forget_place(self) -> None:
         """The next chunk is the first of another table."""
-        self.progress = replace(self.progress, done=None, last=None, key_types=())
+        self.progress = replace(self.progress, done=None, last=None, key_classes=())
         self._rows_scanned = 0
 
     def _end(self) -> None:

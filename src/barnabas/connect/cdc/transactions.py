@@ -3,7 +3,7 @@
 A transaction may be cut between micro-batches: what is counted so far is stored with the offset, in
 Debezium's keys.
 
-Source: Debezium's documentation of its PostgreSQL connector, "Transaction metadata".
+Source: Debezium's documentation, "Transaction metadata".
 """
 
 from __future__ import annotations
@@ -85,10 +85,15 @@ class EventCounts:
         counts = {f"{_ORDER}{name}": count for name, count in self.by_collection.items()}
         return {"transaction_id": transaction_id, **counts}
 
+    def add(self, collection: str, events: int = 1) -> int:
+        """Count more events of a table; returns how many there are."""
+        count = self.by_collection.get(collection, 0) + events
+        self.by_collection[collection] = count
+        return count
+
     def block(self, transaction_id: str, collection: str) -> Struct:
         """Count one more event, and return its place."""
-        count = self.by_collection.get(collection, 0) + 1
-        self.by_collection[collection] = count
+        count = self.add(collection)
         return Struct(TRANSACTION_BLOCK, [transaction_id, self.total, count])
 
     def ended(self, transaction_id: str, now_ms: int) -> Struct:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 Key = tuple["str | None", ...]
-"""Values of a key's columns, as PostgreSQL writes them."""
+"""Values of a key's columns as texts. Booleans are t and f."""
 
 _MAGIC: Final = bytes.fromhex("aced0005")
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75
@@ -31,17 +31,17 @@ class UnknownKeyError(Exception):
 
 
 def key_of(text: str) -> tuple[Key, tuple[str, ...]] | None:
-    """Read a key in hexadecimal, and its values' types in PostgreSQL; None where it is null.
+    """Read a key in hexadecimal, and its values' Java classes; None where it is null.
 
     Raises UnknownKeyError.
     """
     try:
-        value = _Reader(bytes.fromhex(text)).whole()
+        value = _ObjectReader(bytes.fromhex(text)).whole()
         if value is None:
             return None
         if not isinstance(value, list):
             raise UnknownKeyError("it is no array")
-        return tuple(map(_text, value)), tuple(map(_type, value))
+        return tuple(map(_text, value)), tuple(map(_class_name, value))
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise UnknownKeyError(f"it cannot be read: {error}") from error
 
@@ -64,7 +64,7 @@ class _Class:
         self.above: _Class | None = None
 
 
-class _Reader:
+class _ObjectReader:
     """Reads a stream of objects."""
 
     def __init__(self, data: bytes) -> None:
@@ -173,7 +173,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _text(item: Any) -> str | None:
-    """What PostgreSQL writes for it."""
+    """Its value in a `Key`."""
     if item is None or isinstance(item, str):
         return item
     if isinstance(item, _Object):
@@ -195,16 +195,16 @@ def _text(item: Any) -> str | None:
     raise UnknownKeyError("it has an array")
 
 
-def _type(item: Any) -> str:
-    return _TYPES.get(item.name, "text") if isinstance(item, _Object) else "text"
+def _class_name(item: Any) -> str:
+    return item.name if isinstance(item, _Object) and item.name in _WRITTEN else TEXT
 
 
-_TYPES: Final = {
-    "java.lang.Integer": "int4",
-    "java.lang.Long": "int8",
-    "java.lang.Boolean": "bool",
-    "java.util.UUID": "uuid",
-}
+TEXT: Final = "java.lang.String"
+INTEGER: Final = "java.lang.Integer"
+LONG: Final = "java.lang.Long"
+BOOLEAN: Final = "java.lang.Boolean"
+UUID_CLASS: Final = "java.util.UUID"
+_WRITTEN: Final = frozenset((INTEGER, LONG, BOOLEAN, UUID_CLASS))
 _NUMBER: Final = ("java.lang.Number", "86ac951d0b94e08b", (), None)
 _INTEGER: Final = ("java.lang.Integer", "12e2a0a4f7818738", ("I value",), _NUMBER)
 _LONG: Final = ("java.lang.Long", "3b8be490cc8f23df", ("J value",), _NUMBER)
@@ -213,40 +213,42 @@ _UUID: Final = ("java.util.UUID", "bc9903f7986d852f", ("J leastSigBits", "J most
 _OBJECTS: Final = ("[Ljava.lang.Object;", "90ce589f1073296c", (), None)
 
 
-def written(key: Key | None, types: Sequence[str] = ()) -> str:
-    """Return a key in hexadecimal; `types` are its columns' in PostgreSQL."""
-    writer = _Writer()
+def written(key: Key | None, classes: Sequence[str] = ()) -> str:
+    """Return a key in hexadecimal; `classes` are its values' in Java."""
+    writer = _ObjectWriter()
     if key is None:
         writer.data.append(_NULL)
     else:
-        writer.array(key, types)
+        writer.array(key, classes)
     return writer.data.hex()
 
 
-class _Writer:
+class _ObjectWriter:
+    """Writes an array of values."""
+
     def __init__(self) -> None:
         self.data = bytearray(_MAGIC)
         self._handles: dict[Any, int] = {}
         self._count = 0
 
-    def array(self, key: Key, types: Sequence[str]) -> None:
+    def array(self, key: Key, classes: Sequence[str]) -> None:
         self.data.append(_ARRAY)
         self._class(_OBJECTS)
         self._count += 1
         self.data += struct.pack(">i", len(key))
         for place, value in enumerate(key):
-            self._item(value, types[place] if place < len(types) else "text")
+            self._item(value, classes[place] if place < len(classes) else TEXT)
 
     def _item(self, value: str | None, kind: str) -> None:
         if value is None:
             self.data.append(_NULL)
-        elif kind in ("int2", "int4"):
+        elif kind == INTEGER:
             self._object(_INTEGER, ">i", int(value))
-        elif kind == "int8":
+        elif kind == LONG:
             self._object(_LONG, ">q", int(value))
-        elif kind == "bool":
+        elif kind == BOOLEAN:
             self._object(_BOOLEAN, ">?", value == "t")
-        elif kind == "uuid":
+        elif kind == UUID_CLASS:
             number = UUID(value).int
             self._object(_UUID, ">QQ", number % 2**64, number >> 64)
         elif not self._is_known(value):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.connect.connectors.postgres.adhoc.steps import (
+from barnabas.connect.cdc.steps import (
     Asked,
     PauseAsked,
     ResumeAsked,
@@ -148,3 +148,20 @@ def _named(pattern: str, captured: Sequence[str]) -> Sequence[str]:
     except PatternError as error:
         raise _BadSignalError(f"{pattern!r} is no regular expression: {error}") from None
     return [name for name in captured if expression.matches(name)] or [pattern]
+
+
+def signal_of(text: str) -> Signal | None:
+    """Read a signal from JSON; None, and a word in the log, where that is impossible."""
+    if not text.strip():
+        return None
+    try:
+        said: Any = json.loads(text)
+        data = said.get("data")
+        return Signal(
+            str(said["id"]),
+            str(said["type"]),
+            data if data is None or isinstance(data, str) else json.dumps(data),
+        )
+    except (ValueError, KeyError, AttributeError) as error:
+        _log.warning("A signal is passed over, which cannot be read: %s", error)
+        return None

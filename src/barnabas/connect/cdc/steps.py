@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.connect.connectors.postgres.adhoc.java_objects import Key
+from barnabas.connect.cdc.java_objects import Key
 
 # What is asked for, and how far it is done.
 
@@ -30,13 +30,13 @@ class Wanted:
 class Progress:
     """What is stored: the tables to be read yet, how far the first is read, and up to where.
 
-    `correlation_id` is the id of the last signal that asked; `key_types` are PostgreSQL's names.
+    `correlation_id` is the id of the last signal that asked; `key_classes` are Java's.
     """
 
     tables: tuple[Wanted, ...] = ()
     done: Key | None = None
     last: Key | None = None
-    key_types: tuple[str, ...] = ()
+    key_classes: tuple[str, ...] = ()
     correlation_id: str | None = None
     is_paused: bool = False
 
@@ -83,7 +83,7 @@ class LastFound:
     """The greatest key of the first table; None: it has no rows. Answers `FindLast`."""
 
     last: Key | None
-    key_types: tuple[str, ...] = ()
+    key_classes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,15 +5,15 @@ Source: Debezium's documentation, "Sending signals to a Debezium connector".
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartition
 
-from barnabas.connect.connectors.postgres.adhoc.signals import Signal
-from barnabas.connect.connectors.postgres.settings import PostgresSettings
+from barnabas.connect.cdc.adhoc import SignalChannel
+from barnabas.connect.cdc.settings import CaptureSettings
+from barnabas.connect.cdc.signals import Signal, signal_of
 from barnabas.connect.engine.clients import client_settings
 
 _log = logging.getLogger(__name__)
@@ -21,22 +21,9 @@ _READ_MAX: Final = 100
 """Signals that a topic is asked for at once."""
 
 
-class Channel(Protocol):
-    """Where signals come from."""
-
-    def read(self) -> list[Signal]:
-        """Return the signals there are."""
-
-    def stored(self) -> None:
-        """What came of the signals so far is stored."""
-
-    def close(self) -> None:
-        """Close what is open."""
-
-
-def channels_of(settings: PostgresSettings) -> list[Channel]:
+def channels_of(settings: CaptureSettings) -> list[SignalChannel]:
     """Return those beside the log."""
-    made: list[Channel] = []
+    made: list[SignalChannel] = []
     if "file" in settings.signal_channels:
         made.append(FileChannel(settings))
     if "kafka" in settings.signal_channels:
@@ -50,7 +37,7 @@ class KafkaChannel:
     The group's offset is committed once what came of the signals is stored.
     """
 
-    def __init__(self, settings: PostgresSettings) -> None:
+    def __init__(self, settings: CaptureSettings) -> None:
         """Raises ConfigError."""
         self._prefix = settings.topic_prefix
         self._topic = settings["signal.kafka.topic"] or f"{self._prefix}-signal"
@@ -103,7 +90,7 @@ class KafkaChannel:
 class FileChannel:
     """A file with a JSON object a line: id, type and data. Lines that are read are taken out."""
 
-    def __init__(self, settings: PostgresSettings) -> None:
+    def __init__(self, settings: CaptureSettings) -> None:
         self._path = Path(settings["signal.file"])
 
     def read(self) -> list[Signal]:
@@ -128,20 +115,3 @@ class FileChannel:
 
 def _text(data: str | bytes) -> str:
     return data if isinstance(data, str) else data.decode("utf-8", "replace")
-
-
-def signal_of(text: str) -> Signal | None:
-    """Read a signal from JSON; None, and a word in the log, where that is impossible."""
-    if not text.strip():
-        return None
-    try:
-        said: Any = json.loads(text)
-        data = said.get("data")
-        return Signal(
-            str(said["id"]),
-            str(said["type"]),
-            data if data is None or isinstance(data, str) else json.dumps(data),
-        )
-    except (ValueError, KeyError, AttributeError) as error:
-        _log.warning("A signal is passed over, which cannot be read: %s", error)
-        return None

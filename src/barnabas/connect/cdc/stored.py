@@ -15,12 +15,12 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.connect.connectors.postgres.adhoc.java_objects import (
+from barnabas.connect.cdc.java_objects import (
     UnknownKeyError,
     key_of,
     written,
 )
-from barnabas.connect.connectors.postgres.adhoc.steps import Progress, Wanted
+from barnabas.connect.cdc.steps import Progress, Wanted
 from barnabas.connect.record import JsonMap
 
 _log = logging.getLogger(__name__)
@@ -41,8 +41,8 @@ def fields(progress: Progress, blocking: Sequence[Wanted] = ()) -> dict[str, Any
     made: dict[str, Any] = {}
     if progress.is_running:
         made = {
-            DONE: written(progress.done, progress.key_types),
-            LAST: written(progress.last, progress.key_types),
+            DONE: written(progress.done, progress.key_classes),
+            LAST: written(progress.last, progress.key_classes),
             COLLECTIONS: _tables(progress.tables),
             CORRELATION: progress.correlation_id,
         }

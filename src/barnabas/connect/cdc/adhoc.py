@@ -1,4 +1,5 @@
-"""On the driver: hears signals, reads chunks when it is their time, and remembers how far it is.
+"""Snapshots that signals ask for while the log is read, on the driver: hears signals, reads chunks
+when it is their time, and remembers how far it is.
 
 What comes of it are items between the log's messages, for executors to make records of.
 """
@@ -6,34 +7,32 @@ What comes of it are items between the log's messages, for executors to make rec
 from __future__ import annotations
 
 import logging
-import time
-import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
-import psycopg
-
-from barnabas.connect.connectors.postgres import pgoutput
-from barnabas.connect.connectors.postgres.adhoc import stored
-from barnabas.connect.connectors.postgres.adhoc.channels import channels_of
-from barnabas.connect.connectors.postgres.adhoc.chunks import Chunks
-from barnabas.connect.connectors.postgres.adhoc.incremental import IncrementalSnapshot
-from barnabas.connect.connectors.postgres.adhoc.items import (
-    AdHocItem,
-    ChunkRows,
-    Note,
-    StateChanged,
+from barnabas.connect.cdc import stored
+from barnabas.connect.cdc.changes import AdHocItem, ChunkRows, StateChanged
+from barnabas.connect.cdc.chunks import Chunks, key_text
+from barnabas.connect.cdc.database import (
+    BEGIN,
+    COMMIT,
+    DELETE,
+    ROW_CHANGES,
+    TRUNCATE,
+    UPDATE,
+    ChangeLog,
+    Clock,
+    Database,
+    LogState,
+    Place,
 )
-from barnabas.connect.connectors.postgres.adhoc.java_objects import Key
-from barnabas.connect.connectors.postgres.adhoc.signals import (
-    CLOSE,
-    OPEN,
-    BlockingAsked,
-    Signal,
-    request_of,
-)
-from barnabas.connect.connectors.postgres.adhoc.steps import (
+from barnabas.connect.cdc.incremental import IncrementalSnapshot
+from barnabas.connect.cdc.java_objects import Key
+from barnabas.connect.cdc.notifications import INCREMENTAL_SNAPSHOT, Note
+from barnabas.connect.cdc.settings import CaptureSettings
+from barnabas.connect.cdc.signals import CLOSE, OPEN, BlockingAsked, Signal, request_of
+from barnabas.connect.cdc.steps import (
     Altered,
     Asked,
     Begun,
@@ -49,43 +48,58 @@ from barnabas.connect.connectors.postgres.adhoc.steps import (
     WriteCloseMark,
     WriteOpenMark,
 )
-from barnabas.connect.connectors.postgres.catalog import Catalog
-from barnabas.connect.connectors.postgres.log_state import LogState
-from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.connectors.postgres.tables import Table
+from barnabas.connect.cdc.tables import UNCHANGED, Table
 from barnabas.connect.record import JsonMap
 
 _log = logging.getLogger(__name__)
-TOLD_MAX: Final = 4096
-"""Transactions of the log that a chunk is known to see, whatever their commits wait for."""
-_KINDS: Final = {pgoutput.INSERT: "c", pgoutput.UPDATE: "u", pgoutput.DELETE: "d"}
-INCREMENTAL: Final = "Incremental Snapshot"
+
+
+class SignalChannel(Protocol):
+    """Where signals come from, beside the log."""
+
+    def read(self) -> list[Signal]:
+        """Return the signals there are."""
+
+    def stored(self) -> None:
+        """What came of the signals so far is stored."""
+
+    def close(self) -> None:
+        """Close what is open."""
 
 
 class AdHocSnapshots:
-    """Follows the log from where a stored offset ends. Raises RetriableError, ConnectError."""
+    """Follows the log from where a stored offset ends. Raises RetriableError, ConnectError.
+
+    `ids` gives names that no other run gives, for chunks and notifications.
+    """
 
     def __init__(
         self,
-        settings: PostgresSettings,
-        connected: Callable[[], psycopg.Connection[Any]],
+        settings: CaptureSettings,
+        database: Database,
+        log: ChangeLog,
+        channels: Sequence[SignalChannel],
         offset: JsonMap,
+        *,
+        clock: Clock,
+        ids: Iterator[str],
     ) -> None:
         self._settings = settings
-        self._connected = connected
-        self._told: deque[int] = deque(maxlen=TOLD_MAX)
-        self._chunks = Chunks(settings, connected, self._told)
+        self._database = database
+        self._log = log
+        self._clock, self._ids = clock, ids
+        self._chunks = Chunks(settings, database, clock)
         progress = stored.progress_of(offset)
         self._has_marks = settings["read.only"] or settings.signal_table is not None
         if progress.is_running and not self._has_marks:
             _log.warning("The incremental snapshot is given up: signal.data.collection is missing")
             progress = Progress()
-        self._snapshot = IncrementalSnapshot(progress, _ids())
+        self._snapshot = IncrementalSnapshot(progress, ids)
         self._is_begun = False
         self._writes_marks = not settings["read.only"]
-        self._mark: tuple[int, str] | None = None
+        self._mark: tuple[Place, str] | None = None
         """Without marks: the place in the log that stands for one, and its chunk."""
-        self._channels = channels_of(settings)
+        self._channels = channels
         self._poll_due = 0.0
         self._notes: list[AdHocItem] = []
         self.blocking = stored.blocking_of(offset)
@@ -93,26 +107,28 @@ class AdHocSnapshots:
         self.fields = stored.fields(self._snapshot.progress, self.blocking)
         """The keys that offsets have of it."""
 
-    def polled(self, log: LogState) -> list[AdHocItem]:
+    def polled(self, state: LogState) -> list[AdHocItem]:
         """Go on with what was stored, at first, and hear signals that are not in the log."""
         items, self._notes = self._notes, []
         if not self._is_begun:
             self._is_begun = True
             items += self._done(Begun())
-        if self._channels and time.monotonic() >= self._poll_due:
-            self._poll_due = time.monotonic() + self._settings["signal.poll.interval.ms"] / 1000
+        if self._channels and self._clock.monotonic() >= self._poll_due:
+            self._poll_due = (
+                self._clock.monotonic() + self._settings["signal.poll.interval.ms"] / 1000
+            )
             for channel in self._channels:
                 for signal in channel.read():
                     items += self._heard(signal)
-        return items + self.advanced(log)
+        return items + self.advanced(state)
 
-    def advanced(self, log: LogState) -> list[AdHocItem]:
+    def advanced(self, state: LogState) -> list[AdHocItem]:
         """The log is read to another place, which may be that of a mark.
 
         Of one mark: where nobody writes, each chunk's is at the same place, and a micro-batch has
         one chunk.
         """
-        if self._mark is None or log.position.done < self._mark[0]:
+        if self._mark is None or state.done < self._mark[0]:
             return []
         (_place, chunk), self._mark = self._mark, None
         return self._done(MarkRead(chunk))
@@ -136,30 +152,31 @@ class AdHocSnapshots:
         self.blocking = ()
         self._state_changed()
 
-    def follow(self, data: bytes, log: LogState, *, is_wanted: bool) -> list[AdHocItem]:
+    def follow(self, message: Any, state: LogState, *, is_wanted: bool) -> list[AdHocItem]:
         """Follow a message of the log; return what comes before it.
 
-        One that is not wanted may be a change that was written before, or nobody's.
+        One that is not wanted may be a change that was written before, or of a table that is not
+        captured.
         """
-        kind = data[0]
-        if kind == pgoutput.BEGIN:
-            if log.transaction is not None:
-                self._told.append(log.transaction.xid)
-        elif kind in pgoutput.ROW_CHANGES:
-            table = log.tables.get(pgoutput.relation_id(data))
+        operation = self._log.operation(message)
+        if operation == BEGIN:
+            if state.transaction is not None:
+                self._database.transaction_begun(state.transaction)
+        elif operation in ROW_CHANGES:
+            table = state.tables.get(self._log.number(message))
             if table is None:
                 return []
             items: list[AdHocItem] = []
             if table.full_name == self._snapshot.awaited:
-                items = self._changed(kind, data, table)
+                items = self._changed(operation, message, table)
             if is_wanted and (table.schema, table.name) == self._settings.signal_table:
-                items += self._signalled(kind, data, table)
+                items += self._signalled(operation, message, table)
             return items
-        elif kind == pgoutput.COMMIT:
-            return self.advanced(log)
-        elif kind == pgoutput.TRUNCATE and self._snapshot.awaited is not None:
-            for number in pgoutput.truncated(data):
-                if (emptied := log.tables.get(number)) is not None:
+        elif operation == COMMIT:
+            return self.advanced(state)
+        elif operation == TRUNCATE and self._snapshot.awaited is not None:
+            for number in self._log.emptied(message):
+                if (emptied := state.tables.get(number)) is not None:
                     self._snapshot.step(Emptied(emptied.full_name))
         return []
 
@@ -172,11 +189,11 @@ class AdHocSnapshots:
 
     # The log.
 
-    def _changed(self, kind: int, data: bytes, table: Table) -> list[AdHocItem]:
+    def _changed(self, operation: str, message: Any, table: Table) -> list[AdHocItem]:
         """Only a change that becomes an event makes a row superfluous."""
-        if _KINDS[kind] in self._settings.skipped_operations:
+        if operation in self._settings.skipped_operations:
             return []
-        change = pgoutput.row_change(data)
+        change = self._log.row_change(message)
         names = [column.name for column in table.columns]
         if not set(self._chunks.named_by) <= set(names):
             return self._done(Altered(table.full_name))
@@ -189,25 +206,22 @@ class AdHocSnapshots:
             key: list[str | None] = []
             for place in places:
                 value = row[place]
-                if value is pgoutput.UNCHANGED and change.old is not None:
+                if value is UNCHANGED and change.old is not None:
                     value = change.old[place]
-                if value is pgoutput.UNCHANGED or (value is None and is_old_key):
-                    return self._done(Altered(table.full_name))  # who knows which row it is
-                key.append(value.decode() if isinstance(value, bytes) else None)
+                if value is UNCHANGED or (value is None and is_old_key):
+                    return self._done(Altered(table.full_name))  # it may be any row
+                key.append(key_text(value))
             keys.append(tuple(key))
         self._snapshot.step(Changed(table.full_name, tuple(keys)))
         return []
 
-    def _signalled(self, kind: int, data: bytes, table: Table) -> list[AdHocItem]:
-        change = pgoutput.row_change(data)
-        row = change.old if kind == pgoutput.DELETE else change.new
-        if row is None or kind == pgoutput.UPDATE:
+    def _signalled(self, operation: str, message: Any, table: Table) -> list[AdHocItem]:
+        change = self._log.row_change(message)
+        row = change.old if operation == DELETE else change.new
+        if row is None or operation == UPDATE:
             return []
-        values = [
-            value.decode() if isinstance(value := row[place], bytes) else None
-            for place in table.kept
-        ]
-        if kind == pgoutput.DELETE:
+        values = [None if row[at] is UNCHANGED else key_text(row[at]) for at in table.kept]
+        if operation == DELETE:
             opened = values[0] or ""
             is_mark = self._settings.marks_are_deleted and opened.endswith("-open")
             return self._done(MarkRead(opened.removesuffix("-open"))) if is_mark else []
@@ -240,8 +254,8 @@ class AdHocSnapshots:
         return self._done(request)
 
     def _captured(self) -> list[str]:
-        tables = Catalog(self._connected(), self._settings).captured()
         signals = self._settings.signal_table
+        tables = self._database.captured()
         return [one.full_name for one in tables if (one.schema, one.name) != signals]
 
     # What is to be done.
@@ -282,17 +296,12 @@ class AdHocSnapshots:
     def _noted(self, told: Tell) -> list[AdHocItem]:
         data = dict(told.data) | {"connector_name": self._settings.topic_prefix}
         note = Note(
-            *(told.correlation_id or str(uuid.uuid4()), INCREMENTAL, told.status, data),
-            time_ms=time.time_ns() // 1_000_000,
+            *(told.correlation_id or next(self._ids), INCREMENTAL_SNAPSHOT, told.status, data),
+            time_ms=self._clock.time_ns() // 1_000_000,
         )
         if "log" in self._settings.notification_channels:
             _log.info("Notification: %s", note)
         return [note] if "sink" in self._settings.notification_channels else []
-
-
-def _ids() -> Iterator[str]:
-    while True:
-        yield str(uuid.uuid4())
 
 
 def _shape(table: Table) -> list[tuple[str, Any]]:

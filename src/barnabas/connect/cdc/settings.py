@@ -1,0 +1,242 @@
+"""What the settings that Debezium's connectors share mean: tables, columns, topics, signals."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from barnabas.connect.allowed_plugins import check_on
+from barnabas.connect.cdc.database import ColumnTypes
+from barnabas.connect.config.client_overrides import check_overrides
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
+from barnabas.schemas.data.errors import ConfigError
+from barnabas.schemas.data.schema import Schema
+
+FILE_CHANNEL: Final = "io.debezium.pipeline.signal.channels.FileSignalChannel"
+SIGNAL_CONSUMER: Final = "signal.consumer."
+SELECT_OVERRIDES: Final = "snapshot.select.statement.overrides"
+_BAD_IN_TOPIC: Final = re.compile(r"[^a-zA-Z0-9._-]")
+_SIGNALS: Final = ("source", "kafka", "file")
+_NOTIFICATIONS: Final = ("sink", "log")
+
+
+class Patterns:
+    """Java's regular expressions, separated by commas, that match whole names in any case."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            self._all = [
+                compile_java(f"(?i){pattern.strip()}")
+                for pattern in re.split(r"(?<!\\),", text)
+                if pattern.strip()
+            ]
+        except PatternError as error:
+            raise ConfigError(f"{text!r} is no list of regular expressions: {error}") from None
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def matches(self, name: str) -> bool:
+        """Whether one of them matches."""
+        return any(pattern.matches(name) for pattern in self._all)
+
+
+@dataclass(frozen=True, eq=False)
+class CaptureSettings:
+    """The settings in use; compared by identity of what they were read from.
+
+    A database's subclass names the connector, and says how its columns are represented.
+    """
+
+    connector_name: ClassVar[str]
+    """In records: `source.connector`."""
+    source_schema: ClassVar[Schema]
+    """Of the `source` of its events."""
+    namespace: ClassVar[str] = "schema"
+    """What a table's name is unique in: the lists of it are `<namespace>.include.list`."""
+
+    values: Mapping[str, Any] = field(repr=False)
+
+    @property
+    @abstractmethod
+    def types(self) -> ColumnTypes:
+        """How columns are represented."""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self.values),)
+
+    @property
+    def listed_kinds(self) -> tuple[str, ...]:
+        """What has an include and an exclude list, of which one may be set."""
+        return ("table", self.namespace, "column")
+
+    def check(self) -> None:
+        """Raises ConfigError for what does not go together."""
+        for kind in self.listed_kinds:
+            if self[f"{kind}.include.list"] and self[f"{kind}.exclude.list"]:
+                raise ConfigError(
+                    f'"{kind}.include.list" and "{kind}.exclude.list" cannot both be set'
+                )
+        check_adhoc(self)
+        for kind in self.listed_kinds:
+            Patterns(self[f"{kind}.include.list"])
+            Patterns(self[f"{kind}.exclude.list"])
+
+    @property
+    def topic_prefix(self) -> str:
+        return str(self["topic.prefix"])
+
+    @property
+    def database(self) -> str:
+        """The database that schemas are in; empty where a table's name is unique without it."""
+        return ""
+
+    @property
+    def placeholder(self) -> str:
+        text = str(self["unavailable.value.placeholder"])
+        return bytes.fromhex(text[4:]).decode() if text.startswith("hex:") else text
+
+    @property
+    def failure_handling(self) -> str:
+        return str(self["event.converting.failure.handling.mode"])
+
+    @property
+    def has_extended_headers(self) -> bool:
+        return bool(self["extended.headers.enabled"])
+
+    @property
+    def has_tombstones(self) -> bool:
+        return bool(self["tombstones.on.delete"])
+
+    @property
+    def heartbeat_prefix(self) -> str:
+        return str(self["topic.heartbeat.prefix"])
+
+    @property
+    def transaction_topic(self) -> str:
+        return self._named(self["topic.transaction"])
+
+    @property
+    def skipped_operations(self) -> frozenset[str]:
+        return frozenset(part.strip() for part in self["skipped.operations"].split(","))
+
+    def topic(self, schema: str, table: str) -> str:
+        """Where a table's records go."""
+        return self._named(schema, table)
+
+    def _named(self, *parts: str) -> str:
+        name = self["topic.delimiter"].join((self.topic_prefix, *parts))
+        return _BAD_IN_TOPIC.sub("_", name)
+
+    def wants_table(self, schema: str, table: str) -> bool:
+        """Whether a table's changes are captured: those of signals are, whatever the lists say."""
+        full = f"{schema}.{table}"
+        is_listed = _wants(self, self.namespace, schema) and _wants(self, "table", full)
+        return is_listed or (schema, table) == self.signal_table
+
+    @property
+    def signal_table(self) -> tuple[str, str] | None:
+        """Schema and name of the table that signals and marks are written to."""
+        parts = str(self["signal.data.collection"]).replace('"', "").split(".")
+        return (parts[-2], parts[-1]) if len(parts) > 1 else None
+
+    @property
+    def signal_channels(self) -> frozenset[str]:
+        return _listed(self["signal.enabled.channels"])
+
+    @property
+    def notification_channels(self) -> frozenset[str]:
+        return _listed(self["notification.enabled.channels"])
+
+    @property
+    def marks_are_deleted(self) -> bool:
+        """Whether the second mark of a chunk is the end of the first."""
+        return str(self["incremental.snapshot.watermarking.strategy"]).lower() == "insert_delete"
+
+    @property
+    def signal_consumer(self) -> dict[str, str]:
+        """What is said of the consumer of signals, as a connector says it of its own."""
+        return {
+            f"consumer.override.{name.removeprefix(SIGNAL_CONSUMER)}": text
+            for name, text in self.values.items()
+            if name.startswith(SIGNAL_CONSUMER)
+        }
+
+    def wants_column(self, schema: str, table: str, column: str) -> bool:
+        """Whether records have a column."""
+        return _wants(self, "column", f"{schema}.{table}.{column}")
+
+    def wants_message(self, prefix: str) -> bool:
+        """Whether logical messages with a prefix become records."""
+        return _wants(self, "message.prefix", prefix)
+
+    def wants_rows(self, schema: str, table: str) -> bool:
+        """Whether a snapshot has a table's rows."""
+        if (schema, table) == self.signal_table:
+            return False
+        patterns = Patterns(self["snapshot.include.collection.list"])
+        return not patterns or patterns.matches(f"{schema}.{table}")
+
+    def key_columns(self, schema: str, table: str) -> tuple[str, ...] | None:
+        """The key that `message.key.columns` gives a table."""
+        for entry in filter(None, (e.strip() for e in self["message.key.columns"].split(";"))):
+            pattern, _, columns = entry.rpartition(":")
+            if Patterns(pattern).matches(f"{schema}.{table}"):
+                return tuple(column.strip() for column in columns.split(","))
+        return None
+
+    def select_override(self, schema: str, table: str) -> str | None:
+        """The SELECT that a snapshot reads a table by instead."""
+        prefix = SELECT_OVERRIDES
+        names = [name.strip() for name in self[prefix].split(",")]
+        for name in (f"{schema}.{table}", f"{self.database}.{schema}.{table}"):
+            if name in names:
+                return str(self.values.get(f"{prefix}.{name}") or "") or None
+        return None
+
+
+def check_adhoc(settings: CaptureSettings) -> None:
+    """Raises ConfigError for channels that there are not, or that lack something."""
+    given = (name for name in settings.values if name.startswith(SIGNAL_CONSUMER))
+    check_overrides((name.removeprefix(SIGNAL_CONSUMER) for name in given), prefix=SIGNAL_CONSUMER)
+    if settings["signal.data.collection"] and settings.signal_table is None:
+        raise ConfigError('"signal.data.collection" needs a schema and a table: schema.table')
+    for kind, known in (("signal", _SIGNALS), ("notification", _NOTIFICATIONS)):
+        for name in sorted(_listed(settings[f"{kind}.enabled.channels"]) - set(known)):
+            raise ConfigError(
+                f'"{kind}.enabled.channels" names {name}, which this connector does not have:'
+                f" there are {', '.join(known)}"
+            )
+    if "file" in settings.signal_channels:
+        check_on(FILE_CHANNEL)
+    if "kafka" in settings.signal_channels and not settings["signal.kafka.bootstrap.servers"]:
+        raise ConfigError('The channel kafka needs "signal.kafka.bootstrap.servers"')
+    if "sink" in settings.notification_channels and not settings["notification.sink.topic.name"]:
+        raise ConfigError('The channel sink needs a "notification.sink.topic.name"')
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _wants(settings: CaptureSettings, kind: str, name: str) -> bool:
+    included, excluded = _patterns(settings, kind)
+    if included:
+        return included.matches(name)
+    return not (excluded and excluded.matches(name))
+
+
+def _patterns(settings: CaptureSettings, kind: str) -> tuple[Patterns, Patterns]:
+    cache: dict[str, tuple[Patterns, Patterns]] = settings.__dict__.setdefault("_patterns", {})
+    if kind not in cache:
+        included, excluded = settings[f"{kind}.include.list"], settings[f"{kind}.exclude.list"]
+        cache[kind] = Patterns(included), Patterns(excluded)
+    return cache[kind]
