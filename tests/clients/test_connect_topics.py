@@ -16,7 +16,7 @@ from barnabas.connect.worker.distributed.config_topic import ConfigTopic, Fenced
 from barnabas.connect.worker.distributed.offset_topic import OffsetTopic
 from barnabas.connect.worker.distributed.status_topic import StatusTopic
 from barnabas.connect.worker.distributed.store import TopicStore
-from barnabas.connect.worker.distributed.topics import Kind, TopicPlan, topic_plan
+from barnabas.connect.worker.distributed.topics import Kind, WorkerTopic, topic_plan
 from barnabas.connect.worker.state import Status, TopicStatus
 from barnabas.schemas.data.errors import ConfigError
 
@@ -26,7 +26,7 @@ def clients(kafka: Kafka) -> Clients:
     return read_clients({"bootstrap.servers": kafka.bootstrap_servers})
 
 
-def plan(kafka: Kafka, kind: Kind, **settings: str) -> TopicPlan:
+def plan(kafka: Kafka, kind: Kind, **settings: str) -> WorkerTopic:
     prefix = f"{kind}.storage."
     given = {"topic": kafka.name(kind), "replication.factor": "-1", **settings}
     return topic_plan(

@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 T = TypeVar("T")
@@ -39,15 +45,25 @@ class OffsetLister:
         self._make_client = make_client
         self._client: AdminClient | None = None
 
-    def list(self, asked: Mapping[TopicPartition, OffsetSpec], timeout_s: float) -> Listed:
+    def list(
+        self,
+        asked: Mapping[TopicPartition, OffsetSpec],
+        timeout_s: float,
+        isolation: IsolationLevel | None = None,
+    ) -> Listed:
         """Return the offset of each partition. Raises KafkaException."""
+        more: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
         if self._client is None:
             self._client = self._make_client()
         try:
-            return _told(self._client.list_offsets(dict(asked), request_timeout=timeout_s))
+            return _told(self._client.list_offsets(dict(asked), request_timeout=timeout_s, **more))
         except KafkaException:
             self._client = None
             raise
+
+    def close(self) -> None:
+        """Let go of the client."""
+        self._client = None
 
 
 def answer_of(future: Future[T], timeout_s: float | None = None) -> T:

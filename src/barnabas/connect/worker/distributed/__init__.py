@@ -14,8 +14,8 @@ offset_log      how far source partitions have been read
 On a cluster:
 
 clients         how to reach it
-topics          the topics, made or checked
-kafka_log       a topic that is read whole, always
+topics          the topics, as settings name them
+kafka_log       a topic that all workers read whole (kafka.topic_log)
 config_topic, status_topic, offset_topic, and all of them as the worker's `store`
 coordination    requests to the group's coordinator
 leading         what the leader does in a round

@@ -11,19 +11,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-from confluent_kafka import KafkaException, Producer
+from typing import Final
 
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.worker.distributed import config_records as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigLog, ConfigState, Update
 from barnabas.connect.worker.distributed.config_records import Pair, SessionKey
-from barnabas.connect.worker.distributed.kafka_log import KafkaLog
-from barnabas.connect.worker.distributed.topics import TopicPlan
+from barnabas.connect.worker.distributed.kafka_log import WorkerLog
+from barnabas.connect.worker.distributed.topics import WorkerTopic
 from barnabas.connect.worker.state import Properties, RestartRequest
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.topic_log import LogRecord, TopicLogError
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _TIMEOUT_S: Final = 30.0
@@ -44,22 +42,18 @@ class ConfigTopic:
     def __init__(
         self,
         clients: Clients,
-        plan: TopicPlan,
+        plan: WorkerTopic,
         on_update: Callable[[Update], None],
         *,
         is_committed_only: bool = False,
         transactional_id: str | None = None,
     ) -> None:
-        self._clients = clients
         self._on_update = on_update
         self._transactional_id = transactional_id
-        self._producer: Producer | None = None
         self._lock = threading.Lock()
         self._log = ConfigLog()
         self._has_started = False
-        self._topic = KafkaLog(
-            clients, plan.name, self._apply, plan=plan, is_committed_only=is_committed_only
-        )
+        self._topic = WorkerLog(clients, plan, self._apply, is_committed_only=is_committed_only)
 
     def start(self) -> None:
         """Read the topic. Raises ConfigError, ConnectError."""
@@ -68,14 +62,13 @@ class ConfigTopic:
         if self._topic.partitions > 1:
             self.stop()
             raise ConfigError(
-                f"Topic '{self._topic.topic}' supplied via the 'config.storage.topic' property is "
+                f"Topic '{self._topic.name}' supplied via the 'config.storage.topic' property is "
                 "required to have a single partition in order to guarantee consistency of "
                 f"connector configurations, but found {self._topic.partitions} partitions."
             )
 
     def stop(self) -> None:
         """End reading and writing."""
-        self._give_up_writes()
         self._topic.stop()
 
     def snapshot(self) -> ConfigState:
@@ -84,35 +77,19 @@ class ConfigTopic:
             return self._log.state.copy()
 
     def refresh(self, timeout_s: float) -> None:
-        """Read to the end. Raises LogTimeoutError."""
-        self._topic.read_to_end(timeout_s)
+        """Read to the end. Raises ReadTimeoutError."""
+        self._topic.refresh(timeout_s)
 
     def claim_writes(self) -> None:
         """Fence older leaders; who leads calls it first. Raises ConnectError."""
-        if self._transactional_id is None or self._producer is not None:
+        if self._transactional_id is None or self._topic.leads:
             return
-        settings: dict[str, Any] = {
-            **self._clients.named(f"{self._topic.topic}-leader"),
-            **JAVA_PARTITIONER,
-            "transactional.id": self._transactional_id,
-        }
-        producer = Producer(settings)
         try:
-            producer.init_transactions(_TIMEOUT_S)
-        except KafkaException as error:
-            del producer  # it ends with the last reference to it
+            self._topic.lead(self._transactional_id)
+        except TopicLogError as error:
             raise ConnectError(
                 "Failed to create and initialize fencable producer for config topic"
             ) from error
-        self._producer = producer
-
-    def poll(self) -> None:
-        """Let the producer of transactions tell what it has to log; now and then."""
-        if self._producer is not None:
-            self._producer.poll(0)
-
-    def _give_up_writes(self) -> None:
-        self._producer = None
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -167,34 +144,24 @@ class ConfigTopic:
         self.refresh(max(0.1, deadline - time.monotonic()))
 
     def _send_plain(self, pairs: Sequence[Pair], deadline: float) -> None:
-        sent = [self._topic.send(key, value) for key, value in pairs]
-        try:
-            for one in sent:
-                one.result(max(0.1, deadline - time.monotonic()))
-        except TimeoutError as error:
-            raise ConnectError("Error writing configuration to Kafka") from error
+        left_s = max(0.1, deadline - time.monotonic())
+        self._topic.write(pairs, "Error writing configuration to Kafka", left_s)
 
     def _send_fenced(self, pairs: Sequence[Pair]) -> None:
-        producer = self._producer
-        if producer is None:
+        if not self._topic.leads:
             raise FencedError(
                 "Cannot produce to config topic without claiming write privileges first"
             )
         try:
-            producer.begin_transaction()
-            for key, value in pairs:
-                producer.produce(self._topic.topic, value, key)
-            producer.commit_transaction(_TIMEOUT_S)
-        except KafkaException as error:
-            del producer  # it ends with the last reference to it
-            self._give_up_writes()
+            self._topic.append(pairs)
+        except TopicLogError as error:
             raise FencedError("Failed to perform fencable send to config topic") from error
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _apply(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        text = None if key is None else key.decode(errors="replace")
+    def _apply(self, record: LogRecord) -> None:
+        key = None if record.key is None else record.key.decode(errors="replace")
         with self._lock:
-            update = self._log.apply(offset, text, value)
+            update = self._log.apply(record.offset, key, record.value)
         if update is not None and self._has_started:
             self._on_update(update)

@@ -17,7 +17,7 @@ from typing import Final
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import NotFoundError
 from barnabas.connect.worker.distributed.group_messages import EAGER_VERSION, Assignment
-from barnabas.connect.worker.distributed.kafka_log import LogTimeoutError
+from barnabas.connect.worker.distributed.kafka_log import ReadTimeoutError
 from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.position import Position, Wishes
 from barnabas.connect.worker.distributed.rebalances import RebalanceFigures
@@ -106,7 +106,7 @@ class GroupWork:
                     self._store.remove_topic(name, status.topic)
         try:
             self._store.statuses.flush()
-        except LogTimeoutError as error:
+        except ReadTimeoutError as error:
             _log.warning("states of what was stopped are not written yet: %s", error)
 
     def _take(self, assignment: Assignment, generation: int, is_leader: bool) -> None:
@@ -139,7 +139,7 @@ class GroupWork:
         """Read the config topic to its end; whether that was done in time."""
         try:
             self._store.config.refresh(self._sync_s)
-        except LogTimeoutError as error:
+        except ReadTimeoutError as error:
             _log.warning("the config topic was not read to its end quickly enough: %s", error)
             return False
         self._position.catch_up(self._store.snapshot())

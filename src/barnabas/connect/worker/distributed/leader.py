@@ -54,7 +54,6 @@ class Leader:
 
     def tend(self) -> None:
         """What is done now and then."""
-        self._topic.poll()
         if not self._position.is_leader:
             return
         if self._is_fenced:

@@ -15,10 +15,10 @@ from typing import Final
 
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.distributed.clients import Clients
-from barnabas.connect.worker.distributed.kafka_log import KafkaLog
+from barnabas.connect.worker.distributed.kafka_log import WorkerLog
 from barnabas.connect.worker.distributed.offset_log import OffsetLog, Offsets
-from barnabas.connect.worker.distributed.topics import TopicPlan
-from barnabas.schemas.data.errors import ConnectError
+from barnabas.connect.worker.distributed.topics import WorkerTopic
+from barnabas.kafka.topic_log import LogRecord
 
 _TIMEOUT_S: Final = 30.0
 
@@ -27,14 +27,12 @@ class OffsetTopic:
     """One topic of offsets, read whole."""
 
     def __init__(
-        self, clients: Clients, plan: TopicPlan, *, is_committed_only: bool = False
+        self, clients: Clients, plan: WorkerTopic, *, is_committed_only: bool = False
     ) -> None:
         self.name = plan.name
         self._log = OffsetLog()
         self._lock = threading.Lock()
-        self._topic = KafkaLog(
-            clients, plan.name, self._apply, plan=plan, is_committed_only=is_committed_only
-        )
+        self._topic = WorkerLog(clients, plan, self._apply, is_committed_only=is_committed_only)
 
     def start(self) -> None:
         """Read the topic. Raises ConfigError, ConnectError."""
@@ -45,8 +43,8 @@ class OffsetTopic:
         self._topic.stop()
 
     def refresh(self, timeout_s: float = _TIMEOUT_S) -> None:
-        """Read to the end. Raises LogTimeoutError."""
-        self._topic.read_to_end(timeout_s)
+        """Read to the end. Raises ReadTimeoutError."""
+        self._topic.refresh(timeout_s)
 
     def offset(self, connector: str, partition: JsonMap) -> JsonMap | None:
         """Return the offset of a source partition, as far as it is read."""
@@ -62,20 +60,15 @@ class OffsetTopic:
         """Write offsets, and wait for that; None deletes one. Raises ConnectError, DataError."""
         with self._lock:
             found = [self._log.record(connector, *pair) for pair in pairs]
-        sent = [self._topic.send(key, value) for key, value in found]
-        try:
-            for one in sent:
-                one.result(_TIMEOUT_S)
-        except TimeoutError as error:
-            raise ConnectError("Timed out while writing offsets to Kafka") from error
+        self._topic.write(found, "Timed out while writing offsets to Kafka")
 
     def reader(self, connector: str) -> TopicOffsets:
         """Return the offsets of one connector."""
         return TopicOffsets(connector, [self])
 
-    def _apply(self, _offset: int, key: bytes | None, value: bytes | None) -> None:
+    def _apply(self, record: LogRecord) -> None:
         with self._lock:
-            self._log.apply(key, value)
+            self._log.apply(record.key, record.value)
 
 
 class TopicOffsets:

@@ -14,10 +14,11 @@ from barnabas.connect.engine.base import TaskId
 from barnabas.connect.worker.distributed import status_log as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_records import Pair
-from barnabas.connect.worker.distributed.kafka_log import KafkaLog
+from barnabas.connect.worker.distributed.kafka_log import WorkerLog
 from barnabas.connect.worker.distributed.status_log import StatusLog
-from barnabas.connect.worker.distributed.topics import TopicPlan
+from barnabas.connect.worker.distributed.topics import WorkerTopic
 from barnabas.connect.worker.state import Status, TopicStatus
+from barnabas.kafka.topic_log import LogRecord
 
 _log = logging.getLogger(__name__)
 
@@ -26,12 +27,12 @@ class StatusTopic:
     """`on_change` hears of each record that is read, on the log's thread."""
 
     def __init__(
-        self, clients: Clients, plan: TopicPlan, on_change: Callable[[], None] = lambda: None
+        self, clients: Clients, plan: WorkerTopic, on_change: Callable[[], None] = lambda: None
     ) -> None:
         self._log = StatusLog()
         self._lock = threading.Lock()
         self._on_change = on_change
-        self._topic = KafkaLog(clients, plan.name, self._apply, plan=plan)
+        self._topic = WorkerLog(clients, plan, self._apply)
 
     def start(self) -> None:
         """Read the topic. Raises ConfigError, ConnectError."""
@@ -81,12 +82,12 @@ class StatusTopic:
         self._send(records.topic_removal(connector, topic))
 
     def flush(self) -> None:
-        """Wait until what was told is written. Raises LogTimeoutError."""
+        """Wait until what was told is written. Raises ReadTimeoutError."""
         self._topic.flush()
 
     def refresh(self, timeout_s: float) -> None:
-        """Read to the end. Raises LogTimeoutError."""
-        self._topic.read_to_end(timeout_s)
+        """Read to the end. Raises ReadTimeoutError."""
+        self._topic.refresh(timeout_s)
 
     def _send(self, pair: Pair) -> None:
         key, value = pair
@@ -98,7 +99,8 @@ class StatusTopic:
 
         self._topic.send(key, value).add_done_callback(check)
 
-    def _apply(self, _offset: int, key: bytes | None, value: bytes | None) -> None:
+    def _apply(self, record: LogRecord) -> None:
+        key = None if record.key is None else record.key.decode(errors="replace")
         with self._lock:
-            self._log.apply(None if key is None else key.decode(errors="replace"), value)
+            self._log.apply(key, record.value)
         self._on_change()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from barnabas.connect.engine.base import TaskId
@@ -14,7 +15,7 @@ from barnabas.connect.worker.distributed.config_log import ConfigState, Update
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic
 from barnabas.connect.worker.distributed.offset_topic import OffsetTopic, TopicOffsets
 from barnabas.connect.worker.distributed.status_topic import StatusTopic
-from barnabas.connect.worker.distributed.topics import TopicPlan, topic_plan
+from barnabas.connect.worker.distributed.topics import topic_plan
 from barnabas.connect.worker.state import Properties, RestartRequest, Status, TopicStatus
 from barnabas.schemas.data.errors import ConfigError
 
@@ -189,14 +190,7 @@ class TopicStore:
         with self._lock:
             topic = self._own_topics.get(name)
             if topic is None:
-                plan = TopicPlan(
-                    name,
-                    OFFSETS_TOPIC,
-                    self._offset_plan.purpose,
-                    self._offset_plan.partitions,
-                    self._offset_plan.replicas,
-                    self._offset_plan.config,
-                )
+                plan = replace(self._offset_plan, name=name, setting=OFFSETS_TOPIC)
                 topic = OffsetTopic(self._clients, plan, is_committed_only=self._is_exactly_once)
                 topic.start()
                 self._own_topics[name] = topic

@@ -1,4 +1,4 @@
-"""The three topics of a group of workers: made compacted, or checked that they are.
+"""The three topics of a group of workers, as its settings name them: all are compacted.
 
 Source: org.apache.kafka.connect.util.TopicAdmin and DistributedConfig (Kafka 4.3).
 """
@@ -6,15 +6,12 @@ Source: org.apache.kafka.connect.util.TopicAdmin and DistributedConfig (Kafka 4.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
-
-from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.kafka.topic_log import TopicPlan
+from barnabas.schemas.data.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 Kind = Literal["config", "offset", "status"]
@@ -25,12 +22,6 @@ PURPOSES: Final[dict[Kind, str]] = {
 }
 _PARTITIONS: Final[dict[Kind, int]] = {"config": 1, "offset": 25, "status": 5}
 _REPLICAS: Final = 3
-_PAUSE_S: Final = 0.2
-_REQUEST_S: Final = 10.0
-_DENIED: Final = (
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-)
 _COMPACT: Final = "compact"
 _COUNTS: Final = {
     "partitions": ("Number of partitions", "INT", ""),
@@ -43,18 +34,14 @@ _COUNTS: Final = {
 
 
 @dataclass(slots=True, frozen=True)
-class TopicPlan:
+class WorkerTopic(TopicPlan):
     """A topic as the worker wants it; `setting` names it in the worker's file."""
 
-    name: str
-    setting: str
-    purpose: str
-    partitions: int
-    replicas: int
-    config: Mapping[str, str] = field(default_factory=dict)
+    setting: str = ""
+    purpose: str = ""
 
 
-def topic_plan(settings: Mapping[str, str], kind: Kind) -> TopicPlan:
+def topic_plan(settings: Mapping[str, str], kind: Kind) -> WorkerTopic:
     """Read `config.storage.*`, `offset.storage.*` or `status.storage.*`. Raises ConfigError."""
     prefix = f"{kind}.storage."
     own = {n.removeprefix(prefix): v for n, v in settings.items() if n.startswith(prefix)}
@@ -71,7 +58,8 @@ def topic_plan(settings: Mapping[str, str], kind: Kind) -> TopicPlan:
         _log.warning("%spartitions=%d is ignored: it is always 1", prefix, partitions)
         partitions = 1
     replicas = _number(prefix, own, "replication.factor", _REPLICAS)
-    return TopicPlan(name, f"{prefix}topic", PURPOSES[kind], partitions, replicas, own)
+    config = {**own, "cleanup.policy": _COMPACT}
+    return WorkerTopic(name, partitions, replicas, config, f"{prefix}topic", PURPOSES[kind])
 
 
 def _number(prefix: str, own: dict[str, str], name: str, default: int) -> int:
@@ -90,62 +78,9 @@ def _number(prefix: str, own: dict[str, str], name: str, default: int) -> int:
     return count
 
 
-def prepare(admin: AdminClient, plan: TopicPlan, timeout_s: float = 60.0) -> int:
-    """Make the topic if it is not there, else check it; returns how many partitions it has.
-
-    Raises ConfigError where it is not compacted, ConnectError where it can be neither made nor
-    found in time.
-    """
-    deadline = time.monotonic() + timeout_s
-    if not _create(admin, plan, deadline):
-        _check_policy(admin, plan)
-    return _wait(admin, plan, deadline)
-
-
-def _create(admin: AdminClient, plan: TopicPlan, deadline: float) -> bool:
-    """Whether it was made just now."""
-    wanted = NewTopic(
-        plan.name,
-        num_partitions=plan.partitions,
-        replication_factor=plan.replicas,
-        config={**plan.config, "cleanup.policy": _COMPACT},
-    )
-    while True:
-        try:
-            admin.create_topics([wanted], request_timeout=_REQUEST_S)[plan.name].result()
-        except KafkaException as problem:
-            error = problem.args[0]
-            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in _DENIED:
-                return False
-            if time.monotonic() > deadline or error.code() not in (
-                KafkaError.INVALID_REPLICATION_FACTOR,
-                KafkaError.REQUEST_TIMED_OUT,
-                KafkaError._TIMED_OUT,
-                KafkaError._TRANSPORT,
-                KafkaError.NOT_CONTROLLER,
-                KafkaError.COORDINATOR_NOT_AVAILABLE,
-            ):
-                raise ConnectError(
-                    f"Unable to create topic(s) '{plan.name}': {error.str()}"
-                ) from problem
-            _log.info("topic %s cannot be made yet: %s", plan.name, error.str())
-            time.sleep(_PAUSE_S)
-        else:
-            _log.info("topic %s is made", plan.name)
-            return True
-
-
-def _check_policy(admin: AdminClient, plan: TopicPlan) -> None:
-    resource = ConfigResource(ResourceType.TOPIC, plan.name)
-    try:
-        found: Any = admin.describe_configs([resource], request_timeout=_REQUEST_S)[
-            resource
-        ].result()
-    except KafkaException as error:
-        _log.info("whether topic %s is compacted cannot be asked: %s", plan.name, error)
-        return
-    entry = found.get("cleanup.policy")
-    policies = {part.strip().lower() for part in str(entry.value if entry else "").split(",")}
+def check_policy(plan: WorkerTopic, config: Mapping[str, str]) -> None:
+    """Raise ConfigError where the topic is not compacted."""
+    policies = {part.strip().lower() for part in config.get("cleanup.policy", "").split(",")}
     if policies not in ({_COMPACT}, {""}):
         raise ConfigError(
             f"Topic '{plan.name}' supplied via the '{plan.setting}' property is required to have "
@@ -155,19 +90,3 @@ def _check_policy(admin: AdminClient, plan: TopicPlan) -> None:
             f"restarting this Connect cluster in the future. Change the '{plan.setting}' property "
             "in the Connect worker configurations to use a topic with 'cleanup.policy=compact'."
         )
-
-
-def _wait(admin: AdminClient, plan: TopicPlan, deadline: float) -> int:
-    """Other brokers hear of a new topic a moment later."""
-    problem = "it is not there"
-    while time.monotonic() < deadline:
-        try:
-            topic = admin.list_topics(plan.name, timeout=_REQUEST_S).topics[plan.name]
-        except KafkaException as error:
-            problem = str(error.args[0].str())
-        else:
-            if topic.partitions and all(part.leader >= 0 for part in topic.partitions.values()):
-                return len(topic.partitions)
-            problem = topic.error.str() if topic.error else problem
-        time.sleep(_PAUSE_S)
-    raise ConnectError(f"topic '{plan.name}' cannot be used: {problem}")

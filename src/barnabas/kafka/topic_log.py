@@ -1,0 +1,629 @@
+"""A topic as state: `TopicLog` reads all of it, keeps up with it, and writes to it.
+
+What several processes have to agree on, or one has to find again after a crash, is the sum of a
+topic's records. Whoever holds such a state gives its `take` to a log and relies on this:
+
+- `read_to_end` returns when all that was written before the call, by anyone, is taken. Records come
+  in the order of their partition, each once.
+- A log that `follows` reads all the time, in a thread. Another reads only when it is asked to.
+- `send` writes; records of one key stay in order.
+- `lead` fences the writers before, as all take one transactional id, and reads to the end: what is
+  taken then is final. `append` writes several records in one transaction, all or none. After a
+  failure it is not known which of both; to lead again shows it.
+- A topic that no longer has what was read (it was deleted, made again, or cut off) is *lost*: the
+  log fails with LogLostError, or reads it again from its start where `reads_again`.
+
+The registry keeps to the same ideas over aiokafka (docs/decisions/0029).
+
+Source: org.apache.kafka.connect.util.KafkaBasedLog (Kafka 4.3).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from barnabas.kafka.listed_offsets import OffsetLister, answer_of
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+
+POLL_S: Final = 0.2
+REQUEST_S: Final = 10.0
+PAUSE_S: Final = 0.2
+FLUSH_S: Final = 2.0
+"""How long `close` waits for what was sent last."""
+CHECK_S: Final = 30.0
+"""How often a log that follows asks whether the topic is still the one that it has read."""
+_CHUNK: Final = 500
+_PARTITION: Final = 0
+"""Of what `append` writes: an order among all records needs one partition."""
+_DENIED: Final = (
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+)
+_NOT_YET: Final = (
+    KafkaError.INVALID_REPLICATION_FACTOR,  # brokers are still to come
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+)
+_UNKNOWN: Final = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.UNKNOWN_TOPIC_ID,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
+_CUT_OFF: Final = (
+    KafkaError.OFFSET_OUT_OF_RANGE,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError._LOG_TRUNCATION,
+)
+_LASTING: Final = (
+    *_DENIED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+    KafkaError.TOPIC_EXCEPTION,
+)
+"""Errors that do not pass by waiting."""
+FENCED: Final = (
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+)
+_log = logging.getLogger(__name__)
+
+
+class LogRecord(NamedTuple):
+    """A record of a log."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+Take = Callable[[LogRecord], None]
+Pair = tuple[bytes | str, bytes | None]
+"""Key and value of a record to write."""
+
+
+class TopicLogError(Exception):
+    """The topic cannot be made, read or written. `error` is what the client said, or as if."""
+
+    def __init__(self, text: str, error: KafkaError | None = None) -> None:
+        super().__init__(text)
+        self.error = error or KafkaError(KafkaError._FAIL, text)
+
+
+class TopicCreationError(TopicLogError):
+    """The brokers refuse to make the topic; `error` says why."""
+
+
+class LogTimeoutError(TopicLogError):
+    """The end of the topic was not known, or not reached, in time."""
+
+    def __init__(self, text: str, error: KafkaError | None = None) -> None:
+        super().__init__(text, error or KafkaError(KafkaError._TIMED_OUT, text))
+
+
+class LogLostError(TopicLogError):
+    """The topic is not the one that was read: what is known of it may be wrong."""
+
+
+class AppendError(TopicLogError):
+    """Records of a transaction may be written or not; this log no longer leads."""
+
+
+class FencedError(AppendError):
+    """Another writer has taken over, and nothing was written."""
+
+
+@dataclass(slots=True, frozen=True)
+class TopicPlan:
+    """A topic as it is made where it is missing; -1 leaves a number to the brokers."""
+
+    name: str
+    partitions: int = 1
+    replicas: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+# --- the topic itself ----------------------------------------------------------------------------
+
+
+def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> bool:
+    """Make a topic if it is not there. A refusal for want of rights says nothing: it may be there.
+
+    Returns whether it was made just now. Raises TopicCreationError.
+    """
+    wanted = NewTopic(
+        plan.name,
+        num_partitions=plan.partitions,
+        replication_factor=plan.replicas,
+        config=dict(plan.config),
+    )
+    while True:
+        try:
+            answer_of(admin.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
+        except KafkaException as problem:
+            error = problem.args[0]
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in _DENIED:
+                return False
+            if time.monotonic() > deadline or error.code() not in _NOT_YET:
+                raise TopicCreationError(
+                    f"Unable to create topic(s) '{plan.name}': {error.str()}", error
+                ) from problem
+            _log.info("topic %s cannot be created yet: %s", plan.name, error.str())
+            time.sleep(PAUSE_S)
+        else:
+            _log.info("topic %s is created", plan.name)
+            return True
+
+
+def wait_until_led(admin: AdminClient, topic: str, deadline: float) -> int:
+    """Wait until all partitions have leaders: brokers hear of a new topic a moment later.
+
+    Returns how many there are. Raises TopicLogError.
+    """
+    problem, error = "it is not there", None
+    while True:
+        try:
+            found = describe(admin, topic)
+        except KafkaException as failure:
+            error = failure.args[0]
+            problem = str(error.str())
+        else:
+            if found.partitions and all(part.leader is not None for part in found.partitions):
+                return len(found.partitions)
+            problem = "a partition has no leader"
+        if time.monotonic() > deadline:
+            raise TopicLogError(f"topic '{topic}' cannot be used: {problem}", error)
+        time.sleep(PAUSE_S)
+
+
+def describe(admin: AdminClient, topic: str) -> Any:
+    """Return the TopicDescription. Raises KafkaException.
+
+    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
+    """
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=REQUEST_S)
+    return answer_of(asked[topic], REQUEST_S)
+
+
+def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
+    """Return a topic's configuration. Raises KafkaException."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = answer_of(admin.describe_configs([resource], request_timeout=REQUEST_S)[resource])
+    return {name: str(entry.value) for name, entry in entries.items()}
+
+
+# --- its records ---------------------------------------------------------------------------------
+
+
+class TopicLog:
+    """One topic, read whole; `take` gets its records.
+
+    `settings` are librdkafka's of all clients, `producer` more of the one that leads.
+    `is_committed_only` leaves out what transactions have not committed. A log that `follows` calls
+    `take` in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        topic: str,
+        take: Take,
+        *,
+        follows: bool = False,
+        is_committed_only: bool = False,
+        reads_again: bool = False,
+        producer: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partitions = 0
+        self.lost: LogLostError | None = None
+        """Why the log can be read no longer."""
+        self._settings = settings
+        self._take = take
+        self._is_committed_only = is_committed_only
+        self._reads_again = reads_again
+        self._producer_settings = producer or {}
+        self._lister = OffsetLister(lambda: AdminClient(self._named("-admin")))
+        self._admin: AdminClient | None = None
+        self._consumer: Any = None
+        self._producer: Any = None
+        self._leader: Any = None
+        self._topic_id = ""
+        self._checked_at = 0.0
+        self._positions: dict[int, int] = {}
+        self._moved = threading.Condition()
+        self._is_following = follows
+        self._other = ""
+        """Why the topic is not the one that was read, until the thread that reads knows."""
+        self._is_closed = False
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def leads(self) -> bool:
+        """Whether `append` may write, as far as is known."""
+        return self._leader is not None
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """Of each partition the offset before which all is taken."""
+        return self._positions
+
+    def open(
+        self,
+        plan: TopicPlan | None = None,
+        timeout_s: float = 60.0,
+        *,
+        check: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:
+        """Make the topic if there is a plan for it, and begin to read. Raises TopicLogError.
+
+        `check` gets the configuration of one that was there, if that may be seen, and may refuse.
+        """
+        deadline = time.monotonic() + timeout_s
+        self._admin = AdminClient(self._named("-admin"))
+        if plan is not None and not create(self._admin, plan, deadline) and check is not None:
+            try:
+                config = configuration(self._admin, self.topic)
+            except KafkaException as error:
+                _log.info("the configuration of topic %s is not known: %s", self.topic, error)
+            else:
+                check(config)
+        self.partitions = wait_until_led(self._admin, self.topic, deadline)
+        self._check()
+        self._consumer = Consumer(
+            {
+                "group.id": f"{self.topic}-readers",  # asked for, never used
+                # The end is told by an empty answer.
+                **({} if self._is_following else {"fetch.wait.max.ms": 10}),
+                **self._settings,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "allow.auto.create.topics": False,
+                "isolation.level": (
+                    "read_committed" if self._is_committed_only else "read_uncommitted"
+                ),
+            }
+        )
+        self._begin()
+        if self._is_following:
+            for target, name in ((self._run, "log"), (self._serve, "write")):
+                thread = threading.Thread(target=target, name=f"{name} {self.topic}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    def _begin(self) -> None:
+        self._positions = dict.fromkeys(range(self.partitions), 0)
+        self._consumer.assign(
+            [TopicPartition(self.topic, n, OFFSET_BEGINNING) for n in self._positions]
+        )
+
+    def _named(self, suffix: str) -> dict[str, Any]:
+        own = {"client.id": f"{name}{suffix}"} if (name := self._settings.get("client.id")) else {}
+        return {**self._settings, **own}
+
+    def close(self) -> None:
+        """End; what was sent and is not written by now may be lost."""
+        with self._moved:
+            self._is_closed = True
+            self._moved.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        if self._consumer is not None:
+            self._consumer.close()
+        if self._producer is not None:
+            self._producer.flush(FLUSH_S)
+        # They end with the last reference to them: until then they would look for their brokers.
+        self._consumer = self._producer = self._leader = self._admin = None
+        self._lister.close()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def read_to_end(self, timeout_s: float = 30.0, *, has_open: bool = False) -> None:
+        """Wait until all that is in the topic now is taken; with `has_open` also what is open.
+
+        Raises LogTimeoutError, LogLostError and, where the log does not follow, TopicLogError.
+        """
+        deadline = time.monotonic() + timeout_s
+        ends = self.ends(deadline, has_open=has_open)
+        if self._is_following:
+            with self._moved:
+                self._moved.wait_for(
+                    lambda: self._is_closed or self.lost or self._has_reached(ends),
+                    max(0.0, deadline - time.monotonic()),
+                )
+        else:
+            while not self._has_reached(ends):
+                self._poll(min(POLL_S, 0.05))
+                if time.monotonic() > deadline:
+                    break
+        if self.lost is not None:
+            raise self.lost
+        if not self._has_reached(ends):
+            raise LogTimeoutError(f"topic '{self.topic}' was not read to its end in time")
+
+    def ends(self, deadline: float, *, has_open: bool = False) -> dict[int, int]:
+        """Return the end of each partition: of what is committed, if only that is read.
+
+        Raises LogTimeoutError.
+        """
+        committed_only = self._is_committed_only and not has_open
+        isolation = (
+            IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
+        )
+        wanted = {TopicPartition(self.topic, n): OffsetSpec.latest() for n in self._positions}
+        while True:
+            if self._is_closed:
+                raise LogTimeoutError(f"topic '{self.topic}' is closed")
+            left_s = max(0.1, min(REQUEST_S, deadline - time.monotonic()))
+            try:
+                found = self._lister.list(wanted, left_s, isolation)
+            except KafkaException as error:
+                failure = error.args[0]
+                if time.monotonic() > deadline or failure.code() in _LASTING:
+                    raise LogTimeoutError(
+                        f"the end of topic '{self.topic}' is not known: {failure.str()}", failure
+                    ) from error
+                time.sleep(PAUSE_S)
+            else:
+                return {partition: offset for (_, partition), offset in found.items()}
+
+    def pass_over(self, partition: int, offset: int) -> None:
+        """Count what is before an offset as taken. The log must not follow."""
+        assert not self._is_following
+        self._positions[partition] = offset
+        self._consumer.assign(
+            [TopicPartition(self.topic, *place) for place in self._positions.items()]
+        )
+
+    def _has_reached(self, ends: Mapping[int, int]) -> bool:
+        return all(self._positions.get(number, 0) >= end for number, end in ends.items())
+
+    def _run(self) -> None:
+        while not self._is_closed and self.lost is None:
+            try:
+                self._poll(POLL_S)
+                if self._other:
+                    why, self._other = self._other, ""
+                    self._lose(why)
+            except LogLostError:
+                _log.exception("topic %s", self.topic)
+            except (KafkaException, TopicLogError) as error:
+                _log.warning("reading topic %s: %s", self.topic, error)
+                time.sleep(PAUSE_S)
+
+    def _poll(self, seconds: float) -> None:
+        """Take what the client has. Raises LogLostError, TopicLogError."""
+        # `consume` alone would wait for all that are asked for, or the whole time.
+        first = self._consumer.poll(seconds)
+        messages = [] if first is None else [first, *self._consumer.consume(_CHUNK - 1, 0)]
+        try:
+            for message in messages:
+                if not self._on_message(message):
+                    break
+        finally:
+            if messages:
+                with self._moved:
+                    self._moved.notify_all()
+
+    def _on_message(self, message: Message) -> bool:
+        """Take a record. Returns whether those after it are of the same topic."""
+        number, offset = int(message.partition() or 0), int(message.offset() or 0)
+        error = message.error()
+        if error is None:
+            if offset >= self._positions[number]:  # a client may give a record twice
+                self._hand_on(LogRecord(number, offset, _bytes(message.key()), message.value()))
+                self._positions[number] = offset + 1
+        elif error.code() == KafkaError._PARTITION_EOF:
+            # Beyond markers of transactions, and what compaction has left out.
+            self._positions[number] = max(self._positions[number], offset)
+        elif error.code() in _CUT_OFF:
+            self._lose(f"it no longer has offset {self._positions[number]}")
+            return False
+        elif error.code() in _UNKNOWN and not self._is_following:
+            self._lose("it has been deleted")
+        elif self._is_following:
+            _log.warning("reading topic %s: %s", self.topic, error.str())
+        elif error.fatal() or error.code() in _LASTING:
+            raise TopicLogError(f"cannot read {self.topic}: {error}", error)
+        else:
+            _log.debug("reading topic %s: %s", self.topic, error.str())
+        return True
+
+    def _hand_on(self, record: LogRecord) -> None:
+        try:
+            self._take(record)
+        except Exception:
+            if not self._is_following:
+                raise
+            # One record must not keep the others from being read.
+            _log.exception("offset %d of topic %s", record.offset, self.topic)
+
+    def _lose(self, why: str) -> None:
+        """The topic is another one. Raises LogLostError unless it is read again."""
+        if self._reads_again:
+            _log.warning("topic %s is read again from its start: %s", self.topic, why)
+            self._begin()
+            return
+        self.lost = LogLostError(
+            f"topic '{self.topic}' is not the one that was read: {why}. It was deleted, made "
+            "again, or cut off"
+        )
+        with self._moved:
+            self._moved.notify_all()
+        raise self.lost
+
+    def _check(self) -> None:
+        """Notice a topic that was made again. Raises LogLostError unless the log follows."""
+        self._checked_at = time.monotonic()
+        admin = self._admin
+        if admin is None:
+            return
+        try:
+            found = str(describe(admin, self.topic).topic_id)
+        except KafkaException as error:  # it says nothing about the topic, or the reader is told
+            _log.debug("topic %s cannot be asked about: %s", self.topic, error)
+            return
+        known, self._topic_id = self._topic_id, found
+        if known in ("", found):
+            return
+        self._other = "it has been made again"
+        if not self._is_following:
+            self._lose(self._other)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def send(self, key: bytes | str, value: bytes | None) -> Future[None]:
+        """Write a record; the result is there when all replicas in sync have it.
+
+        It is a TopicLogError where the record is not written.
+        """
+        answer: Future[None] = Future()
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is None:
+                answer.set_result(None)
+            else:
+                answer.set_exception(TopicLogError(error.str(), error))
+
+        assert self._is_following  # its thread reports what was written
+        try:
+            producer = self._sender()
+            producer.produce(self.topic, value, key, on_delivery=delivered)
+        except (TopicLogError, KafkaException, BufferError) as error:
+            answer.set_exception(TopicLogError(f"writing to topic '{self.topic}': {error}"))
+        return answer
+
+    def _sender(self) -> Any:
+        with self._moved:
+            if self._is_closed:
+                raise TopicLogError("it is closed")
+            if self._producer is None:
+                self._producer = Producer(
+                    {
+                        **self._settings,
+                        **JAVA_PARTITIONER,
+                        "acks": "all",
+                        "max.in.flight.requests.per.connection": 1,
+                        "message.timeout.ms": 0,  # the one that waits says how long
+                        "linger.ms": 0,
+                    }
+                )
+                self._moved.notify_all()
+            return self._producer
+
+    def flush(self, timeout_s: float = 10.0) -> None:
+        """Wait until what was sent is written. Raises LogTimeoutError."""
+        producer = self._producer
+        if self._is_closed or (producer is not None and producer.flush(timeout_s)):
+            raise LogTimeoutError(f"topic '{self.topic}' was not written in time")
+
+    def lead(self, transactional_id: str, timeout_s: float = 30.0) -> None:
+        """Fence the writers before, and read to the end; the log then leads until a failure.
+
+        Raises AppendError where the id cannot be taken, and as `read_to_end` does.
+        """
+        if self._leader is not None:
+            return
+        producer = Producer(
+            {
+                **self._named("-leader"),
+                **JAVA_PARTITIONER,
+                "linger.ms": 0,
+                **self._producer_settings,
+                "transactional.id": transactional_id,
+            }
+        )
+        try:
+            producer.init_transactions(timeout_s)
+        except KafkaException as error:
+            failure = error.args[0]
+            raise AppendError(f"cannot write to {self.topic}: {failure}", failure) from error
+        if not self._is_following:
+            self._check()
+        # Up to what others have left open, too: it hides what comes after until it times out.
+        self.read_to_end(timeout_s, has_open=True)
+        self._leader = producer
+
+    def append(self, pairs: Sequence[Pair], timeout_s: float = 30.0) -> list[int]:
+        """Write records in one transaction. Returns their offsets; `take` gets them as any others.
+
+        Raises FencedError, AppendError; the log then no longer leads.
+        """
+        producer, self._leader = self._leader, None
+        if producer is None:
+            raise FencedError(f"cannot write to {self.topic}: this log does not lead")
+        offsets: list[int] = []
+        try:
+            producer.begin_transaction()
+            for key, value in pairs:
+                producer.produce(
+                    self.topic,
+                    value,
+                    key,
+                    partition=_PARTITION,
+                    on_delivery=lambda _error, message: offsets.append(int(message.offset() or 0)),
+                )
+            producer.commit_transaction(timeout_s)
+        except KafkaException as error:
+            failure = error.args[0]
+            kind = FencedError if failure.code() in FENCED else AppendError
+            raise kind(f"cannot write to {self.topic}: {failure}", failure) from error
+        self._leader = producer
+        return offsets
+
+    def resign(self) -> None:
+        """Lead no longer. What others have taken over by now stays theirs."""
+        self._leader = None
+
+    def _serve(self) -> None:
+        """Let clients report what was written and what they have to log."""
+        while not self._is_closed:
+            for client in (self._admin, self._leader):
+                if client is not None:
+                    client.poll(0)
+            with self._moved:
+                if self._producer is None:
+                    self._moved.wait(POLL_S)
+                producer = self._producer
+            if producer is not None:
+                producer.poll(POLL_S)
+            if time.monotonic() - self._checked_at > CHECK_S:
+                self._check()
+
+
+def _bytes(data: Any) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
