@@ -14,8 +14,8 @@ from confluent_kafka.cimpl import Message
 
 from barnabas.app.testing import Kafka
 from barnabas.java.hash import murmur2
+from barnabas.kafka import topic_log
 from barnabas.kafka.transactions import TransactionControl
-from barnabas.spark.datasource import journal
 from barnabas.spark.datasource.committer import Committer, task_prefix
 from barnabas.spark.datasource.journal import Journal
 from barnabas.spark.datasource.options import SinkOptions, read_options
@@ -375,7 +375,7 @@ def test_a_decision_behind_what_another_sink_has_left_open_is_read(
     decision = Decision(7, (Prepared(0, "x", 1, 2, 3, 4),))
     first.write(decision)
 
-    class Reader(journal.Consumer):  # type: ignore[misc,name-defined]  # of C
+    class Reader(topic_log.Consumer):  # type: ignore[misc,name-defined]  # of C
         """The other's transaction ends when all that comes before it is read."""
 
         is_open = True
@@ -387,7 +387,7 @@ def test_a_decision_behind_what_another_sink_has_left_open_is_read(
                 self.is_open = False
             return message
 
-    monkeypatch.setattr(journal, "Consumer", Reader)
+    monkeypatch.setattr(topic_log, "Consumer", Reader)
     second = Journal(options.connection, options.decision_topic, world.sink)
     second.take_over()
     assert second.last == decision

@@ -157,10 +157,11 @@ class TopicPlan:
 # --- the topic itself ----------------------------------------------------------------------------
 
 
-def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> bool:
-    """Make a topic if it is not there. A refusal for want of rights says nothing: it may be there.
+def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError | None:
+    """Make a topic if it is not there.
 
-    Returns whether it was made just now. Raises TopicCreationError.
+    Returns None if it was made just now, else why not: that it is there, or want of rights, which
+    says nothing about the topic. Raises TopicCreationError.
     """
     wanted = NewTopic(
         plan.name,
@@ -174,7 +175,7 @@ def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> bool:
         except KafkaException as problem:
             error = problem.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in _DENIED:
-                return False
+                return KafkaError(error.code(), error.str())
             if time.monotonic() > deadline or error.code() not in _NOT_YET:
                 raise TopicCreationError(
                     f"Unable to create topic(s) '{plan.name}': {error.str()}", error
@@ -183,13 +184,15 @@ def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> bool:
             time.sleep(PAUSE_S)
         else:
             _log.info("topic %s is created", plan.name)
-            return True
+            return None
 
 
-def wait_until_led(admin: AdminClient, topic: str, deadline: float) -> int:
+def wait_until_led(
+    admin: AdminClient, topic: str, deadline: float, refusal: KafkaError | None = None
+) -> int:
     """Wait until all partitions have leaders: brokers hear of a new topic a moment later.
 
-    Returns how many there are. Raises TopicLogError.
+    Returns how many there are. Raises TopicLogError, for want of rights if `refusal` says so.
     """
     problem, error = "it is not there", None
     while True:
@@ -203,6 +206,8 @@ def wait_until_led(admin: AdminClient, topic: str, deadline: float) -> int:
                 return len(found.partitions)
             problem = "a partition has no leader"
         if time.monotonic() > deadline:
+            if refusal is not None and refusal.code() in _DENIED:
+                problem, error = refusal.str(), refusal
             raise TopicLogError(f"topic '{topic}' cannot be used: {problem}", error)
         time.sleep(PAUSE_S)
 
@@ -292,14 +297,15 @@ class TopicLog:
         """
         deadline = time.monotonic() + timeout_s
         self._admin = AdminClient(self._named("-admin"))
-        if plan is not None and not create(self._admin, plan, deadline) and check is not None:
+        refusal = None if plan is None else create(self._admin, plan, deadline)
+        if refusal is not None and check is not None:
             try:
                 config = configuration(self._admin, self.topic)
             except KafkaException as error:
                 _log.info("the configuration of topic %s is not known: %s", self.topic, error)
             else:
                 check(config)
-        self.partitions = wait_until_led(self._admin, self.topic, deadline)
+        self.partitions = wait_until_led(self._admin, self.topic, deadline, refusal)
         self._check()
         self._consumer = Consumer(
             {
@@ -358,7 +364,7 @@ class TopicLog:
         Raises LogTimeoutError, LogLostError and, where the log does not follow, TopicLogError.
         """
         deadline = time.monotonic() + timeout_s
-        ends = self.ends(deadline, has_open=has_open)
+        ends = self.ends(timeout_s, has_open=has_open)
         if self._is_following:
             with self._moved:
                 self._moved.wait_for(
@@ -375,11 +381,12 @@ class TopicLog:
         if not self._has_reached(ends):
             raise LogTimeoutError(f"topic '{self.topic}' was not read to its end in time")
 
-    def ends(self, deadline: float, *, has_open: bool = False) -> dict[int, int]:
+    def ends(self, timeout_s: float = 30.0, *, has_open: bool = False) -> dict[int, int]:
         """Return the end of each partition: of what is committed, if only that is read.
 
         Raises LogTimeoutError.
         """
+        deadline = time.monotonic() + timeout_s
         committed_only = self._is_committed_only and not has_open
         isolation = (
             IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
@@ -408,6 +415,14 @@ class TopicLog:
         self._consumer.assign(
             [TopicPartition(self.topic, *place) for place in self._positions.items()]
         )
+
+    def end_reading(self) -> None:
+        """Let go of the reader: what only leads from now on needs none. The log must not follow."""
+        assert not self._is_following
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = self._admin = None
+        self._lister.close()
 
     def _has_reached(self, ends: Mapping[int, int]) -> bool:
         return all(self._positions.get(number, 0) >= end for number, end in ends.items())
@@ -570,9 +585,8 @@ class TopicLog:
         try:
             producer.init_transactions(timeout_s)
         except KafkaException as error:
-            failure = error.args[0]
-            raise AppendError(f"cannot write to {self.topic}: {failure}", failure) from error
-        if not self._is_following:
+            raise self._failed(error) from error
+        if not self._is_following and any(self._positions.values()):
             self._check()
         # Up to what others have left open, too: it hides what comes after until it times out.
         self.read_to_end(timeout_s, has_open=True)
@@ -599,11 +613,14 @@ class TopicLog:
                 )
             producer.commit_transaction(timeout_s)
         except KafkaException as error:
-            failure = error.args[0]
-            kind = FencedError if failure.code() in FENCED else AppendError
-            raise kind(f"cannot write to {self.topic}: {failure}", failure) from error
+            raise self._failed(error) from error
         self._leader = producer
         return offsets
+
+    def _failed(self, error: KafkaException) -> AppendError:
+        failure = error.args[0]
+        kind = FencedError if failure.code() in FENCED else AppendError
+        return kind(f"cannot write to {self.topic}: {failure}", failure)
 
     def resign(self) -> None:
         """Lead no longer. What others have taken over by now stays theirs."""

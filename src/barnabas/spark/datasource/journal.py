@@ -10,18 +10,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import KafkaException
 
+from barnabas.kafka.topic_log import LogRecord, TopicLog, TopicLogError, TopicPlan
 from barnabas.spark.datasource.protocol import Decision, Prepared
 
 DEFAULT_TOPIC: Final = "barnabas-sink-decisions"
@@ -37,7 +28,6 @@ _TRANSACTION_TIMEOUT_MS: Final = 10_000
 _DECISION_SIZE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Before it is compressed; brokers limit what is left of it (message.max.bytes, 1 MiB)."""
 _FORMAT: Final = 1
-_PARTITION: Final = 0
 
 
 class JournalError(Exception):
@@ -52,121 +42,63 @@ class Journal:
         self._topic = topic
         self._sink = sink
         self.transactional_id: Final = f"{sink}.decisions"
-        self._producer: Producer | None = None
+        self._log: TopicLog | None = None
+        self._found: bytes | None = None
         self.last: Decision | None = None
         """The last decision that is durable, once this is taken over."""
 
     @property
     def is_taken(self) -> bool:
         """Whether this process has taken over, and nothing has failed since."""
-        return self._producer is not None
+        return self._log is not None and self._log.leads
 
     def take_over(self) -> None:
         """Fence whoever wrote before and read the last decision. Raises KafkaException."""
         self.close()
-        self._create_topic()
-        producer = Producer(
-            {
-                **self._config,
-                "transactional.id": self.transactional_id,
+        self._found = None
+        log = TopicLog(
+            self._config,
+            self._topic,
+            self._take,
+            is_committed_only=True,
+            producer={
                 "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
-                "linger.ms": 0,
                 # A decision names all tasks of a batch, and their ids differ little.
                 "compression.type": "gzip",
                 "message.max.bytes": _DECISION_SIZE_BYTES_MAX,
-            }
+            },
         )
-        producer.init_transactions(CALL_TIMEOUT_SECONDS)
-        self.last = self._read(self._end())
-        self._producer = producer
+        try:
+            log.open(TopicPlan(self._topic, config=TOPIC_CONFIG), CALL_TIMEOUT_SECONDS)
+            log.lead(self.transactional_id, CALL_TIMEOUT_SECONDS)
+            self.last = None if self._found is None else decode(self._found)
+        except BaseException as error:
+            log.close()
+            if isinstance(error, TopicLogError):
+                raise KafkaException(error.error) from error
+            raise
+        log.end_reading()
+        self._log = log
 
     def write(self, decision: Decision) -> None:
         """Make a decision durable. Raises KafkaException where it may or may not be."""
-        assert self._producer is not None
-        producer = self._producer
-        # Should this fail, the next takes over anew and reads what has become of it.
-        self._producer = None
-        producer.begin_transaction()
-        producer.produce(self._topic, encode(decision), self._sink, partition=_PARTITION)
-        producer.commit_transaction(CALL_TIMEOUT_SECONDS)
-        self._producer, self.last = producer, decision
+        assert self._log is not None
+        try:
+            # Should this fail, the next takes over and reads what has become of it.
+            self._log.append([(self._sink, encode(decision))], CALL_TIMEOUT_SECONDS)
+        except TopicLogError as error:
+            raise KafkaException(error.error) from error
+        self.last = decision
 
     def close(self) -> None:
         """Give up the connections."""
-        self._producer = None
+        if self._log is not None:
+            self._log.close()
+        self._log = None
 
-    def _create_topic(self) -> None:
-        admin = AdminClient(self._config)
-        # Unlike `list_topics` this does not have brokers create it, with their own configuration.
-        asked = admin.describe_topics(
-            TopicCollection([self._topic]), request_timeout=CALL_TIMEOUT_SECONDS
-        )
-        try:
-            asked[self._topic].result(CALL_TIMEOUT_SECONDS)
-            return
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise
-        new = NewTopic(self._topic, num_partitions=1, config=TOPIC_CONFIG)
-        try:
-            admin.create_topics([new])[self._topic].result(CALL_TIMEOUT_SECONDS)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-
-    def _end(self) -> int:
-        """Return the end of the topic, which may have been created just now.
-
-        It is behind what others have left open: a consumer that reads only what is committed would
-        be told where the first open transaction begins.
-        """
-        consumer = Consumer(
-            {**self._config, "group.id": self._sink, "isolation.level": "read_uncommitted"}
-        )
-        try:
-            place = TopicPartition(self._topic, _PARTITION)
-            _, end = consumer.get_watermark_offsets(place, CALL_TIMEOUT_SECONDS)
-            return int(end)
-        finally:
-            consumer.close()
-
-    def _read(self, end: int) -> Decision | None:
-        consumer = Consumer(
-            {
-                **self._config,
-                "group.id": self._sink,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "fetch.wait.max.ms": 10,  # the end is told by an empty answer
-                "isolation.level": "read_committed",
-                "allow.auto.create.topics": False,
-            }
-        )
-        last = None
-        try:
-            # A client that does not know the leader yet may take a second to ask for it.
-            consumer.get_watermark_offsets(
-                TopicPartition(self._topic, _PARTITION), CALL_TIMEOUT_SECONDS
-            )
-            consumer.assign([TopicPartition(self._topic, _PARTITION, OFFSET_BEGINNING)])
-            while True:
-                message = consumer.poll(CALL_TIMEOUT_SECONDS)
-                if message is None:
-                    raise KafkaException(
-                        KafkaError(KafkaError._TIMED_OUT, f"reading {self._topic}")
-                    )
-                error = message.error()
-                if error is None:
-                    if message.key() == self._sink.encode():
-                        last = message.value()
-                elif error.code() != KafkaError._PARTITION_EOF:
-                    if error.fatal() or not error.retriable():
-                        raise KafkaException(error)
-                # What another driver has left open hides what comes after, until it times out.
-                elif (message.offset() or 0) >= end:
-                    return None if last is None else decode(last)
-        finally:
-            consumer.close()
+    def _take(self, record: LogRecord) -> None:
+        if record.key == self._sink.encode():
+            self._found = record.value
 
 
 def encode(decision: Decision) -> bytes:

@@ -7,14 +7,19 @@ if another server takes the id before this one has written: commands of two serv
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
-from barnabas.sql.engine.cluster import Cluster, NewTopic
+from barnabas.kafka.topic_log import (
+    AppendError,
+    FencedError,
+    LogRecord,
+    TopicCreationError,
+    TopicLog,
+    TopicLogError,
+    TopicPlan,
+)
+from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.command_log import (
     CommandLogError,
     LogEntry,
@@ -23,20 +28,13 @@ from barnabas.sql.engine.command_log import (
 )
 
 TIMEOUT_S = 30.0
+_PARTITION: Final = 0
 _CONFIG = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "unclean.leader.election.enable": "false",
 }
-_FENCED = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.PRODUCER_FENCED,
-        KafkaError.INVALID_PRODUCER_EPOCH,
-    }
-)
-"""Another server has taken the transactional id."""
 
 
 class KafkaCommandLog:
@@ -46,110 +44,54 @@ class KafkaCommandLog:
     """After each record there is the marker that its transaction is committed."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        settings: Mapping[str, Any],
-        service_id: str,
-        replicas: int | None = None,
+        self, settings: Mapping[str, Any], service_id: str, replicas: int | None = None
     ) -> None:
+        """Raises ClusterError where the topic can be neither made nor found."""
         self.topic = topic_name(service_id)
-        cluster.create_topic(NewTopic(self.topic, 1, replicas, _CONFIG))
-        self._place = TopicPartition(self.topic, 0, 0)
-        self._next = 0
-        self._unread: list[LogEntry] = []
-        self._consumer = Consumer(
-            {
-                **settings,
-                "group.id": f"{self.topic}-reader",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "fetch.wait.max.ms": 10,
-            }
-        )
-        self._consumer.assign([self._place])
-        self._settings = dict(settings)
         self._service_id = service_id
-        self._producer: Producer | None = None
+        self._unread: list[LogEntry] = []
+        self._log = TopicLog(settings, self.topic, self._take, is_committed_only=True)
+        plan = TopicPlan(self.topic, 1, -1 if replicas is None else replicas, _CONFIG)
+        try:
+            self._log.open(plan, TIMEOUT_S)
+        except TopicCreationError as error:
+            raise ClusterError(str(error.error.str())) from error
+        except TopicLogError as error:
+            raise ClusterError(str(error)) from error
+
+    def _take(self, record: LogRecord) -> None:
+        self._unread.append(LogEntry(record.offset, record.key or b"", record.value or b""))
 
     def read_new(self) -> list[LogEntry]:
-        self._read_to(self._end())
+        # What is read before a failure stays in `_unread`.
+        try:
+            self._log.read_to_end(TIMEOUT_S)
+        except TopicLogError as error:
+            raise CommandLogError(f"cannot read {self.topic}: {error}") from error
         entries, self._unread = self._unread, []
         return entries
 
-    def _read_to(self, end: int) -> None:
-        """Have all records before that offset in `_unread`: they stay there if this fails."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while self._next < end:
-            messages = self._consumer.consume(500, 0.05)
-            for message in messages:
-                failure, offset = message.error(), int(message.offset() or 0)
-                if failure is not None and failure.code() == KafkaError._PARTITION_EOF:
-                    # Markers of transactions have the last offsets, which no record has.
-                    self._next = max(self._next, offset)
-                    continue
-                if failure is not None:
-                    if failure.retriable() or failure.code() == KafkaError._TRANSPORT:
-                        continue
-                    raise CommandLogError(f"cannot read {self.topic}: {failure}")
-                entry = LogEntry(offset, message.key() or b"", message.value() or b"")
-                self._unread.append(entry)
-                self._next = offset + 1
-            if self._next < end and time.monotonic() > deadline:
-                raise CommandLogError(f"cannot read {self.topic} to its end at {end}")
-
-    def _end(self) -> int:
-        try:
-            _, end = self._consumer.get_watermark_offsets(self._place, timeout=TIMEOUT_S)
-        except KafkaException as error:
-            raise CommandLogError(f"cannot read {self.topic}: {error}") from error
-        return int(end)
-
     def next_sequence(self) -> int:
-        return max(self._next, self._end())
+        try:
+            end = self._log.ends(TIMEOUT_S)[_PARTITION]
+        except TopicLogError as error:
+            raise CommandLogError(f"cannot read {self.topic}: {error}") from error
+        return max(self._log.positions[_PARTITION], end)
 
     def append(self, key: bytes, value: bytes) -> int:
         try:
-            producer = self._writer()
+            self._log.lead(self._service_id, TIMEOUT_S)
             if self._unread:
                 raise OvertakenError(f"another server has written to {self.topic}")
-            written: list[int] = []
-            producer.begin_transaction()
-            producer.produce(
-                self.topic,
-                value,
-                key,
-                partition=0,
-                on_delivery=lambda error, message: written.append(int(message.offset() or 0)),
-            )
-            producer.commit_transaction(TIMEOUT_S)
-        except KafkaException as error:
-            self._producer = None
-            failure = error.args[0]
-            if failure.code() in _FENCED:
-                raise OvertakenError(f"another server writes to {self.topic}") from error
-            raise CommandLogError(f"cannot write to {self.topic}: {failure}") from error
-        (offset,) = written
-        self._consumer.seek(TopicPartition(self.topic, 0, offset + 1))
-        self._next = offset + 1
+            (offset,) = self._log.append([(key, value)], TIMEOUT_S)
+        except FencedError as error:
+            raise OvertakenError(f"another server writes to {self.topic}") from error
+        except AppendError as error:
+            raise CommandLogError(str(error)) from error
+        except TopicLogError as error:
+            raise CommandLogError(f"cannot read {self.topic}: {error}") from error
+        self._log.pass_over(_PARTITION, offset + 1)
         return offset
 
-    def _writer(self) -> Producer:
-        """The producer. Once it is made, whoever else writes ends it: what is read then is all."""
-        if self._producer is None:
-            producer = Producer(
-                {
-                    **self._settings,
-                    **JAVA_PARTITIONER,
-                    "transactional.id": self._service_id,
-                    "linger.ms": 0,
-                }
-            )
-            producer.init_transactions(TIMEOUT_S)
-            self._read_to(self._end())
-            self._producer = producer
-        return self._producer
-
     def close(self) -> None:
-        self._consumer.close()
+        self._log.close()

@@ -88,12 +88,7 @@ class Server:
         config = self.config
         schemas = config.schemas()
         catalog = load_extensions(config.extension_directory)
-        log = KafkaCommandLog(
-            self.cluster,
-            config.kafka,
-            config.service_id,
-            config.internal_replicas,
-        )
+        log = KafkaCommandLog(config.kafka, config.service_id, config.internal_replicas)
         note = self.processing_log.note
         runner: QueryRunner
         if config.runs_on_spark:

@@ -9,7 +9,6 @@ import pytest
 from barnabas.app.testing import Kafka
 from barnabas.sql.engine.command_log import CommandLogError, OvertakenError
 from barnabas.sql.server import kafka_command_log
-from barnabas.sql.server.kafka_cluster import KafkaCluster
 from barnabas.sql.server.kafka_command_log import KafkaCommandLog
 
 
@@ -17,12 +16,11 @@ from barnabas.sql.server.kafka_command_log import KafkaCommandLog
 def logs(kafka: Kafka) -> Iterator[list[KafkaCommandLog]]:
     """Two of one service."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
-    cluster, service = KafkaCluster(settings), kafka.name()
-    both = [KafkaCommandLog(cluster, settings, service) for _ in range(2)]
+    service = kafka.name()
+    both = [KafkaCommandLog(settings, service) for _ in range(2)]
     yield both
     for log in both:
         log.close()
-    cluster.close()
 
 
 def written(log: KafkaCommandLog, text: bytes) -> list[bytes]:
@@ -64,8 +62,8 @@ def test_what_was_read_before_a_failure_is_not_lost(
 ) -> None:
     first, second = logs
     first.append(b"key", b"1")
-    end = second._end()
-    monkeypatch.setattr(second, "_end", lambda: end + 100)
+    (end,) = second._log.ends().values()
+    monkeypatch.setattr(second._log, "ends", lambda *_, **__: {0: end + 100})
     monkeypatch.setattr(kafka_command_log, "TIMEOUT_S", 1.0)
     with pytest.raises(CommandLogError, match="cannot read"):
         second.read_new()
