@@ -13,7 +13,7 @@ topic's records. Whoever holds such a state gives its `take` to a log and relies
 - A topic that no longer has what was read (it was deleted, made again, or cut off) is *lost*: the
   log fails with LogLostError, or reads it again from its start where `reads_again`.
 
-The registry keeps to the same ideas over aiokafka (docs/decisions/0029).
+The registry keeps to the same ideas over aiokafka (docs/decisions/0025).
 
 Source: org.apache.kafka.connect.util.KafkaBasedLog (Kafka 4.3).
 """
@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
@@ -36,42 +35,31 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
-    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from barnabas.kafka.fenced_writer import FencedError, FencedWriter, Pair
+from barnabas.kafka.listed_offsets import OffsetLister
+from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.planned_topics import (
+    DENIED,
+    PAUSE_S,
+    REQUEST_S,
+    TopicLogError,
+    TopicPlan,
+    configuration,
+    create,
+    describe,
+    wait_until_led,
 )
 
-from barnabas.kafka.listed_offsets import OffsetLister, answer_of
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
-
 POLL_S: Final = 0.2
-REQUEST_S: Final = 10.0
-PAUSE_S: Final = 0.2
 FLUSH_S: Final = 2.0
 """How long `close` waits for what was sent last."""
 CHECK_S: Final = 30.0
 """How often a log that follows asks whether the topic is still the one that it has read."""
 _CHUNK: Final = 500
-_PARTITION: Final = 0
-"""Of what `append` writes: an order among all records needs one partition."""
-_DENIED: Final = (
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-)
-_NOT_YET: Final = (
-    KafkaError.INVALID_REPLICATION_FACTOR,  # brokers are still to come
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-)
 _UNKNOWN: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_TOPIC_ID,
@@ -84,18 +72,13 @@ _CUT_OFF: Final = (
     KafkaError._LOG_TRUNCATION,
 )
 _LASTING: Final = (
-    *_DENIED,
+    *DENIED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED,
     KafkaError._AUTHENTICATION,
     KafkaError.TOPIC_EXCEPTION,
 )
 """Errors that do not pass by waiting."""
-FENCED: Final = (
-    KafkaError._FENCED,
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-)
 _log = logging.getLogger(__name__)
 
 
@@ -109,20 +92,6 @@ class LogRecord(NamedTuple):
 
 
 Take = Callable[[LogRecord], None]
-Pair = tuple[bytes | str, bytes | None]
-"""Key and value of a record to write."""
-
-
-class TopicLogError(Exception):
-    """The topic cannot be made, read or written. `error` is what the client said, or as if."""
-
-    def __init__(self, text: str, error: KafkaError | None = None) -> None:
-        super().__init__(text)
-        self.error = error or KafkaError(KafkaError._FAIL, text)
-
-
-class TopicCreationError(TopicLogError):
-    """The brokers refuse to make the topic; `error` says why."""
 
 
 class LogTimeoutError(TopicLogError):
@@ -134,101 +103,6 @@ class LogTimeoutError(TopicLogError):
 
 class LogLostError(TopicLogError):
     """The topic is not the one that was read: what is known of it may be wrong."""
-
-
-class AppendError(TopicLogError):
-    """Records of a transaction may be written or not; this log no longer leads."""
-
-
-class FencedError(AppendError):
-    """Another writer has taken over, and nothing was written."""
-
-
-@dataclass(slots=True, frozen=True)
-class TopicPlan:
-    """A topic as it is made where it is missing; -1 leaves a number to the brokers."""
-
-    name: str
-    partitions: int = 1
-    replicas: int = -1
-    config: Mapping[str, str] = field(default_factory=dict)
-
-
-# --- the topic itself ----------------------------------------------------------------------------
-
-
-def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError | None:
-    """Make a topic if it is not there.
-
-    Returns None if it was made just now, else why not: that it is there, or want of rights, which
-    says nothing about the topic. Raises TopicCreationError.
-    """
-    wanted = NewTopic(
-        plan.name,
-        num_partitions=plan.partitions,
-        replication_factor=plan.replicas,
-        config=dict(plan.config),
-    )
-    while True:
-        try:
-            answer_of(admin.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
-        except KafkaException as problem:
-            error = problem.args[0]
-            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in _DENIED:
-                return KafkaError(error.code(), error.str())
-            if time.monotonic() > deadline or error.code() not in _NOT_YET:
-                raise TopicCreationError(
-                    f"Unable to create topic(s) '{plan.name}': {error.str()}", error
-                ) from problem
-            _log.info("topic %s cannot be created yet: %s", plan.name, error.str())
-            time.sleep(PAUSE_S)
-        else:
-            _log.info("topic %s is created", plan.name)
-            return None
-
-
-def wait_until_led(
-    admin: AdminClient, topic: str, deadline: float, refusal: KafkaError | None = None
-) -> int:
-    """Wait until all partitions have leaders: brokers hear of a new topic a moment later.
-
-    Returns how many there are. Raises TopicLogError, for want of rights if `refusal` says so.
-    """
-    problem, error = "it is not there", None
-    while True:
-        try:
-            found = describe(admin, topic)
-        except KafkaException as failure:
-            error = failure.args[0]
-            problem = str(error.str())
-        else:
-            if found.partitions and all(part.leader is not None for part in found.partitions):
-                return len(found.partitions)
-            problem = "a partition has no leader"
-        if time.monotonic() > deadline:
-            if refusal is not None and refusal.code() in _DENIED:
-                problem, error = refusal.str(), refusal
-            raise TopicLogError(f"topic '{topic}' cannot be used: {problem}", error)
-        time.sleep(PAUSE_S)
-
-
-def describe(admin: AdminClient, topic: str) -> Any:
-    """Return the TopicDescription. Raises KafkaException.
-
-    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
-    """
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=REQUEST_S)
-    return answer_of(asked[topic], REQUEST_S)
-
-
-def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
-    """Return a topic's configuration. Raises KafkaException."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    entries = answer_of(admin.describe_configs([resource], request_timeout=REQUEST_S)[resource])
-    return {name: str(entry.value) for name, entry in entries.items()}
-
-
-# --- its records ---------------------------------------------------------------------------------
 
 
 class TopicLog:
@@ -259,11 +133,12 @@ class TopicLog:
         self._is_committed_only = is_committed_only
         self._reads_again = reads_again
         self._producer_settings = producer or {}
-        self._lister = OffsetLister(lambda: AdminClient(self._named("-admin")))
+        quiet = {name: value for name, value in settings.items() if name != "logger"}
+        self._lister = OffsetLister(lambda: AdminClient({**quiet, "log_level": 2}))
         self._admin: AdminClient | None = None
         self._consumer: Any = None
         self._producer: Any = None
-        self._leader: Any = None
+        self._leader: FencedWriter | None = None
         self._topic_id = ""
         self._checked_at = 0.0
         self._positions: dict[int, int] = {}
@@ -373,7 +248,7 @@ class TopicLog:
                 )
         else:
             while not self._has_reached(ends):
-                self._poll(min(POLL_S, 0.05))
+                self._poll(POLL_S)
                 if time.monotonic() > deadline:
                     break
         if self.lost is not None:
@@ -573,65 +448,33 @@ class TopicLog:
         """
         if self._leader is not None:
             return
-        producer = Producer(
-            {
-                **self._named("-leader"),
-                **JAVA_PARTITIONER,
-                "linger.ms": 0,
-                **self._producer_settings,
-                "transactional.id": transactional_id,
-            }
-        )
-        try:
-            producer.init_transactions(timeout_s)
-        except KafkaException as error:
-            raise self._failed(error) from error
+        settings = {**self._named("-leader"), **self._producer_settings}
+        leader = FencedWriter(settings, self.topic, transactional_id, timeout_s)
         if not self._is_following and any(self._positions.values()):
             self._check()
         # Up to what others have left open, too: it hides what comes after until it times out.
         self.read_to_end(timeout_s, has_open=True)
-        self._leader = producer
+        self._leader = leader
 
     def append(self, pairs: Sequence[Pair], timeout_s: float = 30.0) -> list[int]:
         """Write records in one transaction. Returns their offsets; `take` gets them as any others.
 
         Raises FencedError, AppendError; the log then no longer leads.
         """
-        producer, self._leader = self._leader, None
-        if producer is None:
+        leader, self._leader = self._leader, None
+        if leader is None:
             raise FencedError(f"cannot write to {self.topic}: this log does not lead")
-        offsets: list[int] = []
-        try:
-            producer.begin_transaction()
-            for key, value in pairs:
-                producer.produce(
-                    self.topic,
-                    value,
-                    key,
-                    partition=_PARTITION,
-                    on_delivery=lambda _error, message: offsets.append(int(message.offset() or 0)),
-                )
-            producer.commit_transaction(timeout_s)
-        except KafkaException as error:
-            raise self._failed(error) from error
-        self._leader = producer
+        offsets = leader.append(pairs, timeout_s)
+        self._leader = leader
         return offsets
-
-    def _failed(self, error: KafkaException) -> AppendError:
-        failure = error.args[0]
-        kind = FencedError if failure.code() in FENCED else AppendError
-        return kind(f"cannot write to {self.topic}: {failure}", failure)
-
-    def resign(self) -> None:
-        """Lead no longer. What others have taken over by now stays theirs."""
-        self._leader = None
 
     def _serve(self) -> None:
         """Let clients report what was written and what they have to log."""
         while not self._is_closed:
-            for client in (self._admin, self._leader):
-                if client is not None:
-                    client.poll(0)
+            if (admin := self._admin) is not None:
+                admin.poll(0)
+            if (leader := self._leader) is not None:
+                leader.poll()
             with self._moved:
                 if self._producer is None:
                     self._moved.wait(POLL_S)

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from barnabas.kafka.topic_log import LogRecord, TopicLog, TopicLogError, TopicPlan
+from barnabas.kafka.planned_topics import TopicLogError, TopicPlan
+from barnabas.kafka.topic_log import LogRecord, TopicLog
 from barnabas.spark.datasource.protocol import Decision, Prepared
 
 DEFAULT_TOPIC: Final = "barnabas-sink-decisions"

@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.kafka.topic_log import (
-    AppendError,
-    FencedError,
-    LogRecord,
-    TopicCreationError,
-    TopicLog,
-    TopicLogError,
-    TopicPlan,
-)
+from barnabas.kafka.fenced_writer import AppendError, FencedError
+from barnabas.kafka.planned_topics import TopicCreationError, TopicLogError, TopicPlan
+from barnabas.kafka.topic_log import LogRecord, TopicLog
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.command_log import (
     CommandLogError,

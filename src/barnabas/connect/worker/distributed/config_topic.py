@@ -21,7 +21,8 @@ from barnabas.connect.worker.distributed.config_records import Pair, SessionKey
 from barnabas.connect.worker.distributed.kafka_log import WorkerLog
 from barnabas.connect.worker.distributed.topics import WorkerTopic
 from barnabas.connect.worker.state import Properties, RestartRequest
-from barnabas.kafka.topic_log import LogRecord, TopicLogError
+from barnabas.kafka.planned_topics import TopicLogError
+from barnabas.kafka.topic_log import LogRecord
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _TIMEOUT_S: Final = 30.0

@@ -12,13 +12,9 @@ from typing import Final
 
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.topics import WorkerTopic, check_policy
-from barnabas.kafka.topic_log import (
-    LogTimeoutError,
-    Pair,
-    Take,
-    TopicLog,
-    TopicLogError,
-)
+from barnabas.kafka.fenced_writer import Pair
+from barnabas.kafka.planned_topics import TopicLogError
+from barnabas.kafka.topic_log import LogTimeoutError, Take, TopicLog
 from barnabas.schemas.data.errors import ConnectError
 
 WRITE_S: Final = 30.0

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from barnabas.kafka.topic_log import TopicPlan
+from barnabas.kafka.planned_topics import TopicPlan
 from barnabas.schemas.data.errors import ConfigError
 
 _log = logging.getLogger(__name__)

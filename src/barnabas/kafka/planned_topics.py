@@ -1,0 +1,123 @@
+"""Topics that are made where they are missing, as a `TopicPlan` says."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from barnabas.kafka.listed_offsets import answer_of
+
+REQUEST_S: Final = 10.0
+PAUSE_S: Final = 0.2
+DENIED: Final = (
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+)
+_NOT_YET: Final = (
+    KafkaError.INVALID_REPLICATION_FACTOR,  # brokers are still to come
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+)
+_log = logging.getLogger(__name__)
+
+
+class TopicLogError(Exception):
+    """The topic cannot be made, read or written. `error` is what the client said, or as if."""
+
+    def __init__(self, text: str, error: KafkaError | None = None) -> None:
+        super().__init__(text)
+        self.error = error or KafkaError(KafkaError._FAIL, text)
+
+
+class TopicCreationError(TopicLogError):
+    """The brokers refuse to make the topic; `error` says why."""
+
+
+@dataclass(slots=True, frozen=True)
+class TopicPlan:
+    """A topic as it is made where it is missing; -1 leaves a number to the brokers."""
+
+    name: str
+    partitions: int = 1
+    replicas: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError | None:
+    """Make a topic if it is not there.
+
+    Returns None if it was made just now, else why not: that it is there, or want of rights, which
+    says nothing about the topic. Raises TopicCreationError.
+    """
+    wanted = NewTopic(
+        plan.name,
+        num_partitions=plan.partitions,
+        replication_factor=plan.replicas,
+        config=dict(plan.config),
+    )
+    while True:
+        try:
+            answer_of(admin.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
+        except KafkaException as problem:
+            error = problem.args[0]
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in DENIED:
+                return KafkaError(error.code(), error.str())
+            if time.monotonic() > deadline or error.code() not in _NOT_YET:
+                raise TopicCreationError(
+                    f"Unable to create topic(s) '{plan.name}': {error.str()}", error
+                ) from problem
+            _log.info("topic %s cannot be created yet: %s", plan.name, error.str())
+            time.sleep(PAUSE_S)
+        else:
+            _log.info("topic %s is created", plan.name)
+            return None
+
+
+def wait_until_led(
+    admin: AdminClient, topic: str, deadline: float, refusal: KafkaError | None = None
+) -> int:
+    """Wait until all partitions have leaders: brokers hear of a new topic a moment later.
+
+    Returns how many there are. Raises TopicLogError, for want of rights if `refusal` says so.
+    """
+    problem, error = "it is not there", None
+    while True:
+        try:
+            found = describe(admin, topic)
+        except KafkaException as failure:
+            error = failure.args[0]
+            problem = str(error.str())
+        else:
+            if found.partitions and all(part.leader is not None for part in found.partitions):
+                return len(found.partitions)
+            problem = "a partition has no leader"
+        if time.monotonic() > deadline:
+            if refusal is not None and refusal.code() in DENIED:
+                problem, error = refusal.str(), refusal
+            raise TopicLogError(f"topic '{topic}' cannot be used: {problem}", error)
+        time.sleep(PAUSE_S)
+
+
+def describe(admin: AdminClient, topic: str) -> Any:
+    """Return the TopicDescription. Raises KafkaException.
+
+    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
+    """
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=REQUEST_S)
+    return answer_of(asked[topic], REQUEST_S)
+
+
+def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
+    """Return a topic's configuration. Raises KafkaException."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    entries = answer_of(admin.describe_configs([resource], request_timeout=REQUEST_S)[resource])
+    return {name: str(entry.value) for name, entry in entries.items()}
