@@ -13,8 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from time import process_time
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.formats.catalog import FORMATS
-from barnabas.sql.formats.format import FormatError, RecordPart, StoredSchema
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from barnabas.connect.converters.registry.base import RegistryConverter
+from barnabas.connect.converters.registry import RegistryConverter
 from barnabas.connect.plugins import load
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.schema import Struct
-from barnabas.sql.formats.format import StoredSchema
+from barnabas.schemas.registry_client import StoredSchema
 from bench.settings import Settings
 
 Figures = dict[str, dict[str, float]]

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import httpx
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.cluster import NewTopic
 from barnabas.sql.engine.command_log import MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
@@ -29,7 +30,6 @@ from barnabas.sql.functions.catalog import Function
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.testing.compare import equal
 from barnabas.sql.testing.outcome import MismatchError, difference, shown
-from barnabas.sql.testing.schema_store import MemorySchemaStore
 from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case, load
 from support.eventually import eventually
@@ -46,7 +46,7 @@ class RestWorld:
         self.case = case
         self.properties = dict(case.content.get("properties", {}))
         self.cluster = MemoryCluster()
-        self.schemas = MemorySchemaStore()
+        self.schemas = MemoryRegistry()
         runner = LocalRunner(self.cluster, functions, self.schemas)
         self.engine = KsqlEngine(
             self.cluster,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import SqlError
-from barnabas.sql.formats.format import FormatError, topic_of
+from barnabas.sql.formats.format import topic_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalRunner
@@ -15,7 +16,6 @@ from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.app import KsqlApi
-from barnabas.sql.testing.schema_store import MemorySchemaStore
 
 SETTINGS = {"auto.offset.reset": "earliest"}
 
@@ -25,7 +25,7 @@ class SqlWorld:
 
     def __init__(self) -> None:
         self.cluster = MemoryCluster()
-        self.schemas = MemorySchemaStore()
+        self.schemas = MemoryRegistry()
         self.entries: list[LogEntry] = []
         self.settings: dict[str, Any] = dict(SETTINGS)
         self.note: NoteEntry = log_entry

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import Command, QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.syntax.parser import parse

@@ -103,8 +103,8 @@ def _run_file(path: str, catalog: Mapping[str, Function]) -> list[dict[str, obje
 
 
 def _result(name: str, run: Callable[[], object]) -> dict[str, object]:
+    from barnabas.schemas.errors import FormatError
     from barnabas.sql.errors import SqlError
-    from barnabas.sql.formats.format import FormatError
     from barnabas.sql.testing.outcome import MismatchError
     from barnabas.sql.testing.values import SpecError
 

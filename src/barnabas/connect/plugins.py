@@ -140,17 +140,9 @@ register(
 )
 register(
     "converter",
-    "converters.registry.avro",
+    "converters.registry",
     AvroConverter="io.confluent.connect.avro.AvroConverter",
-)
-register(
-    "converter",
-    "converters.registry.json_schema",
     JsonSchemaConverter="io.confluent.connect.json.JsonSchemaConverter",
-)
-register(
-    "converter",
-    "converters.registry.protobuf",
     ProtobufConverter="io.confluent.connect.protobuf.ProtobufConverter",
 )
 register(
@@ -165,10 +157,6 @@ register(
     LongHeaderConverter="org.apache.kafka.connect.converters.LongConverter",
     FloatHeaderConverter="org.apache.kafka.connect.converters.FloatConverter",
     DoubleHeaderConverter="org.apache.kafka.connect.converters.DoubleConverter",
-)
-register(
-    "header_converter",
-    "converters.simple_header",
     SimpleHeaderConverter="org.apache.kafka.connect.storage.SimpleHeaderConverter",
 )
 register(

@@ -18,7 +18,8 @@ from barnabas.demo.results import AvroValues
 from barnabas.demo.topics import STATIONS
 from barnabas.demo.verdict import Check
 from barnabas.demo.workspace import Settings, Workspace
-from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
 
 _STILL_SECONDS_MAX: Final = 5
 
@@ -44,7 +45,7 @@ class Capture:
         self._workspace = workspace
         self._settings = settings
         self._bootstrap = bootstrap
-        self._values = AvroValues(RegistrySchemas(settings.registry_url))
+        self._values = AvroValues(RegistryClient(settings.registry_url))
         try:
             self.place.prepare(programs)
             self.table = StationsInDatabase(self._port, self.place.password(OPERATOR))
@@ -87,7 +88,7 @@ class Capture:
                 found.pop(key, None)
                 if row is not None:
                     found[key] = row
-        except (KafkaException, RegistryUnavailableError):
+        except (KafkaException, RegistryError):
             return None
         return found
 

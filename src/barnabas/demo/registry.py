@@ -6,7 +6,8 @@ from barnabas.demo.access import Access
 from barnabas.demo.broker import BARNABAS
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings
-from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
 
 OVERRIDES = {
     "host.name": "127.0.0.1",
@@ -40,7 +41,7 @@ def registry_spec(
 def answers(url: str) -> bool:
     """Whether the registry answers, asked once."""
     try:
-        RegistrySchemas(url).subjects()
-    except RegistryUnavailableError:
+        RegistryClient(url).subjects()
+    except RegistryError:
         return False
     return True

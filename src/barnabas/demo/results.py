@@ -15,7 +15,8 @@ from barnabas.demo.topics import (
     MINUTE_MS,
     STATION_AVAILABILITY,
 )
-from barnabas.spark.registry_schemas import FRAME_BYTES, RegistrySchemas, schema_id_of
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.wire_format import PREFIX_BYTES, schema_id_of
 
 WINDOWED: Final = {
     STATION_AVAILABILITY: ("station_id", AVAILABILITY_WINDOW_MS),
@@ -35,25 +36,25 @@ class AvroValues:
     For one thread.
     """
 
-    def __init__(self, registry: RegistrySchemas) -> None:
+    def __init__(self, registry: RegistryClient) -> None:
         self._registry = registry
         self._parsed: dict[int, Any] = {}
 
     def read(self, value: bytes | None) -> dict[str, Any] | None:
         """Return a record; None for no value, or one that cannot be read.
 
-        Raises RegistryUnavailableError.
+        Raises RegistryError.
         """
         schema_id = None if value is None else schema_id_of(value)
         if value is None or schema_id is None:
             return None
         if schema_id not in self._parsed:
-            text = self._registry.avro_of(schema_id)
+            text = self._registry.resolved_avro(schema_id)
             if text is None:
                 return None
             self._parsed[schema_id] = parse_schema(json.loads(text))
         try:
-            source = io.BytesIO(value[FRAME_BYTES:])
+            source = io.BytesIO(value[PREFIX_BYTES:])
             read = schemaless_reader(source, self._parsed[schema_id], None)
         except _UNREADABLE:
             return None
@@ -64,7 +65,7 @@ def read_row(topic: str, key: bytes, value: bytes, values: AvroValues) -> dict[s
     """Return a row of a result topic, all columns in lower case; None if it cannot be read.
 
     A key of a windowed table is the text of its column and the window's start in eight bytes.
-    Raises RegistryUnavailableError.
+    Raises RegistryError.
     """
     windowed = WINDOWED.get(topic)
     if windowed is None:

@@ -19,7 +19,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro
 
-from barnabas.spark.registry_schemas import FRAME_BYTES, MAGIC, RegistrySchemas, frame
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.wire_format import ID_MAGIC, PREFIX_BYTES, prefix_of
 
 _NEW_SCHEMA: Final = "was written with a schema that this query does not know yet: id "
 _INT_MAX: Final = 2**31 - 1
@@ -32,7 +33,7 @@ class SchemaAbsentError(Exception):
 class AvroTopic:
     """The values of one topic. Its methods may be called from one thread at a time."""
 
-    def __init__(self, registry: RegistrySchemas, topic: str, reader_schema: str) -> None:
+    def __init__(self, registry: RegistryClient, topic: str, reader_schema: str) -> None:
         self.topic = topic
         self._registry = registry
         self._reader_schema = reader_schema
@@ -41,18 +42,18 @@ class AvroTopic:
     def refresh(self) -> None:
         """Ask for the schemas of the topic's subject, `<topic>-value`.
 
-        Raises RegistryUnavailableError, and SchemaAbsentError if it has none.
+        Raises RegistryError, and SchemaAbsentError if it has none.
         """
-        self._writers.update(self._registry.avro_of_subject(f"{self.topic}-value"))
+        self._writers.update(self._registry.resolved_avro_of(f"{self.topic}-value"))
         if not self._writers:
             raise SchemaAbsentError(f"the registry has no schema of {self.topic}-value")
 
     def learn(self, schema_id: int) -> bool:
         """Take up a schema of whatever subject; False if the registry has no such Avro schema.
 
-        Its values are unreadable then. Raises RegistryUnavailableError.
+        Its values are unreadable then. Raises RegistryError.
         """
-        self._writers[schema_id] = self._registry.avro_of(schema_id)
+        self._writers[schema_id] = self._registry.resolved_avro(schema_id)
         return self._writers[schema_id] is not None
 
     def decode(self, value: Column) -> Column:
@@ -66,17 +67,17 @@ def decoded(value: Column, writers: Mapping[int, str | None], reader_schema: str
     `writers` are the known schemas by id; None stands for one that cannot be read. An id that is
     not there fails the query.
     """
-    framed = f.substring(value, 1, FRAME_BYTES)
-    payload = f.substring(value, FRAME_BYTES + 1, _INT_MAX)
+    framed = f.substring(value, 1, PREFIX_BYTES)
+    payload = f.substring(value, PREFIX_BYTES + 1, _INT_MAX)
     options = {"mode": "PERMISSIVE", "avroSchema": reader_schema}
-    unframed = (f.length(value) < FRAME_BYTES) | (
-        f.substring(value, 1, 1) != f.lit(bytearray([MAGIC]))
+    unframed = (f.length(value) < PREFIX_BYTES) | (
+        f.substring(value, 1, 1) != f.lit(bytearray([ID_MAGIC]))
     )
     picked = f.when(value.isNull() | unframed, f.lit(None))
     for schema_id, writer_schema in writers.items():
         read = f.lit(None) if writer_schema is None else from_avro(payload, writer_schema, options)
-        picked = picked.when(framed == f.lit(bytearray(frame(schema_id))), read)
-    unknown = f.conv(f.hex(f.substring(value, 2, FRAME_BYTES - 1)), 16, 10)
+        picked = picked.when(framed == f.lit(bytearray(prefix_of(schema_id))), read)
+    unknown = f.conv(f.hex(f.substring(value, 2, PREFIX_BYTES - 1)), 16, 10)
     return picked.otherwise(f.raise_error(f.concat(f.lit(f"a value {_NEW_SCHEMA}"), unknown)))
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.spark.registry_schemas import FRAME_BYTES, frame, schema_id_of
+from barnabas.schemas.wire_format import PREFIX_BYTES, prefix_of, schema_id_of
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Format, Reader, Schemas, Writer
 
@@ -44,13 +44,13 @@ class Avro(Format):
 
     def reader(self, binding: Binding) -> Reader:
         registry = binding.registry()
-        writers = registry.avro_of_subject(binding.subject)
+        writers = registry.resolved_avro_of(binding.subject)
 
         def first() -> str:
             if self.schema is not None:
                 return self.schema
-            versions = registry.versions(binding.subject)
-            text = registry.avro_of(versions[-1]["id"]) if versions else None
+            ids = registry.version_ids(binding.subject)
+            text = registry.resolved_avro(ids[-1]) if ids else None
             if text is None:
                 raise PipelineError(
                     f"the registry has no Avro schema {binding.subject}: register one, "
@@ -71,7 +71,7 @@ class Avro(Format):
             raise PipelineError(
                 f"{binding.subject}: a value that is no row needs a schema: avro('\"string\"')"
             )
-        return AvroWriter(schema, registry.register(binding.subject, schema), registry)
+        return AvroWriter(schema, registry.register(binding.subject, "AVRO", schema), registry)
 
 
 class AvroReader(Reader):
@@ -116,8 +116,8 @@ class AvroReader(Reader):
             return value
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             value = dataclasses.asdict(value)
-        schema_id = self._registry.register(self._subject, self._schema)
-        return frame(schema_id) + avro_bytes(self._schema, value)
+        schema_id = self._registry.register(self._subject, "AVRO", self._schema)
+        return prefix_of(schema_id) + avro_bytes(self._schema, value)
 
 
 class AvroWriter(Writer):
@@ -134,15 +134,15 @@ class AvroWriter(Writer):
 
         return f.when(
             row.isNotNull(),
-            f.concat(f.lit(bytearray(frame(self._id))), to_avro(row, self._schema)),
+            f.concat(f.lit(bytearray(prefix_of(self._id))), to_avro(row, self._schema)),
         )
 
     def to_python(self, data: bytes) -> Any:
         schema_id = schema_id_of(data)
-        text = None if schema_id is None else self._registry.avro_of(schema_id)
+        text = None if schema_id is None else self._registry.resolved_avro(schema_id)
         if text is None:
             raise PipelineError(f"{data!r} is not Avro in the registry's framing")
-        return avro_value(text, data[FRAME_BYTES:])
+        return avro_value(text, data[PREFIX_BYTES:])
 
 
 def avro_bytes(schema: str, value: Any) -> bytes:

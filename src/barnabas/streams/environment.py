@@ -74,9 +74,9 @@ def registry_of(url: str | None) -> Schemas | None:
     """Return the registry at a URL; None without one."""
     if url is None:
         return None
-    from barnabas.spark.registry_schemas import RegistrySchemas
+    from barnabas.schemas.registry_client import RegistryClient
 
-    return RegistrySchemas(url)
+    return RegistryClient(url)
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Cluster:
     def learn(self, schema_id: int) -> None:
         """Take up a schema that came after the start; unreadable where it is not Avro."""
         if self.registry is not None:
-            self.learned[schema_id] = self.registry.avro_of(schema_id)
+            self.learned[schema_id] = self.registry.resolved_avro(schema_id)
 
     def client_settings(self) -> dict[str, str]:
         """Return settings of confluent-kafka's clients."""

@@ -30,19 +30,19 @@ SCALAR_COLUMN = "value"
 
 
 class Schemas(Protocol):
-    """The schema registry, as far as formats ask it: RegistrySchemas, or a test's."""
+    """The schema registry, as far as formats ask it: the client, or one in memory."""
 
-    def versions(self, subject: str) -> list[dict[str, Any]]:
-        """Return a subject's versions, ascending."""
+    def version_ids(self, subject: str) -> list[int]:
+        """The ids of a subject's versions, ascending."""
 
-    def avro_of(self, schema_id: int) -> str | None:
-        """Return an Avro schema by its id."""
+    def resolved_avro(self, schema_id: int) -> str | None:
+        """The text of an Avro schema by its id."""
 
-    def avro_of_subject(self, subject: str) -> dict[int, str]:
-        """Return a subject's Avro schemas by id."""
+    def resolved_avro_of(self, subject: str) -> dict[int, str]:
+        """A subject's Avro schemas by id."""
 
-    def register(self, subject: str, schema: str) -> int:
-        """Register an Avro schema, or find it; returns its id."""
+    def register(self, subject: str, schema_type: str, text: str) -> int:
+        """Register a schema, or find it; returns its id."""
 
 
 @dataclass(frozen=True)

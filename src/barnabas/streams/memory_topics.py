@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.supervision import why
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Writer
-from barnabas.streams.memory_schemas import MemorySchemas
 from barnabas.streams.outputs import Output
 from barnabas.streams.query_settings import query_settings
 from barnabas.streams.steps import Building
@@ -117,7 +117,7 @@ class Topics:
     """The topics of a test: what was written to them, and how."""
 
     def __init__(
-        self, spark: SparkSession, schemas: MemorySchemas, dead_letters: str | None
+        self, spark: SparkSession, schemas: MemoryRegistry, dead_letters: str | None
     ) -> None:
         self.spark = spark
         self.dead_letters = dead_letters

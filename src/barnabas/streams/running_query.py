@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions as f
 
+from barnabas.schemas.errors import RegistryError
 from barnabas.spark.avro_topic import new_schema_id
 from barnabas.spark.exactly_once import TransactionalWriter
 from barnabas.spark.progress import committed_batch, lags_of
 from barnabas.spark.record_writer import KafkaRecord
-from barnabas.spark.registry_schemas import RegistryUnavailableError
 from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, why
 from barnabas.streams.environment import Cluster
 from barnabas.streams.errors import MalformedRecordError, PipelineError
@@ -140,7 +140,7 @@ class RunningQuery:
                     .trigger(**trigger)
                     .start()
                 )
-        except (PySparkException, RegistryUnavailableError) as error:
+        except (PySparkException, RegistryError) as error:
             raise PipelineError(f"{self.topic}: {why(error)}") from error
         self._batch_at_start = committed_batch(self._checkpoint)
         return stream
@@ -214,7 +214,7 @@ class RunningQuery:
         try:
             if schema_id not in self._cluster.learned:
                 self._cluster.learn(schema_id)
-        except RegistryUnavailableError as error:
+        except RegistryError as error:
             self._error = str(error)
             return False
         self._learned.add(schema_id)

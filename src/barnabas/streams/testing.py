@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.memory_schemas import MemorySchemas
 from barnabas.streams.memory_topics import Query, Record, Sent, Topics, micros
 from barnabas.streams.outputs import Output
 from barnabas.streams.pipeline import Pipeline, as_pipeline
@@ -58,7 +58,7 @@ class PipelineTest:
     ) -> None:
         self.pipeline = as_pipeline(pipeline, "test")
         self.start_time = self.now = start
-        self._schemas = MemorySchemas(schemas or {})
+        self._schemas = MemoryRegistry(schemas or {})
         self._topics = Topics(spark or _session(), self._schemas, self.pipeline.dead_letters)
         self._directory = tempfile.mkdtemp(prefix="barnabas-pipeline-test-")
         self._queries = [self._query(output) for output in self.pipeline.outputs]

@@ -46,7 +46,8 @@ from barnabas.demo.topics import (
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from barnabas.spark.registry_schemas import RegistrySchemas, frame
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.wire_format import prefix_of
 from support.node_process import wait_until
 
 
@@ -181,21 +182,21 @@ def test_a_registry_that_is_away_is_told_with_what_is_known(state: DashboardStat
     assert registry["schemas"][0]["topic"] == "one"
 
 
-class FewSchemas(RegistrySchemas):
+class FewSchemas(RegistryClient):
     """A registry of two schemas."""
 
-    def avro_of(self, schema_id: int) -> str | None:
+    def resolved_avro(self, schema_id: int) -> str | None:
         return {1: FIRST, 2: SECOND}.get(schema_id)
 
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (frame(1) + b"\x04hi", {"a": "hi"}),
-        (frame(2) + b"\x06\x04hi", {"a": "hi", "b": 3}),
-        (frame(3) + b"\x04hi", None),
-        (frame(1) + b"\x04h", None),
-        (frame(1) + b"\x04\xff\xff", None),
+        (prefix_of(1) + b"\x04hi", {"a": "hi"}),
+        (prefix_of(2) + b"\x06\x04hi", {"a": "hi", "b": 3}),
+        (prefix_of(3) + b"\x04hi", None),
+        (prefix_of(1) + b"\x04h", None),
+        (prefix_of(1) + b"\x04\xff\xff", None),
         (b"hi", None),
         (None, None),
     ],

@@ -24,7 +24,8 @@ from barnabas.demo.schemas import (
     subject_of,
 )
 from barnabas.demo.topics import CHARGING_EVENTS, STATION_STATUS, STATIONS, USER_ACTIVITY
-from barnabas.spark.registry_schemas import RegistrySchemas, frame
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.wire_format import prefix_of
 from barnabas.sql.testing import SqlTest
 
 NOON_MS = 1_741_003_200_000
@@ -32,14 +33,14 @@ MINUTE_MS = topics.MINUTE_MS
 STATION_ROWS = [("st-1", "Ghent Harbour", "Ghent"), ("st-2", "Ghent Mill", "Ghent")]
 
 
-class MemoryRegistry(RegistrySchemas):
+class MemoryRegistry(RegistryClient):
     """The registry of a test in memory, for readers that would ask over HTTP."""
 
     def __init__(self, store: Any) -> None:
         super().__init__("http://nowhere")
         self._store = store
 
-    def avro_of(self, schema_id: int) -> str | None:
+    def resolved_avro(self, schema_id: int) -> str | None:
         text: str = self._store.by_id(schema_id).text
         return text
 
@@ -63,7 +64,7 @@ class DemoTest:
         schema = json.loads(self._store.by_id(schema_id).text)
         out = io.BytesIO()
         schemaless_writer(out, parse_schema(schema), value)
-        self._test.pipe(topic, key, frame(schema_id) + out.getvalue(), timestamp_ms)
+        self._test.pipe(topic, key, prefix_of(schema_id) + out.getvalue(), timestamp_ms)
 
     def board(self) -> FigureBoard:
         board, values = FigureBoard(), AvroValues(MemoryRegistry(self._store))

@@ -22,9 +22,9 @@ from barnabas.demo.topics import (
     STATIONS,
     USER_ACTIVITY,
 )
+from barnabas.schemas.wire_format import prefix_of
 from barnabas.spark.avro_topic import decoded
 from barnabas.spark.kafka_io import Decode, events_of
-from barnabas.spark.registry_schemas import frame
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
@@ -39,7 +39,7 @@ def framed(topic: str, value: dict[str, Any]) -> bytearray:
     schema_id, text = (2, evolved_schema()) if EVOLVED_FIELD in value else (1, first_schema(topic))
     out = io.BytesIO()
     schemaless_writer(out, parse_schema(json.loads(text)), value)
-    return bytearray(frame(schema_id) + out.getvalue())
+    return bytearray(prefix_of(schema_id) + out.getvalue())
 
 
 def decode_of(topic: str) -> Decode:

@@ -17,14 +17,11 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.app.testing import Kafka
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.schemas.wire_format import prefix_of, schema_id_of
 from barnabas.spark.avro_topic import AvroTopic, SchemaAbsentError, decoded, new_schema_id
 from barnabas.spark.kafka_io import events_of, read_stream
-from barnabas.spark.registry_schemas import (
-    RegistrySchemas,
-    RegistryUnavailableError,
-    frame,
-    schema_id_of,
-)
 from support.registry_thread import registry_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -52,7 +49,7 @@ SECOND = json.dumps(
 def written(schema_id: int, text: str, value: dict[str, Any]) -> bytes:
     out = io.BytesIO()
     schemaless_writer(out, parse_schema(json.loads(text)), value)
-    return frame(schema_id) + out.getvalue()
+    return prefix_of(schema_id) + out.getvalue()
 
 
 def event(number: int, **more: Any) -> dict[str, Any]:
@@ -110,7 +107,7 @@ def test_an_unknown_schema_fails_the_query_and_is_named(spark: SparkSession) -> 
     assert new_schema_id(None) is new_schema_id(ValueError("id 70000")) is None
 
 
-@pytest.mark.parametrize(("value", "expected"), [(frame(70_000) + b"x", 70_000), (b"", None),
+@pytest.mark.parametrize(("value", "expected"), [(prefix_of(70_000) + b"x", 70_000), (b"", None),
                                                  (b"\x01\x00\x00\x00\x07", None)])  # fmt: skip
 def test_the_id_of_a_value(value: bytes, expected: int | None) -> None:
     assert schema_id_of(value) == expected
@@ -146,7 +143,7 @@ def test_a_stream_goes_on_over_an_evolution(
         assert framed is not None
         kafka.produce(topic, [("k", framed)])
 
-    values = AvroTopic(RegistrySchemas(registry), topic, FIRST)
+    values = AvroTopic(RegistryClient(registry), topic, FIRST)
     with pytest.raises(SchemaAbsentError, match=f"{topic}-value"):
         values.refresh()
     publish(FIRST, event(1, city="Ghent"))
@@ -182,15 +179,15 @@ def test_what_the_registry_has(registry: str, client: SchemaRegistryClient) -> N
     number = client.register_schema("numbers", Schema('{"type": "object"}', "JSON"))
     first = client.register_schema("a b/c-value", Schema(FIRST, "AVRO"))
     second = client.register_schema("a b/c-value", Schema(SECOND, "AVRO"))
-    schemas = RegistrySchemas(registry + "/")
+    schemas = RegistryClient(registry + "/")
     assert schemas.subjects() == ["a b/c-value", "numbers"]
     assert [version["id"] for version in schemas.versions("a b/c-value")] == [first, second]
-    assert [*schemas.avro_of_subject("a b/c-value")] == [first, second]
-    assert json.loads(schemas.avro_of(first) or "") == json.loads(FIRST)
-    assert schemas.avro_of(number) is schemas.avro_of(99_999) is None
+    assert [*schemas.resolved_avro_of("a b/c-value")] == [first, second]
+    assert json.loads(schemas.resolved_avro(first) or "") == json.loads(FIRST)
+    assert schemas.resolved_avro(number) is schemas.resolved_avro(99_999) is None
     assert schemas.versions("nobody") == []
 
 
 def test_a_registry_that_does_not_answer() -> None:
-    with pytest.raises(RegistryUnavailableError, match=r"http://127.0.0.1:1 does not answer"):
-        RegistrySchemas("http://127.0.0.1:1").subjects()
+    with pytest.raises(RegistryError, match=r"http://127.0.0.1:1 does not answer"):
+        RegistryClient("http://127.0.0.1:1").subjects()

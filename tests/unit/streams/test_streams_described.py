@@ -33,6 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.exactly_once import writer_name
 from barnabas.spark.supervision import why
 from barnabas.streams import (
@@ -56,7 +57,6 @@ from barnabas.streams.dsl import Stream
 from barnabas.streams.environment import Cluster, current
 from barnabas.streams.loading import load_pipeline
 from barnabas.streams.mapping import RowFunction, as_python, as_spark
-from barnabas.streams.memory_schemas import MemorySchemas
 from barnabas.streams.pipeline import RunOptions
 from barnabas.streams.running import RunningPipeline
 from barnabas.streams.running_query import RunningQuery
@@ -295,13 +295,13 @@ def test_the_first_start_is_remembered(tmp_path: Path) -> None:
 
 
 def test_schemas_in_memory_are_versions_of_subjects() -> None:
-    schemas = MemorySchemas({"a-value": '"string"'})
-    assert schemas.register("a-value", '"string"') == 1
-    assert schemas.register("a-value", '"int"') == 2
-    assert schemas.register("b-value", '"int"') == 2
+    schemas = MemoryRegistry({"a-value": '"string"'})
+    assert schemas.register("a-value", "AVRO", '"string"') == 1
+    assert schemas.register("a-value", "AVRO", '"int"') == 2
+    assert schemas.register("b-value", "AVRO", '"int"') == 2
     assert [one["id"] for one in schemas.versions("a-value")] == [1, 2]
-    assert schemas.avro_of_subject("b-value") == {2: '"int"'}
-    assert schemas.avro_of(3) is None
+    assert schemas.resolved_avro_of("b-value") == {2: '"int"'}
+    assert schemas.resolved_avro(3) is None
     assert schemas.versions("c-value") == []
 
 

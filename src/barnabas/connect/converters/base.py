@@ -1,15 +1,26 @@
-"""What a converter is. Each is made with `configure` in every process that uses it."""
+"""What a converter is, and settings that several have.
+
+Every process that uses a converter makes it with `configure`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+)
+from barnabas.connect.config.validators import one_of
+from barnabas.schemas.converters.base import SchemaAndValue
 from barnabas.schemas.data.schema import Schema
 
-SchemaAndValue = tuple[Schema | None, Any]
+__all__ = ["CONVERTER_TYPE", "Converter", "HeaderConverter", "RawHeaders", "SchemaAndValue"]
+
 RawHeaders = Sequence[tuple[str, bytes | None]]
 
 
@@ -55,3 +66,22 @@ class HeaderConverter(ABC):
 
     def close(self) -> None:
         """Close what it holds open."""
+
+
+CONVERTER_TYPE: Final = Setting(
+    "converter.type",
+    ConfigType.STRING,
+    importance=Importance.LOW,
+    doc="What the converter is for: key, value or header.",
+    validator=one_of("key", "value", "header"),
+)
+
+
+def parse(definition: Definition, settings: Mapping[str, Any], use: str) -> dict[str, Any]:
+    """The values of a converter's settings; `use` is key, value or header. Raises ConfigError."""
+    return definition.parse({**settings, CONVERTER_TYPE.name: use})
+
+
+def flag(name: str, doc: str, *, default: bool = False, **rest: Any) -> Setting:
+    """A setting that is true or false; `rest` are further parts of it."""
+    return Setting(name, ConfigType.BOOLEAN, default, doc=doc, **rest)

@@ -18,8 +18,13 @@ from barnabas.connect.config.definition import (
     Setting,
     Width,
 )
-from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue
-from barnabas.connect.converters.settings import CONVERTER_TYPE, parse
+from barnabas.connect.converters.base import (
+    CONVERTER_TYPE,
+    Converter,
+    RawHeaders,
+    SchemaAndValue,
+    parse,
+)
 from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,

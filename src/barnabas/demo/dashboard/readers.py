@@ -27,7 +27,8 @@ from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
-from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
 
 DASHBOARD_GROUP = "dashboard"
 _BATCH_RECORDS_MAX = 500
@@ -61,7 +62,7 @@ class ReaderThread(threading.Thread):
                 if reason.code() in _AWAY:
                     self.state.set_connection("lost", reason.str())
                 self.stopping.wait(1.0)
-            except RegistryUnavailableError:
+            except RegistryError:
                 self.stopping.wait(1.0)
 
     def read(self) -> None:
@@ -109,7 +110,7 @@ class ReaderThread(threading.Thread):
 class OutputReader(ReaderThread):
     """Reads the station table and every output topic, upserting by key."""
 
-    def __init__(self, bootstrap: str, registry: RegistrySchemas, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, registry: RegistryClient, state: DashboardState) -> None:
         super().__init__("output-reader", bootstrap, state)
         self._values = AvroValues(registry)
 
@@ -167,7 +168,7 @@ class OutputReader(ReaderThread):
 class ActivityReader(ReaderThread):
     """The consumer group `dashboard` on `user-activity`."""
 
-    def __init__(self, bootstrap: str, registry: RegistrySchemas, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, registry: RegistryClient, state: DashboardState) -> None:
         super().__init__("activity-reader", bootstrap, state)
         self._values = AvroValues(registry)
 

@@ -9,7 +9,8 @@ from typing import Any
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import DashboardState, RegistryStatus, SchemaStatus
 from barnabas.demo.schemas import AVRO_TOPICS, EVOLVED_FROM, subject_of
-from barnabas.spark.registry_schemas import RegistrySchemas, RegistryUnavailableError
+from barnabas.schemas.errors import RegistryError
+from barnabas.schemas.registry_client import RegistryClient
 
 _EVERY_SECONDS = 1.0
 
@@ -17,7 +18,7 @@ _EVERY_SECONDS = 1.0
 class SchemaMonitor(ReaderThread):
     """Looks once a second at the versions of the demo's subjects."""
 
-    def __init__(self, bootstrap: str, registry: RegistrySchemas, state: DashboardState) -> None:
+    def __init__(self, bootstrap: str, registry: RegistryClient, state: DashboardState) -> None:
         super().__init__("schema-monitor", bootstrap, state)
         self._registry = registry
 
@@ -28,7 +29,7 @@ class SchemaMonitor(ReaderThread):
                 versions = {
                     topic: self._registry.versions(subject_of(topic)) for topic in AVRO_TOPICS
                 }
-            except RegistryUnavailableError:
+            except RegistryError:
                 self.state.set_registry_down()
                 raise
             self.state.set_registry(registry_status(self._registry.url, versions))

@@ -31,7 +31,7 @@ from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.registry.listening import BoundedServer
-from barnabas.spark.registry_schemas import RegistrySchemas
+from barnabas.schemas.registry_client import RegistryClient
 from barnabas.web.crowd import Crowd
 from barnabas.web.guard import is_meant_for_loopback, may_ask
 
@@ -230,9 +230,9 @@ def build_server(
     """Return a server with its readers, not started yet."""
     state = DashboardState(bootstrap)
     threads: list[ReaderThread] = [
-        OutputReader(bootstrap, RegistrySchemas(registry_url), state),
-        ActivityReader(bootstrap, RegistrySchemas(registry_url), state),
-        SchemaMonitor(bootstrap, RegistrySchemas(registry_url), state),
+        OutputReader(bootstrap, RegistryClient(registry_url), state),
+        ActivityReader(bootstrap, RegistryClient(registry_url), state),
+        SchemaMonitor(bootstrap, RegistryClient(registry_url), state),
         GroupMonitor(bootstrap, state, watched_groups(is_iceberg=is_iceberg)),
         BrokerMonitor(bootstrap, state),
         StatementMonitor(bootstrap, sql_url, state),

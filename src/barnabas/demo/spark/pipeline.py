@@ -19,12 +19,12 @@ from barnabas.demo.results import AvroValues, read_row
 from barnabas.demo.schemas import first_schema
 from barnabas.demo.spark.interests import interest_totals, recommendations, top_searches
 from barnabas.demo.spark.warehouse import WarehouseTable, schema_of
+from barnabas.schemas.registry_client import RegistryClient
 from barnabas.spark.avro_topic import AvroTopic
 from barnabas.spark.exactly_once import TransactionalWriter
 from barnabas.spark.hosting import PipelineContext, PythonQuery
 from barnabas.spark.kafka_io import read_stream
 from barnabas.spark.record_writer import RecordWriter
-from barnabas.spark.registry_schemas import RegistrySchemas
 from barnabas.spark.sink import Output, ResultSink, ResultWriter, Rows
 
 WAREHOUSE_PROPERTY: Final = "barnabas.demo.warehouse"
@@ -58,7 +58,7 @@ def table_of(warehouse: str, topic: str) -> WarehouseTable:
 
 def _start_ranking(context: PipelineContext) -> StreamingQuery:
     values = AvroTopic(
-        RegistrySchemas(context.registry_url),
+        RegistryClient(context.registry_url),
         topics.USER_ACTIVITY,
         first_schema(topics.USER_ACTIVITY),
     )
@@ -101,7 +101,7 @@ def _writer(context: PipelineContext) -> ResultWriter:
 
 
 def _start_warehouse(context: PipelineContext) -> StreamingQuery:
-    values = AvroValues(RegistrySchemas(context.registry_url))
+    values = AvroValues(RegistryClient(context.registry_url))
     warehouse = context.properties[WAREHOUSE_PROPERTY]
     tables = {topic: table_of(warehouse, topic) for topic in topics.SQL_TOPICS}
 

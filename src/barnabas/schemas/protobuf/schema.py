@@ -192,6 +192,15 @@ def _check_descriptor(text: str, scope: Scope) -> None:
             raise SchemaFault(f"the protobuf library refuses the schema: {fault}") from None
 
 
+def read_with_references(text: str, references: Mapping[str, str]) -> Scope:
+    """The names of a text and of what it imports; `references` are texts by path.
+
+    It checks none of the registry's rules. Raises SchemaFault for what is no schema.
+    """
+    resolved = [ResolvedReference(name, "", 0, told) for name, told in references.items()]
+    return scope_of(_read(text)[0], _loader(resolved))
+
+
 def _read(text: str) -> tuple[File, str]:
     """The file of a text, and the text that the positions in it are of."""
     if len(text) > TEXT_CHARS_MAX or not _BASE64.fullmatch(text):

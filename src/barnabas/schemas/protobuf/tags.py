@@ -33,7 +33,7 @@ def _find(message: Message, name: str, found: dict[TaggedEntity, frozenset[str]]
 def _note(
     entity: TaggedEntity, options: Iterable[Option], found: dict[TaggedEntity, frozenset[str]]
 ) -> None:
-    meta = _meta(options, _META[entity.kind])
+    meta = meta_of(options, _META[entity.kind])
     tags = frozenset() if meta is None else frozenset(_tags(meta))
     if tags:
         found[entity] = tags
@@ -107,7 +107,7 @@ class _Change:
 def _with_tags(
     options: tuple[Option, ...], name: str, added: frozenset[str], removed: frozenset[str]
 ) -> tuple[Option, ...]:
-    meta = _meta(options, name) or Aggregate(())
+    meta = meta_of(options, name) or Aggregate(())
     tags = [tag for tag in (*_tags(meta), *sorted(added)) if tag not in removed]
     entries = dict(meta.entries)
     entries["tags"] = tuple(dict.fromkeys(tags))
@@ -120,7 +120,7 @@ def _with_tags(
     return tuple(changed)
 
 
-def _meta(options: Iterable[Option], name: str) -> Aggregate | None:
+def meta_of(options: Iterable[Option], name: str) -> Aggregate | None:
     """All that the options say of a name, in whichever way they are written."""
     values = [whole(option).value for option in options if _is_meta(option, name)]
     if not values:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.commands import (
     AlterSourceCommand,
     Command,
@@ -26,7 +27,6 @@ from barnabas.sql.analysis.inserts import insert_values
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.analysis.queries import create_as_select, insert_into, plain_query
 from barnabas.sql.errors import TOO_LARGE, AnalysisError, SqlError
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.names import backquoted, repeated
 from barnabas.sql.schema import Column

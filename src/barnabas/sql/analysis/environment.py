@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.expressions.compile import ExpressionCompiler
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax.expressions import Expression

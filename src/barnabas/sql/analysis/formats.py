@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.analysis.environment import WRAP_SINGLE_VALUES, Environment
 from barnabas.sql.analysis.properties import SourceProperties
 from barnabas.sql.analysis.schemas import columns_list
@@ -19,7 +21,6 @@ from barnabas.sql.formats.catalog import (
     value_wrapping,
 )
 from barnabas.sql.formats.checks import check_properties
-from barnabas.sql.formats.format import FormatError, StoredSchema
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import FormatChoice, Formats
 from barnabas.sql.schema import Column, Part, Schema

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import Command
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.engine.cluster import Cluster
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import SqlError
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.syntax.tree import ParsedStatement
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis import commands
 from barnabas.sql.analysis.commands import (
     Command,
@@ -48,7 +49,6 @@ from barnabas.sql.engine.tables import TableView
 from barnabas.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.sql.engine.views import Views
 from barnabas.sql.errors import AnalysisError, SqlError
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.processing_log import query_error
 from barnabas.sql.query_failures import QueryFailure

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas.java.errors import JavaError
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.commands import InsertValuesCommand
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine import config
@@ -18,7 +20,6 @@ from barnabas.sql.engine.inserted import InsertedRow, inserted_row
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import FAILURES, AnalysisError, EvaluationError, SqlError
 from barnabas.sql.expressions.coercion import coerce_literal
-from barnabas.sql.formats.format import FormatError, SchemaStore
 from barnabas.sql.plan.steps import StreamSink
 from barnabas.sql.plan.steps import StreamSource as Source
 from barnabas.sql.runtime.records import Record, Row

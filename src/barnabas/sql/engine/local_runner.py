@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import Cluster, ClusterError, Follower, Start
 from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.queries import PersistentQuery
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import entry_of, includes_rows, production_error

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.sql.engine.local_runner import PlanInput, start_of
 from barnabas.sql.engine.noting import NoteEntry, log_entry
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan, ResultKind
 from barnabas.sql.processing_log import entry_of, includes_rows

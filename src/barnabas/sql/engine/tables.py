@@ -8,9 +8,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
-from barnabas.sql.formats.format import SchemaStore
 from barnabas.sql.plan.steps import TableSource
 from barnabas.sql.runtime.evaluation import no_log
 from barnabas.sql.runtime.records import Row, WindowBounds

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.commands import CreateSourceCommand, TopicWish
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic, TopicInfo
@@ -16,7 +18,6 @@ from barnabas.sql.formats.catalog import (
     key_wrapping,
     value_wrapping,
 )
-from barnabas.sql.formats.format import FormatError, SchemaStore
 from barnabas.sql.plan.steps import FormatChoice
 from barnabas.sql.schema import Column, Part
 

@@ -12,6 +12,7 @@ import fastavro
 from fastavro.types import Schema as AvroSchema
 
 from barnabas.java.numbers import scaled, unscaled
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.avro_schema import (
     DEFAULT_NAME,
@@ -30,13 +31,7 @@ from barnabas.sql.formats.connect_schema import (
     of_columns,
     to_columns,
 )
-from barnabas.sql.formats.format import (
-    Deserializer,
-    Format,
-    RecordPart,
-    Serializer,
-    StoredSchema,
-)
+from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
 from barnabas.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,
     SCHEMA_ID,

@@ -21,8 +21,8 @@ from barnabas.java.numbers import (
     fit_decimal,
     float_text,
 )
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.formats.connect_schema import ENTRIES, MISSING, OMITTED, ConnectSchema
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.types import (
     Array,
     BaseType,

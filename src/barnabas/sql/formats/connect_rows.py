@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.formats.connect_data import (
     Hook,
     UnreadableError,
@@ -15,7 +16,6 @@ from barnabas.sql.formats.connect_data import (
     writer,
 )
 from barnabas.sql.formats.connect_schema import ConnectSchema, sql_type_of
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
 from barnabas.sql.types import Struct

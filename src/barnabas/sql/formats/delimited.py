@@ -18,6 +18,7 @@ from barnabas.java.numbers import (
     plain_text,
 )
 from barnabas.java.time.units import DAY_MS
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.checks import check_properties
@@ -25,7 +26,6 @@ from barnabas.sql.formats.csv_text import join_line, split_line
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
-    FormatError,
     RecordPart,
     Serializer,
     check_count,

@@ -12,52 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore, StoredSchema
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column, Part
 
 Serializer = Callable[[Row | None], bytes | None]
 Deserializer = Callable[[bytes | None], Row | None]
 """Both raise FormatError for what cannot be written or read."""
-
-
-class FormatError(Exception):
-    """A record's bytes do not fit its columns, or its values do not fit the format.
-
-    `retriable`: it was the schema registry that did not answer; the record may be good.
-    """
-
-    def __init__(self, message: str, *, retriable: bool = False) -> None:
-        super().__init__(message)
-        self.retriable = retriable
-
-
-class StoredSchema(NamedTuple):
-    """A schema as a registry holds it.
-
-    `type` is AVRO, JSON or PROTOBUF. `references`: (name, text) of all schemas that the text needs,
-    each after those it needs itself.
-    """
-
-    id: int
-    type: str
-    text: str
-    references: tuple[tuple[str, str], ...] = ()
-
-
-class SchemaStore(Protocol):
-    """A schema registry, as formats need it. Network errors are retriable FormatErrors."""
-
-    def register(self, subject: str, schema_type: str, text: str) -> int:
-        """The id of the schema under the subject, registered if it is not."""
-        ...
-
-    def by_id(self, schema_id: int) -> StoredSchema:
-        """The schema of that id. Raises FormatError if there is none."""
-        ...
-
-    def latest(self, subject: str) -> StoredSchema | None:
-        """The subject's latest version; None where the registry has no such subject."""
-        ...
 
 
 class SchemaTranslator(Protocol):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
-    FormatError,
     RecordPart,
     Serializer,
     check_count,

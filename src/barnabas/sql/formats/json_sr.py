@@ -8,6 +8,8 @@ from decimal import Decimal as Number
 from typing import Any
 
 from barnabas.java.numbers import low_bits, scaled
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
@@ -22,14 +24,7 @@ from barnabas.sql.formats.connect_schema import (
     of_columns,
     to_columns,
 )
-from barnabas.sql.formats.format import (
-    Deserializer,
-    Format,
-    FormatError,
-    RecordPart,
-    Serializer,
-    StoredSchema,
-)
+from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
 from barnabas.sql.formats.json import parse
 from barnabas.sql.formats.json_reading import compact_json, json_scanner
 from barnabas.sql.formats.json_schema import from_json, to_text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, columns_text
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
-    FormatError,
     RecordPart,
     Serializer,
     check_count,

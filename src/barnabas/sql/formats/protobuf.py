@@ -7,6 +7,16 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.protobuf.messages import (
+    MessageSchema,
+    indexes_of,
+    load,
+    message_class,
+)
+from barnabas.schemas.registry_client import SchemaStore, StoredSchema
+from barnabas.schemas.schema import SchemaFault
+from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_rows import row_reader, row_writer
@@ -14,31 +24,21 @@ from barnabas.sql.formats.connect_schema import ConnectSchema, of_columns, to_co
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
-    FormatError,
     RecordPart,
-    SchemaStore,
     Serializer,
-    StoredSchema,
     check_count,
     topic_of,
 )
 from barnabas.sql.formats.protobuf_data import from_message, to_message
-from barnabas.sql.formats.protobuf_pool import (
-    Schema,
-    indexes_of,
-    load,
-    message_class,
-    of_file,
-)
 from barnabas.sql.formats.protobuf_schema import (
     NULLABLES,
     UNWRAP_PRIMITIVES,
     WRAPPER,
+    WRAPPER_TEXT,
     Nullables,
     Reader,
     Writer,
     wrapper_file,
-    wrapper_schema,
 )
 from barnabas.sql.formats.registry_wire import (
     FULL_SCHEMA_NAME,
@@ -55,8 +55,6 @@ from barnabas.sql.formats.registry_wire import (
 )
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column, Part
-
-_INDEXES_MAX = 64
 
 
 class ProtobufTranslator:
@@ -77,8 +75,11 @@ class ProtobufTranslator:
         wraps: bool,
         upper_case: bool = True,
     ) -> tuple[Column, ...]:
-        loaded = load(schema.text, dict(schema.references))
-        message = loaded.message(_asked_name(properties))
+        try:
+            loaded = load(schema.text, dict(schema.references))
+            message = loaded.message(_asked_name(properties))
+        except SchemaFault as fault:
+            raise AnalysisError(str(fault)) from fault
         connect = Reader(loaded, Nullables.of(properties)).root(message)
         return to_columns(connect, part, wraps=wraps, upper_case=upper_case)
 
@@ -208,7 +209,10 @@ def check_protobuf(columns: Sequence[Column], properties: Mapping[str, str]) -> 
             "See https://github.com/confluentinc/ksql/issues/6177."
         )
     text = ProtobufTranslator().text(columns, properties, wraps=True)
-    load(text, {})
+    try:
+        load(text, {})
+    except SchemaFault as fault:
+        raise AnalysisError(str(fault)) from fault
 
 
 def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSchema | None:
@@ -227,14 +231,14 @@ def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSc
     return of_kind(found, "PROTOBUF")
 
 
-def _own_schema(part: RecordPart) -> tuple[Schema, Descriptor, Nullables]:
+def _own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]:
     """The schema of the columns, their message in it, and how it tells null."""
     nullables = Nullables.of(part.properties)
     connect = of_columns(part.columns, wraps=part.wraps)
     if connect.type == "struct":
         loaded = load(Writer(nullables).text(connect, None), {})
         return loaded, loaded.message(None), nullables
-    loaded = of_file(wrapper_schema(), {})
+    loaded = load(WRAPPER_TEXT, {})
     bare = Nullables(nullables.optional, nullables.wrapper, unwraps=True)
     return loaded, loaded.message(wrapper_file(connect)), bare
 
@@ -254,7 +258,7 @@ def message_writer(
 
 def message_reader(
     columns: Sequence[Column],
-    loaded: Schema,
+    loaded: MessageSchema,
     message: Descriptor,
     nullables: Nullables,
     *,
@@ -274,47 +278,3 @@ def message_reader(
             raise ValueError(str(error)) from error
 
     return read
-
-
-def encode_indexes(indexes: Sequence[int]) -> bytes:
-    """The path of a message before its data; the first message of the file is one 0."""
-    if list(indexes) == [0]:
-        return b"\0"
-    return b"".join(_zigzag(number) for number in (len(indexes), *indexes))
-
-
-def _zigzag(number: int) -> bytes:
-    number <<= 1
-    result = bytearray()
-    while number > 127:
-        result.append(number & 127 | 128)
-        number >>= 7
-    result.append(number)
-    return bytes(result)
-
-
-def decode_indexes(data: bytes) -> tuple[list[int], int]:
-    """The path of a message, and where its data begin. Raises ValueError."""
-    count, place = _unzigzag(data, 0)
-    if count == 0:
-        return [0], place
-    if not 0 < count <= _INDEXES_MAX:
-        raise ValueError("the data's path to their message is too long")
-    indexes = []
-    for _ in range(count):
-        index, place = _unzigzag(data, place)
-        indexes.append(index)
-    return indexes, place
-
-
-def _unzigzag(data: bytes, place: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[place]
-        place += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return (number >> 1) ^ -(number & 1), place
-        shift += 7
-        if shift > 31:
-            raise ValueError("a number is too long")

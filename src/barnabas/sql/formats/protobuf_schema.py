@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
+from barnabas.schemas.converters.protobuf_writing import field_meta
+from barnabas.schemas.protobuf.messages import DATE, DECIMAL, TIME, TIMESTAMP, MessageSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.connect_schema import (
     DATE_NAME,
@@ -29,8 +30,6 @@ from barnabas.sql.formats.connect_schema import (
     ConnectField,
     ConnectSchema,
 )
-from barnabas.sql.formats.protobuf_parser import ParsedFile, parse_file
-from barnabas.sql.formats.protobuf_pool import DATE, DECIMAL, TIME, TIMESTAMP, Schema
 
 UNWRAP_PRIMITIVES = "unwrapPrimitives"
 NULLABLES = "nullableRepresentation"
@@ -162,18 +161,6 @@ class Writer:
         return field_meta({"precision": schema.precision, "scale": schema.scale}, indent)
 
 
-def field_meta(parameters: Mapping[str, Any], indent: str) -> str:
-    """The option of a field in which Confluent keeps what Protobuf does not say of it."""
-    entries = ",\n".join(
-        f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
-        f"{indent}    }}"
-        for key, value in parameters.items()
-    )
-    return (
-        f" [(confluent.field_meta) = {{\n{indent}  params: [\n{entries}\n{indent}  ]\n{indent}}}]"
-    )
-
-
 def _check_name(name: str) -> None:
     if not _NAME.match(name):
         raise AnalysisError(f"Schema is not compatible with Protobuf: illegal name: {name!r}")
@@ -186,9 +173,8 @@ def wrapper_file(schema: ConnectSchema) -> str:
     return f"google.protobuf.{_SCALARS[schema.type][1]}"
 
 
-def wrapper_schema() -> ParsedFile:
-    """A file with nothing but the import of the wrappers."""
-    return parse_file("default.proto", f'syntax = "proto3"; import "{_WRAPPERS_FILE}";')
+WRAPPER_TEXT = f'syntax = "proto3"; import "{_WRAPPERS_FILE}";'
+"""A file with nothing but the import of the wrappers."""
 
 
 _F = FieldDescriptor
@@ -232,7 +218,7 @@ _CARRIERS = {
 class Reader:
     """Makes Connect's schemas from descriptors."""
 
-    def __init__(self, schema: Schema, nullables: Nullables) -> None:
+    def __init__(self, schema: MessageSchema, nullables: Nullables) -> None:
         self.schema = schema
         self.nullables = nullables
         self.unwraps = nullables.unwraps or nullables.wrapper

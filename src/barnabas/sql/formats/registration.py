@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named, is_wrapped
-from barnabas.sql.formats.format import FormatError, SchemaStore, topic_of
+from barnabas.sql.formats.format import topic_of
 from barnabas.sql.formats.registry_wire import asked_id
 from barnabas.sql.schema import Column
 

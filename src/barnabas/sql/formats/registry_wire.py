@@ -1,4 +1,4 @@
-"""Bytes of formats with a schema registry: 0, the schema's id (4 bytes), then the data.
+"""Rows of formats with a schema registry, in its wire format.
 
 A serialiser asks the registry for its id once, when it writes its first row. A deserialiser asks
 for each schema that it meets and keeps what it made of it.
@@ -6,17 +6,16 @@ for each schema that it meets and keeps what it made of it.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore, StoredSchema
+from barnabas.schemas.wire_format import PREFIX_BYTES, UNKNOWN_MAGIC, prefix_of, schema_id_of
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.format import (
     Deserializer,
-    FormatError,
     RecordPart,
-    SchemaStore,
     Serializer,
-    StoredSchema,
     check_count,
     part_name,
     topic_of,
@@ -27,7 +26,6 @@ SCHEMA_ID = "schemaId"
 FULL_SCHEMA_NAME = "fullSchemaName"
 SUBJECT_NAME = "subjectName"
 
-_PREFIX = struct.Struct(">bI")
 _READERS_MAX = 256
 """So many schemas a deserialiser keeps; it forgets all when it meets more."""
 
@@ -77,7 +75,7 @@ def wire_serializer(part: RecordPart, prepare: Callable[[], tuple[int, RowWriter
         try:
             if not made:
                 schema_id, write = prepare()
-                made.append((_PREFIX.pack(0, schema_id), write))
+                made.append((prefix_of(schema_id), write))
             prefix, write = made[0]
             return prefix + write(row)
         except FormatError as error:
@@ -107,16 +105,16 @@ def wire_deserializer(
         if data is None:
             return None
         try:
-            if len(data) < _PREFIX.size or data[0] != 0:
-                raise FormatError("Unknown magic byte!")
-            schema_id = _PREFIX.unpack_from(data)[1]
+            schema_id = schema_id_of(data)
+            if schema_id is None:
+                raise FormatError(UNKNOWN_MAGIC)
             read = readers.get(schema_id)
             if read is None:
                 read = prepare(of_kind(store.by_id(schema_id), schema_type))
                 if len(readers) >= _READERS_MAX:
                     readers.clear()
                 readers[schema_id] = read
-            return read(data[_PREFIX.size :])
+            return read(data[PREFIX_BYTES:])
         except FormatError as error:
             raise _not_read(subject, error, retriable=error.retriable) from error
         except READ_ERRORS as error:

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Callable
 
 from barnabas.java.numbers import LONG_MAX
-from barnabas.sql.formats.format import Deserializer, FormatError, Serializer
+from barnabas.schemas.errors import FormatError
+from barnabas.sql.formats.format import Deserializer, Serializer
 from barnabas.sql.runtime.records import Row, WindowBounds
 
 _START = struct.Struct(">q")

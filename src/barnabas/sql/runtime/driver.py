@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from barnabas.java.hash import murmur2
-from barnabas.sql.formats.format import SchemaStore
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.evaluation import Compiler, Log, no_log

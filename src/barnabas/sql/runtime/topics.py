@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.formats.catalog import (
     format_named,
     is_wrapped,
     key_wrapping,
     value_wrapping,
 )
-from barnabas.sql.formats.format import (
-    Format,
-    FormatError,
-    RecordPart,
-    SchemaStore,
-)
+from barnabas.sql.formats.format import Format, RecordPart
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.sql.plan.steps import (
     StreamSink,

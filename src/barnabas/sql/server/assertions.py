@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.server.entities import Entity, entity
 from barnabas.sql.server.errors import ASSERTION_FAILED, ApiError
 from barnabas.sql.syntax import tree

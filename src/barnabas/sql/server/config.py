@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.tls.contexts import https_client, https_listener
+from barnabas.schemas.registry_client import RegistryClient, RegistryTls
 from barnabas.sql.engine import config
-from barnabas.sql.formats.schema_store import HttpSchemaStore, RegistryTls
 from barnabas.sql.server.hosts import HeartbeatConfig
 from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
 from barnabas.sql.server.security.kafka import java, librdkafka
@@ -279,7 +279,7 @@ class ServerConfig:
             return None
         return self._secured(registry_tls)
 
-    def schemas(self) -> HttpSchemaStore | None:
+    def schemas(self) -> RegistryClient | None:
         """The schema registry, if one is configured. Raises ServerConfigError."""
         if not self.registry_urls:
             return None
@@ -290,7 +290,7 @@ class ServerConfig:
             raise ServerConfigError(
                 f"ksql.schema.registry.ssl: the certificates cannot be used: {error}"
             ) from error
-        return HttpSchemaStore(self.registry_urls, user_info=self.registry_user, tls=context)
+        return RegistryClient(self.registry_urls, user_info=self.registry_user, tls=context)
 
 
 def _listener(text: str) -> Listener:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.sql.engine.push import End
-from barnabas.sql.formats.format import FormatError, SchemaStore
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.syntax.tree import PrintTopic
 

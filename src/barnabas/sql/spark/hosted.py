@@ -16,8 +16,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from barnabas.sql.formats.format import SchemaStore
-from barnabas.sql.formats.schema_store import HttpSchemaStore, RegistryTls
+from barnabas.schemas.registry_client import RegistryClient, RegistryTls, SchemaStore
 from barnabas.sql.plan.encoding import decode_plan
 from barnabas.sql.plan.steps import StreamSink, TableSink
 from barnabas.sql.processing_log import entry_of, includes_rows
@@ -124,7 +123,7 @@ class HostedPlan:
         self._schemas = schemas
         if schemas is None and hosting.registry_urls:
             tls = hosting.registry_tls
-            self._schemas = HttpSchemaStore(
+            self._schemas = RegistryClient(
                 hosting.registry_urls,
                 user_info=hosting.registry_user_info,
                 tls=None if tls is None else tls.context(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from barnabas.sql.formats.schema_store import RegistryTls
+from barnabas.schemas.registry_client import RegistryTls
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.results import (
     OnNotes,

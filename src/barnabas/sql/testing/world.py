@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import (
     Command,
@@ -33,7 +34,6 @@ from barnabas.sql.syntax.tree import (
     UnsetProperty,
 )
 from barnabas.sql.syntax.variables import substitute
-from barnabas.sql.testing.schema_store import MemorySchemaStore
 from barnabas.sql.testing.sides import Side, window_of
 
 
@@ -43,7 +43,7 @@ class World:
 
     functions: Mapping[str, Function]
     properties: dict[str, Any]
-    schemas: MemorySchemaStore = field(default_factory=MemorySchemaStore)
+    schemas: MemoryRegistry = field(default_factory=MemoryRegistry)
     metastore: MetaStore = field(default_factory=MetaStore)
     topics: dict[str, int] = field(default_factory=dict)
     plans: dict[str, QueryPlan] = field(default_factory=dict)

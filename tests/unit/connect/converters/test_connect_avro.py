@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema as StoredSchema
-from confluent_kafka.schema_registry import SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    SchemaReference,
+    SchemaRegistryClient,
+    header_schema_id_serializer,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 
-from barnabas.connect.converters.registry import avro_any
-from barnabas.connect.converters.registry.avro_plain import AvroNames
-from barnabas.connect.converters.registry.avro_reading import AvroReading
-from barnabas.connect.converters.registry.avro_schemas import AvroOptions, AvroSchemas
+from barnabas.schemas.converters import avro_any
+from barnabas.schemas.converters.avro_plain import AvroNames
+from barnabas.schemas.converters.avro_reading import AvroReading
+from barnabas.schemas.converters.avro_schemas import AvroOptions, AvroSchemas
 from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
@@ -35,11 +39,12 @@ from barnabas.schemas.data.builder import (
 )
 from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
 from barnabas.schemas.data.schema import Schema, Struct, Type
-from barnabas.sql.formats.format import StoredSchema as Stored
+from barnabas.schemas.registry_client import StoredSchema as Stored
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values
 
+PREFIX_PLACE = "io.confluent.kafka.serializers.schema.id."
 VALUE = SerializationContext("theirs", MessageField.VALUE)
 
 
@@ -68,6 +73,28 @@ FIELDS: dict[str, Any] = {
     "dflt": "y",
 }
 POINT_VALUE = Struct.of(POINT, FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "header"), [("value", "__value_schema_id"), ("key", "__key_schema_id")]
+)
+def test_a_guid_in_a_header_names_the_schema(url: str, name: str, header: str) -> None:
+    config = {"schema.id.serializer": header_schema_id_serializer}
+    headers: dict[str, Any] = {}
+    field = MessageField.VALUE if name == "value" else MessageField.KEY
+    with SchemaRegistryClient({"url": url}) as client:
+        write = AvroSerializer(client, '"string"', conf=config)
+        data = write("x", SerializationContext("guids", field, headers))
+    assert data == b"\2x"
+    assert len(headers[header]) == 17
+    made = converter(url)
+    made.configure({"schema.registry.url": url}, is_key=name == "key")
+    assert made.to_connect("guids", data, list(headers.items())) == (STRING, "x")
+    plain = f"{PREFIX_PLACE}PrefixSchemaIdDeserializer"
+    given = {"schema.registry.url": url, f"{name}.schema.id.deserializer": plain}
+    made.configure(given, is_key=name == "key")
+    with pytest.raises(DataError, match="Unknown magic byte!"):
+        made.to_connect("guids", data, list(headers.items()))
 
 
 def test_a_struct_makes_the_round_trip_with_its_schema(url: str) -> None:

@@ -294,7 +294,7 @@ def test_few_beginnings_of_envelopes_are_remembered() -> None:
         schema, value = converter.to_connect("t", data)
         assert schema is not None
         assert (schema.version, value) == (version, 1)
-    assert len(vars(converter)["_beginnings"]) == 8
+    assert len(vars(vars(converter)["_format"])["_beginnings"]) == 8
 
 
 def test_numbers_that_do_not_fit_are_cut_as_in_java() -> None:

@@ -25,8 +25,8 @@ from barnabas.schemas.data.builder import (
 )
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Struct
-from barnabas.sql.formats.protobuf_pool import load as load_text
-from barnabas.sql.formats.protobuf_pool import message_class
+from barnabas.schemas.protobuf.messages import load as load_text
+from barnabas.schemas.protobuf.messages import message_class
 from support.connect.registry import registry_converter
 from support.connect.samples import INNER, TYPES, VALUES
 from support.connect.typed_values import typed_values

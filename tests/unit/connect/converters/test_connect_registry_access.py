@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.converters.registry import access
+from barnabas.schemas import registry_access as access
 from barnabas.schemas.data.builder import STRING
 from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
 from support.certificates import Authority

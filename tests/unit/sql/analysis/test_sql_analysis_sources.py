@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql import types
 from barnabas.sql.analysis.commands import (
     CreateSourceCommand,
@@ -17,7 +18,6 @@ from barnabas.sql.errors import SqlError
 from barnabas.sql.plan.steps import FormatChoice, TimestampColumn, WindowInfo
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.syntax.tree import WindowKind
-from support.sql_schema_store import MemorySchemaStore
 from support.sql_statements import Statements
 
 
@@ -190,7 +190,7 @@ def avro(*fields: str) -> str:
 
 
 def test_columns_are_inferred_from_the_registry() -> None:
-    schemas = MemorySchemaStore()
+    schemas = MemoryRegistry()
     schemas.register("s-value", "AVRO", avro("a", "b"))
     schema_id = schemas.register("other-value", "AVRO", avro("c"))
     statements = Statements(schemas=schemas)
@@ -217,7 +217,7 @@ def test_columns_are_inferred_from_the_registry() -> None:
 
 
 def test_results_must_have_the_columns_of_the_schema_that_is_asked_for() -> None:
-    schemas = MemorySchemaStore()
+    schemas = MemoryRegistry()
     schema_id = schemas.register("x-value", "AVRO", avro("A", "C"))
     statements = Statements(schemas=schemas)
     statements.run(

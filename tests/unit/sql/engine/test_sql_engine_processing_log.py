@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.engine.session import Session
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.processing_log import (
     Entry,
     UnreadableError,

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import check_columns, format_named
-from barnabas.sql.formats.format import FormatError, RecordPart, StoredSchema
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
     BIGINT,
@@ -31,7 +34,6 @@ from barnabas.sql.types import (
     Struct,
 )
 from support.effort import examples
-from support.sql_schema_store import MemorySchemaStore
 
 AVRO = format_named("AVRO")
 SUBJECT = "topic-value"
@@ -143,7 +145,7 @@ def test_bare_schemas() -> None:
 def serde(types, store=None, *, wraps=True, names=None, properties=None):
     names = names or [f"C{index}" for index in range(len(types))]
     columns = [Column(name, sql_type) for name, sql_type in zip(names, types, strict=True)]
-    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemoryRegistry(), wraps)
     return AVRO.serializer(part), AVRO.deserializer(part)
 
 
@@ -188,7 +190,7 @@ def test_bare_values_come_back(sql_type, values) -> None:
 
 
 def test_bytes_are_those_of_another_library() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     types = [INTEGER, STRING, Decimal(5, 2), Map(STRING, INTEGER), STRUCT]
     serialize, _ = serde(types, store)
     data = serialize([-3, "ü", Number("-1.50"), {"k": 1}, {"A": None, "B": ["x"]}])
@@ -211,7 +213,7 @@ def test_bytes_are_those_of_another_library() -> None:
 
 def write(schema, value, references=()):
     """The value as another writer has it on the wire, and the registry with its schema."""
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     schema_id = store.add("other", "AVRO", json.dumps(schema), references)
     out = io.BytesIO()
     avro.io.DatumWriter(avro.schema.parse(json.dumps(schema))).write(
@@ -311,7 +313,7 @@ def test_cut_data_are_refused(cut) -> None:
 
 
 def test_schemas_that_are_not_there_or_none() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     _, deserialize = serde([INTEGER], store)
     with pytest.raises(FormatError, match="Schema 9 not found"):
         deserialize(b"\x00\x00\x00\x00\x09\x00")
@@ -350,7 +352,7 @@ def test_columns_of_schemas() -> None:
 def test_references() -> None:
     inner = '{"type": "record", "name": "ns.Inner", "fields": [{"name": "f", "type": "int"}]}'
     outer = '{"type": "record", "name": "Outer", "fields": [{"name": "i", "type": "ns.Inner"}]}'
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     store.add(SUBJECT, "AVRO", outer, (("inner", inner),))
     [column] = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
     assert str(column) == "`I` STRUCT<`F` INTEGER>"
@@ -361,7 +363,7 @@ def test_writing_with_a_schema_that_was_there() -> None:
     optional = {"name": "c2", "type": ["null", "int"], "default": None}
     schema = record(("c1", "int"))
     schema["fields"] += [optional, {"name": "c3", "type": "string", "default": "foo"}]
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     store.add(SUBJECT, "AVRO", json.dumps(schema))
     serialize, _ = serde([INTEGER], store, names=["c1"], properties={"schemaId": "1"})
     assert serialize([5]) == b"\0\0\0\0\1" + b"\x0a" + b"\x00" + b"\x06foo"

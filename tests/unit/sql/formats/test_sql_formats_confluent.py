@@ -7,9 +7,10 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from barnabas.schemas.protobuf.messages import load, message_class
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.formats.catalog import format_named
-from barnabas.sql.formats.format import RecordPart, StoredSchema
-from barnabas.sql.formats.protobuf_pool import load, message_class
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array, SqlType
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.formats.catalog import FORMATS, format_named
-from barnabas.sql.formats.format import FormatError, RecordPart
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column
 from barnabas.sql.types import (
     BIGINT,
@@ -24,7 +26,6 @@ from barnabas.sql.types import (
     Struct,
 )
 from support.effort import examples
-from support.sql_schema_store import MemorySchemaStore
 
 SIMPLE: dict[SqlType, Any] = {
     STRING: "ab",
@@ -49,7 +50,7 @@ def written(name):
     )
     columns = [Column(f"C{index}", sql_type) for index, sql_type in enumerate(values)]
     chosen = format_named(name)
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     part = RecordPart(columns, {}, "t-value", store, chosen.can_wrap)
     data = chosen.serializer(part)(list(values.values()))
     return len(columns), chosen.deserializer(part), data

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.formats.json import JsonFormat, json_deserializer, json_serializer
 from barnabas.sql.schema import Column
 from barnabas.sql.types import (

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import format_named
-from barnabas.sql.formats.format import FormatError, RecordPart, StoredSchema
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
     BIGINT,
@@ -28,7 +31,6 @@ from barnabas.sql.types import (
     Struct,
 )
 from support.effort import examples
-from support.sql_schema_store import MemorySchemaStore
 
 JSON_SR = format_named("JSON_SR")
 SUBJECT = "topic-value"
@@ -39,7 +41,7 @@ NULL = {"type": "null"}
 def serde(types, store=None, *, wraps=True, names=None, properties=None):
     names = names or [f"C{index}" for index in range(len(types))]
     columns = [Column(name, sql_type) for name, sql_type in zip(names, types, strict=True)]
-    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemoryRegistry(), wraps)
     return JSON_SR.serializer(part), JSON_SR.deserializer(part)
 
 
@@ -118,7 +120,7 @@ ROW = [
 @settings(max_examples=examples(30))
 @given(st.tuples(*(st.none() | values for _, values in ROW)))
 def test_rows_come_back_and_fit_their_schema(row) -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     serialize, deserialize = serde([sql_type for sql_type, _ in ROW], store)
     data = serialize(row)
     assert deserialize(data) == list(row)
@@ -126,7 +128,7 @@ def test_rows_come_back_and_fit_their_schema(row) -> None:
 
 
 def test_bytes() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     serialize, deserialize = serde([INTEGER, Map(STRING, INTEGER)], store)
     data = serialize([None, {"a": 1}])
     assert data == b'\0\0\0\0\1{"C0":null,"C1":[{"key":"a","value":1}]}'
@@ -138,7 +140,7 @@ def test_bytes() -> None:
 
 
 def read(schema, value, sql_type):
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     text = json.dumps({"type": "object", "properties": {"c1": schema}})
     store.add("other", "JSON", text)
     data = b"\0\0\0\0\1" + json.dumps({"c1": value}).encode()
@@ -238,7 +240,7 @@ def test_what_is_no_row(text) -> None:
 
 
 def test_writing_with_a_schema_that_was_there() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     properties = {"c2": {"type": "integer"}, "c1": INT, "c3": {"oneOf": [NULL, INT]}, "c4": INT}
     properties["c4"] = INT | {"default": 4}
     text = json.dumps({"type": "object", "properties": properties})

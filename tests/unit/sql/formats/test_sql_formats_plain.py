@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import (
     check_columns,
@@ -20,7 +21,7 @@ from barnabas.sql.formats.catalog import (
 )
 from barnabas.sql.formats.checks import check_properties
 from barnabas.sql.formats.csv_text import CsvError, join_line, split_line
-from barnabas.sql.formats.format import FormatError, RecordPart
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.formats.windowed import windowed_deserializer, windowed_serializer
 from barnabas.sql.runtime.records import WindowBounds
 from barnabas.sql.schema import Column, Part

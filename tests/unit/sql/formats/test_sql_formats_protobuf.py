@@ -9,10 +9,14 @@ from google.protobuf import wrappers_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.schemas.protobuf.messages import load, message_class
+from barnabas.schemas.registry_client import StoredSchema
+from barnabas.schemas.schema import SchemaFault
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.catalog import check_columns, format_named
-from barnabas.sql.formats.format import FormatError, RecordPart, StoredSchema
-from barnabas.sql.formats.protobuf_pool import load, message_class
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
     BIGINT,
@@ -31,7 +35,6 @@ from barnabas.sql.types import (
     Struct,
 )
 from support.effort import examples
-from support.sql_schema_store import MemorySchemaStore
 
 SUBJECT = "topic-value"
 PROTOBUF = format_named("PROTOBUF")
@@ -45,7 +48,7 @@ def columns_of(types, names=None):
 
 def serde(name, types, store=None, *, wraps=True, names=None, properties=None):
     columns = columns_of(types, names)
-    part = RecordPart(columns, properties or {}, SUBJECT, store or MemorySchemaStore(), wraps)
+    part = RecordPart(columns, properties or {}, SUBJECT, store or MemoryRegistry(), wraps)
     return format_named(name).serializer(part), format_named(name).deserializer(part)
 
 
@@ -191,7 +194,7 @@ def test_bare_values(sql_type, value, data) -> None:
 
 
 def test_bytes() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     serialize, _ = serde("PROTOBUF", [INTEGER, Decimal(4, 2)], store)
     data = serialize([5, Number("-10.01")])
     assert data[:6] == b"\0\0\0\0\1\0"
@@ -239,7 +242,7 @@ EVENT = PROTO3 + "package ns; message Event { int64 timestamp = 1; }"
 
 
 def other_store():
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     store.add(SUBJECT, "PROTOBUF", OTHER, (("event.proto", EVENT),))
     return store
 
@@ -342,8 +345,6 @@ def test_writing_with_a_schema_that_was_there() -> None:
         PROTO3 + "message A { int32 a = 1; int32 b = 1; }",
         PROTO3 + "message A { }",
         'syntax = "proto4"; message A { int32 a = 1; }',
-        'edition = "2023"; message A { int32 a = 1; }',
-        "message A { optional group B = 1 { optional int32 c = 2; } }",
         PROTO3 + "message A {" * 100,
         "\x00",
     ],
@@ -353,10 +354,27 @@ def test_what_is_no_schema(text) -> None:
         PROTOBUF.schemas.columns(StoredSchema(1, "PROTOBUF", text), {}, Part.VALUE, wraps=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "sql_type"),
+    [
+        ('edition = "2023"; message A { int32 a = 1; }', INTEGER),
+        (
+            "message A { optional group B = 1 { optional int32 c = 2; } }",
+            Struct((Field("C", INTEGER),)),
+        ),
+    ],
+    ids=["edition", "group"],
+)
+def test_what_few_schemas_have(text, sql_type) -> None:
+    stored = StoredSchema(1, "PROTOBUF", text)
+    (column,) = PROTOBUF.schemas.columns(stored, {}, Part.VALUE, wraps=True)
+    assert column.type == sql_type
+
+
 @settings(max_examples=examples(30))
 @given(st.text('message{}=;" []<>,1aA', max_size=40))
 def test_any_text_is_a_schema_or_refused(text) -> None:
-    with suppress(AnalysisError):
+    with suppress(SchemaFault):
         load(text, {})
 
 

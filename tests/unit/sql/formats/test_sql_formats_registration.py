@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.format import FormatError
 from barnabas.sql.formats.registration import register_columns
 from barnabas.sql.schema import Column
 from barnabas.sql.types import INTEGER
-from support.sql_schema_store import MemorySchemaStore
 
 COLUMNS = [Column("A", INTEGER)]
 
@@ -21,7 +21,7 @@ def register(store, format_name="AVRO", columns=COLUMNS, *, wrapping=None, is_si
 
 
 def test_registered_as_the_statement_writes_it() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     assert register(store) == 1
     assert register(store, wrapping=False) == 2
     assert register(store, "JSON_SR") == 3
@@ -33,20 +33,20 @@ def test_registered_as_the_statement_writes_it() -> None:
 
 def test_nothing_to_register() -> None:
     assert register(None, "JSON") is None
-    assert register(MemorySchemaStore(), columns=[]) is None
+    assert register(MemoryRegistry(), columns=[]) is None
     with pytest.raises(AnalysisError, match="Cannot create topic 't' with format AVRO"):
         register(None)
 
 
 def test_a_source_keeps_the_schema_that_is_there() -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     store.add("t-value", "AVRO", '"string"')
     assert register(store, is_sink=False) == 1
     assert register(store) == 2
 
 
 def test_a_schema_by_its_id(monkeypatch) -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
     store.add("other-value", "AVRO", '"string"')
     assert register(store, schemaId="1") == 1
     assert store.subjects["t-value"] == [1]
@@ -64,7 +64,7 @@ def test_a_schema_by_its_id(monkeypatch) -> None:
 
 @pytest.mark.parametrize(("retriable", "error"), [(True, FormatError), (False, AnalysisError)])
 def test_a_registry_that_refuses(monkeypatch, retriable, error) -> None:
-    store = MemorySchemaStore()
+    store = MemoryRegistry()
 
     def refuse(subject, schema_type, text) -> int:
         raise FormatError("no", retriable=retriable)

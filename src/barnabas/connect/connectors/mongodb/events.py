@@ -21,10 +21,10 @@ from barnabas.connect.connectors.mongodb.documents import (
 )
 from barnabas.connect.connectors.mongodb.settings import is_tolerant
 from barnabas.connect.connectors.mongodb.topics import TopicNames
-from barnabas.connect.converters.registry.avro_plain import AvroNames
-from barnabas.connect.converters.registry.avro_reading import AvroReading
-from barnabas.connect.converters.registry.avro_schemas import AvroOptions
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.schemas.converters.avro_plain import AvroNames
+from barnabas.schemas.converters.avro_reading import AvroReading
+from barnabas.schemas.converters.avro_schemas import AvroOptions
 from barnabas.schemas.data.builder import (
     BYTES,
     OPTIONAL_INT64,
@@ -36,7 +36,7 @@ from barnabas.schemas.data.builder import (
 )
 from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
 from barnabas.schemas.data.schema import Schema
-from barnabas.sql.formats.format import StoredSchema
+from barnabas.schemas.registry_client import StoredSchema
 
 _log = logging.getLogger(__name__)
 KEY: Final = struct_of({"_id": STRING}, name="keySchema")

@@ -14,7 +14,7 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.tls import contexts
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.base.tls.key_stores import STORE_BYTES_MAX
-from barnabas.sql.formats.schema_store import RegistryTls
+from barnabas.schemas.registry_client import RegistryTls
 
 _JKS_MAGIC = b"\xfe\xed\xfe\xed"
 _PEM_MARK = b"-----BEGIN "

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from barnabas.connect.connectors.storage.formats.plain import is_text_keyed, part
-from barnabas.connect.converters.registry.avro_schemas import (
+from barnabas.schemas.converters.avro_schemas import (
     DEFAULT_NAME,
     LOGICAL,
     MAP_ENTRY,

@@ -1,4 +1,4 @@
-"""Avro with a schema registry: io.confluent.connect.avro.AvroConverter.
+"""Connect's data in Avro, as io.confluent.connect.avro.AvroConverter translates them.
 
 Left out: Confluent's variants.
 """
@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import fastavro
 
-from barnabas.connect.config.definition import (
-    Definition,
-)
-from barnabas.connect.converters.registry import avro_any
-from barnabas.connect.converters.registry.avro_plain import AvroNames
-from barnabas.connect.converters.registry.avro_reading import AvroReading
-from barnabas.connect.converters.registry.avro_schemas import (
+from barnabas.schemas.converters import avro_any
+from barnabas.schemas.converters.avro_plain import AvroNames
+from barnabas.schemas.converters.avro_reading import AvroReading
+from barnabas.schemas.converters.avro_schemas import (
     FIXED_SIZE,
     LOGICAL,
     AvroOptions,
@@ -28,50 +25,24 @@ from barnabas.connect.converters.registry.avro_schemas import (
     is_union,
     scrubbed,
 )
-from barnabas.connect.converters.registry.base import (
-    REGISTRY_SETTINGS,
-    Reading,
-    RegistryConverter,
-    Writing,
-)
-from barnabas.connect.converters.settings import flag
+from barnabas.schemas.converters.base import Reading, SchemaFormat, Writing
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.recursive import SchemaReference, when_needed
 from barnabas.schemas.data.schema import DECIMAL, Schema, Struct, Type, validate_value
-from barnabas.sql.formats.format import StoredSchema
+from barnabas.schemas.registry_client import StoredSchema
 
 Convert = Callable[[Any], Any]
 
 
-AVRO_SETTINGS: Final = (
-    flag(
-        "enhanced.avro.schema.support",
-        "Whether enums are written as such, and branches of unions have their full names.",
-    ),
-    flag("connect.meta.data", "Whether names, versions and docs are kept.", default=True),
-    flag("scrub.invalid.names", "Whether characters that Avro's names cannot have are replaced."),
-    flag("allow.optional.map.keys", "Whether maps with optional texts as keys are Avro's maps."),
-    flag("flatten.singleton.unions", "Whether a union of one is that one.", default=True),
-)
-
-
-class AvroConverter(RegistryConverter):
+class AvroFormat(SchemaFormat):
     """Avro's binary data."""
 
-    definition: ClassVar[Definition] = Definition((*REGISTRY_SETTINGS, *AVRO_SETTINGS))
     schema_type, title, takes_any = "AVRO", "Avro", True
 
-    def _configure(self, parsed: Mapping[str, Any]) -> None:
-        self._options = AvroOptions(
-            is_enhanced=parsed["enhanced.avro.schema.support"],
-            scrubs_names=parsed["scrub.invalid.names"],
-            has_meta_data=parsed["connect.meta.data"],
-            allows_optional_map_keys=parsed["allow.optional.map.keys"],
-            flattens_singletons=parsed["flatten.singleton.unions"],
-            ignores_defaults=self._ignores_defaults,
-        )
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
 
-    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
+    def writing(self, schema: Schema | None, target: StoredSchema | None = None) -> Writing:
         name: str | None = avro_any.NAME
         made: Any = avro_any.SCHEMA
         convert: Convert = avro_any.to_any
@@ -95,7 +66,7 @@ class AvroConverter(RegistryConverter):
 
         return Writing(text, name, write)
 
-    def _reading(self, stored: StoredSchema) -> Reading:
+    def reading(self, stored: StoredSchema) -> Reading:
         names = AvroNames(stored)
         plain = names.plain(has_defaults=False)
         schema: Schema | None = None

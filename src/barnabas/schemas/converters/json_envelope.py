@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.connect.converters.json_nodes import Read
-from barnabas.connect.converters.json_text import Write, quoted
 from barnabas.java.numbers import low_bits
+from barnabas.schemas.converters.json_nodes import Read
+from barnabas.schemas.converters.json_text import Write, quoted
 from barnabas.schemas.data.builder import array_of, map_of, struct_of, with_default
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.recursive import refuse_recursion

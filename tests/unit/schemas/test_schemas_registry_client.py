@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.sql.formats.format import FormatError, StoredSchema
-from barnabas.sql.formats.schema_store import HttpSchemaStore
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.registry_client import RegistryClient, StoredSchema
 
 
 class Registry:
@@ -59,7 +59,7 @@ def registry() -> Iterator[Registry]:
 def test_registering_once() -> None:
     with registry() as state:
         state.answers["/subjects/a%2Fb-value/versions"] = (200, {"id": 7})
-        store = HttpSchemaStore([state.url + "/"])
+        store = RegistryClient([state.url + "/"])
         assert [store.register("a/b-value", "PROTOBUF", "x") for _ in range(2)] == [7, 7]
         body = {"schema": "x", "schemaType": "PROTOBUF"}
         assert state.asked == [("POST", "/subjects/a%2Fb-value/versions", body, None)]
@@ -77,7 +77,7 @@ def test_schemas_by_id_are_kept_with_what_they_refer_to() -> None:
             ),
             "/subjects/deep/versions/1?deleted=true": (200, {"schema": "deep's"}),
         }
-        store = HttpSchemaStore([state.url])
+        store = RegistryClient([state.url])
         wanted = StoredSchema(3, "AVRO", '"int"', (("deep", "deep's"), ("inner", "inner's")))
         assert [store.by_id(3) for _ in range(2)] == [wanted, wanted]
         assert len(state.asked) == 3
@@ -88,7 +88,7 @@ def test_schemas_by_id_are_kept_with_what_they_refer_to() -> None:
 
 def test_latest_is_asked_each_time() -> None:
     with registry() as state:
-        store = HttpSchemaStore([state.url])
+        store = RegistryClient([state.url])
         assert store.latest("s") is None
         state.answers["/subjects/s/versions/latest"] = (
             200,
@@ -112,7 +112,7 @@ def test_failures(status, answer, message, retriable) -> None:
     with registry() as state:
         state.answers["/subjects/s/versions"] = (status, answer)
         with pytest.raises(FormatError, match=message) as failure:
-            HttpSchemaStore([state.url]).register("s", "AVRO", '"int"')
+            RegistryClient([state.url]).register("s", "AVRO", '"int"')
         assert failure.value.retriable is retriable
 
 
@@ -122,9 +122,9 @@ def test_the_next_url_is_asked_where_one_does_not_answer() -> None:
         state.answers["/schemas/ids/1"] = (200, {"schema": '"int"'})
         gone = "http://127.0.0.1:1"
         urls = [gone, broken.url, state.url.replace("//", "//user:secret@")]
-        assert HttpSchemaStore(urls, user_info="other:x").by_id(1).text == '"int"'
+        assert RegistryClient(urls, user_info="other:x").by_id(1).text == '"int"'
         assert broken.asked[0][3] == "Basic b3RoZXI6eA=="
         assert state.asked[0][3] == "Basic dXNlcjpzZWNyZXQ="
         with pytest.raises(FormatError, match="does not answer") as failure:
-            HttpSchemaStore([gone]).by_id(1)
+            RegistryClient([gone]).by_id(1)
         assert failure.value.retriable

@@ -6,7 +6,7 @@ Source: io.confluent.connect.protobuf.ProtobufData (Confluent 8).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -25,7 +25,6 @@ from barnabas.schemas.data.schema import (
     Type,
     validate_value,
 )
-from barnabas.sql.formats.protobuf_schema import field_meta
 
 PLACE: Final = "io.confluent.connect.protobuf"
 TAG: Final = f"{PLACE}.Tag"
@@ -214,6 +213,18 @@ class ProtobufText:
             return ""
         self._imports.add("confluent/meta.proto")
         return field_meta(told, indent)
+
+
+def field_meta(parameters: Mapping[str, Any], indent: str) -> str:
+    """The option of a field in which Confluent keeps what Protobuf does not say of it."""
+    entries = ",\n".join(
+        f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
+        f"{indent}    }}"
+        for key, value in parameters.items()
+    )
+    return (
+        f" [(confluent.field_meta) = {{\n{indent}  params: [\n{entries}\n{indent}  ]\n{indent}}}]"
+    )
 
 
 def _checked(name: str) -> str:

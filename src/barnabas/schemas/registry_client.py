@@ -1,8 +1,8 @@
-"""A schema registry with Confluent's REST interface: the one module of formats that does I/O.
+"""A client of a schema registry with Confluent's REST interface.
 
-What an id means never changes, so schemas are kept by id, and ids by the subject and text that were
-registered. The latest version of a subject is asked for each time. Several URLs are one registry:
-the next is asked where one does not answer.
+An id always means the same schema, so the client caches schemas by id, and ids by the subject and
+text that were registered. It asks for a subject's latest version each time. Several URLs are one
+registry: the client asks the next one where one does not answer.
 """
 
 from __future__ import annotations
@@ -15,21 +15,53 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
+from uuid import UUID
 
 from barnabas.base.tls.contexts import client_context
 from barnabas.base.tls.key_stores import key_of_files
-from barnabas.sql.formats.format import FormatError, StoredSchema
+from barnabas.schemas.errors import RegistryError
 
 TIMEOUT_S = 30.0
 _KEPT_MAX = 10_000
-"""So many schemas, and so many registrations, are kept; then the store begins anew."""
+"""The size of each cache; a full one is emptied."""
 _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 _REFERENCES_MAX = 1_000
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _NOT_FOUND = 404
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 _RETRIABLE = (408, 429, 500, 502, 503, 504)
+
+
+class StoredSchema(NamedTuple):
+    """A schema as a registry holds it.
+
+    `type` is AVRO, JSON or PROTOBUF. `references`: (name, text) of all schemas that the text needs,
+    each after those it needs itself.
+    """
+
+    id: int
+    type: str
+    text: str
+    references: tuple[tuple[str, str], ...] = ()
+
+
+class SchemaStore(Protocol):
+    """A schema registry, as formats need it. Methods raise RegistryError."""
+
+    def register(self, subject: str, schema_type: str, text: str) -> int:
+        """The id of the schema under the subject, registered if it is not."""
+        ...
+
+    def by_id(self, schema_id: int) -> StoredSchema:
+        """The schema of that id. Raises RegistryError if there is none."""
+        ...
+
+    def latest(self, subject: str) -> StoredSchema | None:
+        """The subject's latest version; None where the registry has no such subject."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,17 +84,19 @@ class RegistryTls:
         return client_context(self.authorities, own=own, checks_names=self.checks_names)
 
 
-class HttpSchemaStore:
-    """The registry at `urls`; `user_info` is `name:password`, or stands in a URL.
+class RegistryClient:
+    """The registry at `urls`, a list or a text with commas.
 
-    `authorization` gives the header of each request in their place, or raises FormatError.
-    `waits` pauses after so many tries that failed but may not fail later; False says to give up.
-    `normalizes` has the registry bring schemas into its normal form before it compares them.
+    `user_info` is `name:password`; a URL may have one of its own.
+
+    `authorization` returns the header of each request in their place, or raises RegistryError.
+    `waits` pauses after a number of failed tries that may succeed later; False means give up.
+    `normalizes`: the registry compares schemas in their normal form.
     """
 
     def __init__(
         self,
-        urls: Sequence[str],
+        urls: str | Sequence[str],
         *,
         user_info: str | None = None,
         authorization: Callable[[], str] | None = None,
@@ -72,6 +106,7 @@ class HttpSchemaStore:
         waits: Callable[[int], bool] = lambda failures: False,
         normalizes: bool = False,
     ) -> None:
+        urls = urls.split(",") if isinstance(urls, str) else urls
         if not urls:
             raise ValueError("a schema registry needs a URL")
         self._bases = [_split_user(url.strip().rstrip("/"), user_info) for url in urls]
@@ -81,51 +116,105 @@ class HttpSchemaStore:
         self._timeout_s = timeout_s
         self._waits = waits
         self._query = "?normalize=true" if normalizes else ""
-        self._schemas: dict[int, StoredSchema] = {}
+        self._schemas: dict[int | UUID, StoredSchema] = {}
+        self._resolved: dict[int, str] = {}
+        self._versions: dict[tuple[str, int], dict[str, Any]] = {}
         self._ids: dict[tuple[str, str, str], int] = {}
 
+    @property
+    def url(self) -> str:
+        """The first of the registry's URLs, without a user."""
+        return self._bases[0][0]
+
     def register(self, subject: str, schema_type: str, text: str) -> int:
-        """The id of the schema under the subject, registered if it is not. Raises FormatError."""
+        """The id of the schema under the subject, registered if it is not. Raises RegistryError."""
         key = (subject, schema_type, text)
         known = self._ids.get(key)
         if known is not None:
             return known
         path = f"{_path_of(subject)}/versions{self._query}"
         answer = self._ask(path, _body(schema_type, text))
-        return self._keep_id(key, int(_member(answer, "id", int)))
+        return _keep(self._ids, key, int(_member(answer, "id", int)))
 
     def find(self, subject: str, schema_type: str, text: str) -> int | None:
-        """The id of the schema under the subject; None where it is not. Raises FormatError."""
+        """The id of the schema under the subject; None where it is not. Raises RegistryError."""
         key = (subject, schema_type, text)
         known = self._ids.get(key)
         if known is not None:
             return known
         path = _path_of(subject) + self._query
         answer = self._ask(path, _body(schema_type, text), may_miss=True)
-        return None if answer is None else self._keep_id(key, int(_member(answer, "id", int)))
-
-    def _keep_id(self, key: tuple[str, str, str], schema_id: int) -> int:
-        if len(self._ids) >= _KEPT_MAX:
-            self._ids.clear()
-        self._ids[key] = schema_id
-        return schema_id
+        return None if answer is None else _keep(self._ids, key, int(_member(answer, "id", int)))
 
     def by_id(self, schema_id: int) -> StoredSchema:
-        """The schema of that id. Raises FormatError."""
+        """The schema of that id. Raises RegistryError."""
         known = self._schemas.get(schema_id)
         if known is None:
             answer = self._ask(f"/schemas/ids/{schema_id}")
             if answer is None:
-                raise FormatError(f"Schema {schema_id} is not in the schema registry")
-            known = self._stored(schema_id, answer)
-            if len(self._schemas) >= _KEPT_MAX:
-                self._schemas.clear()
-            self._schemas[schema_id] = known
+                raise RegistryError(f"Schema {schema_id} is not in the schema registry")
+            known = _keep(self._schemas, schema_id, self._stored(schema_id, answer))
         return known
+
+    def by_guid(self, guid: UUID) -> StoredSchema:
+        """The schema of that GUID, with id -1. Raises RegistryError."""
+        known = self._schemas.get(guid)
+        if known is None:
+            answer = self._ask(f"/schemas/guids/{guid}")
+            if answer is None:
+                raise RegistryError(f"Schema {guid} is not in the schema registry")
+            known = _keep(self._schemas, guid, self._stored(-1, answer))
+        return known
+
+    def resolved_avro(self, schema_id: int) -> str | None:
+        """An Avro schema with its references in its text; None if there is none of that id.
+
+        Raises RegistryError.
+        """
+        known = self._resolved.get(schema_id)
+        if known is None:
+            answer = self._ask(f"/schemas/ids/{schema_id}?format=resolved")
+            if answer is None or (answer.get("schemaType") or "AVRO") != "AVRO":
+                return None
+            known = _keep(self._resolved, schema_id, str(_member(answer, "schema", str)))
+        return known
+
+    def resolved_avro_of(self, subject: str) -> dict[int, str]:
+        """The Avro schemas of a subject's versions, by id. Raises RegistryError."""
+        texts = {id_: self.resolved_avro(id_) for id_ in self.version_ids(subject)}
+        return {schema_id: text for schema_id, text in texts.items() if text is not None}
+
+    def subjects(self) -> list[str]:
+        """All subjects. Raises RegistryError."""
+        return list(self._ask("/subjects") or [])
+
+    def versions(self, subject: str) -> list[dict[str, Any]]:
+        """A subject's versions as the registry lists them, ascending; none if it is absent.
+
+        Raises RegistryError.
+        """
+        path = f"{_path_of(subject)}/versions"
+        found = []
+        for version in self._ask(path) or []:
+            known = self._versions.get((subject, version))
+            if known is None:
+                answer = self._ask(f"{path}/{version}")
+                if answer is None:
+                    continue  # deleted since
+                known = _keep(self._versions, (subject, version), answer)
+            found.append(known)
+        return found
+
+    def version_ids(self, subject: str) -> list[int]:
+        """The ids of a subject's versions, ascending; none if it is absent.
+
+        Raises RegistryError.
+        """
+        return [int(_member(version, "id", int)) for version in self.versions(subject)]
 
     def latest(self, subject: str) -> StoredSchema | None:
         """The subject's latest version; None where there is no such subject."""
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions/latest")
+        answer = self._ask(f"{_path_of(subject)}/versions/latest")
         return None if answer is None else self._stored(int(_member(answer, "id", int)), answer)
 
     def _stored(self, schema_id: int, answer: Any) -> StoredSchema:
@@ -146,26 +235,25 @@ class HttpSchemaStore:
                 continue
             seen.add((subject, version))
             if len(seen) > _REFERENCES_MAX:
-                raise FormatError("The schema refers to too many others")
-            path = f"/subjects/{quote(subject, safe='')}/versions/{version}"
-            inner = self._ask(f"{path}?deleted=true")
+                raise RegistryError("The schema refers to too many others")
+            inner = self._ask(f"{_path_of(subject)}/versions/{version}?deleted=true")
             if inner is None:
-                raise FormatError(f"Version {version} of {subject} is not in the schema registry")
+                raise RegistryError(f"Version {version} of {subject} is not in the schema registry")
             self._collect(inner, found, seen)
             found[name] = str(_member(inner, "schema", str))
 
     def _ask(self, path: str, body: Any = None, *, may_miss: bool = False) -> Any:
-        """The decoded answer; None for what is not there. Raises FormatError."""
+        """The decoded answer; None for what is not there. Raises RegistryError."""
         failures = 0
         while True:
-            failure = FormatError("The schema registry was not asked")
+            failure = RegistryError("The schema registry was not asked")
             for base, user in self._bases:
                 try:
                     authorization = self._authorization() if self._authorization else user
                     return self._ask_one(
-                        base + path, authorization, body, may_miss=may_miss or body is None
+                        base, path, authorization, body, may_miss=may_miss or body is None
                     )
-                except FormatError as error:
+                except RegistryError as error:
                     if not error.retriable:
                         raise
                     failure = error
@@ -173,8 +261,10 @@ class HttpSchemaStore:
             if not self._waits(failures):
                 raise failure
 
-    def _ask_one(self, url: str, authorization: str | None, body: Any, *, may_miss: bool) -> Any:
-        request = urllib.request.Request(url, headers=self._headers)
+    def _ask_one(
+        self, base: str, path: str, authorization: str | None, body: Any, *, may_miss: bool
+    ) -> Any:
+        request = urllib.request.Request(base + path, headers=self._headers)
         if authorization:
             request.add_header("Authorization", authorization)
         if body is not None:
@@ -190,16 +280,23 @@ class HttpSchemaStore:
                 if error.code == _NOT_FOUND and may_miss:
                     return None
                 reason = error.read(_ANSWER_BYTES_MAX).decode("utf-8", "replace")
-            raise FormatError(
+            raise RegistryError(
                 f"The schema registry answers {error.code}: {_message(reason)}",
                 retriable=error.code in _RETRIABLE,
             ) from error
         except (OSError, http.client.HTTPException) as error:
-            raise FormatError(
-                f"The schema registry does not answer: {error}", retriable=True
+            raise RegistryError(
+                f"The schema registry at {base} does not answer: {error}", retriable=True
             ) from error
         except ValueError as error:
-            raise FormatError("The schema registry's answer is not JSON") from error
+            raise RegistryError("The schema registry's answer is not JSON") from error
+
+
+def _keep(cache: dict[_K, _V], key: _K, value: _V) -> _V:
+    if len(cache) >= _KEPT_MAX:
+        cache.clear()
+    cache[key] = value
+    return value
 
 
 def _path_of(subject: str) -> str:
@@ -223,7 +320,7 @@ def _split_user(url: str, user_info: str | None) -> tuple[str, str | None]:
 def _member(answer: Any, name: str, kind: type) -> Any:
     value = answer.get(name) if isinstance(answer, dict) else None
     if not isinstance(value, kind):
-        raise FormatError(f"The schema registry's answer has no '{name}'")
+        raise RegistryError(f"The schema registry's answer has no '{name}'")
     return value
 
 

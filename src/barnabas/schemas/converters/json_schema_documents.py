@@ -22,7 +22,7 @@ from barnabas.schemas.data.builder import (
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.recursive import SchemaReference, reference
 from barnabas.schemas.data.schema import DECIMAL, Schema, Type
-from barnabas.sql.formats.format import StoredSchema
+from barnabas.schemas.registry_client import StoredSchema
 
 PLACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{PLACE}.Enum"

@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from barnabas.schemas.data.errors import DataError
-from barnabas.sql.formats.format import StoredSchema
+from barnabas.schemas.registry_client import StoredSchema
 
 NAMED: Final = ("record", "enum", "fixed", "error")
 _DEPTH_MAX: Final = 200

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from barnabas.connect.converters import json_nodes
-from barnabas.connect.converters.json_text import JsonText, Write
-from barnabas.connect.converters.registry.json_schemas import has_text_keys, is_union
+from barnabas.schemas.converters import json_nodes
+from barnabas.schemas.converters.json_schema_documents import has_text_keys, is_union
+from barnabas.schemas.converters.json_text import JsonText, Write
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.recursive import SchemaReference, when_needed
 from barnabas.schemas.data.schema import Schema, Struct, Type, validate_value

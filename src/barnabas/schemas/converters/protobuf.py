@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry: io.confluent.connect.protobuf.ProtobufConverter.
+"""Connect's data in Protobuf, as io.confluent.connect.protobuf.ProtobufConverter translates them.
 
 Left out: plain values written without a struct, Confluent's variants, and the sum types that all
 formats have in common.
@@ -6,67 +6,40 @@ formats have in common.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from google.protobuf.message import DecodeError, EncodeError
 
-from barnabas.connect.config.definition import Definition
-from barnabas.connect.converters.registry.base import (
-    REGISTRY_SETTINGS,
-    Reading,
-    RegistryConverter,
-    Writing,
-)
-from barnabas.connect.converters.registry.protobuf_reading import ProtobufReading
-from barnabas.connect.converters.registry.protobuf_writing import (
+from barnabas.schemas.converters.base import Reading, SchemaFormat, Writing
+from barnabas.schemas.converters.protobuf_reading import ProtobufReading
+from barnabas.schemas.converters.protobuf_writing import (
     ProtobufOptions,
     ProtobufText,
     to_message,
 )
-from barnabas.connect.converters.settings import flag
 from barnabas.schemas.data.cache import Cache
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema
-from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.format import StoredSchema
-from barnabas.sql.formats.protobuf import decode_indexes, encode_indexes
-from barnabas.sql.formats.protobuf_pool import (
-    Schema as Loaded,
-)
-from barnabas.sql.formats.protobuf_pool import (
+from barnabas.schemas.protobuf.messages import (
+    MessageSchema,
     indexes_of,
     load,
     message_class,
 )
+from barnabas.schemas.registry_client import StoredSchema
+from barnabas.schemas.schema import SchemaFault
+from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 
 
-class ProtobufConverter(RegistryConverter):
+class ProtobufFormat(SchemaFormat):
     """Protobuf's messages."""
 
-    definition: ClassVar[Definition] = Definition(
-        (
-            *REGISTRY_SETTINGS,
-            flag("enhanced.protobuf.schema.support", "Whether names have their packages."),
-            flag("optional.for.nullables", "Whether optional fields are optional in Protobuf."),
-            flag("wrapper.for.nullables", "Whether optional numbers and texts are wrapped."),
-            flag("flatten.unions", "Whether a oneof's fields stand beside the others."),
-            flag("generate.index.for.unions", "Whether a oneof's name is numbered.", default=True),
-        )
-    )
     schema_type, title = "PROTOBUF", "Protobuf"
 
-    def _configure(self, parsed: Mapping[str, Any]) -> None:
-        self._options = ProtobufOptions(
-            is_enhanced=parsed["enhanced.protobuf.schema.support"],
-            has_optional=parsed["optional.for.nullables"],
-            has_wrappers=parsed["wrapper.for.nullables"],
-            flattens_unions=parsed["flatten.unions"],
-            indexes_unions=parsed["generate.index.for.unions"],
-            ignores_defaults=self._ignores_defaults,
-        )
+    def __init__(self, options: ProtobufOptions) -> None:
+        self._options = options
 
-    def _writing(self, schema: Schema | None, target: StoredSchema | None) -> Writing:
+    def writing(self, schema: Schema | None, target: StoredSchema | None = None) -> Writing:
         assert schema is not None
         text = ProtobufText(self._options).of(schema)
         loaded = _loaded(target or StoredSchema(-1, "PROTOBUF", text, ()))
@@ -82,7 +55,7 @@ class ProtobufConverter(RegistryConverter):
 
         return Writing(text, message.full_name, write)
 
-    def _reading(self, stored: StoredSchema) -> Reading:
+    def reading(self, stored: StoredSchema) -> Reading:
         """The schema of the first message; data of others have schemas of their own."""
         loaded = _loaded(stored)
         reading = ProtobufReading(loaded, self._options)
@@ -108,8 +81,8 @@ class ProtobufConverter(RegistryConverter):
         return Reading(by_path((0,))[0], read, schema_of)
 
 
-def _loaded(stored: StoredSchema) -> Loaded:
+def _loaded(stored: StoredSchema) -> MessageSchema:
     try:
         return load(stored.text, dict(stored.references))
-    except AnalysisError as error:
+    except SchemaFault as error:
         raise DataError(str(error)) from error

@@ -13,7 +13,8 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
-from barnabas.connect.converters.registry.protobuf_writing import (
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.converters.protobuf_writing import (
     ENUM,
     KIND,
     PRECISION,
@@ -21,7 +22,6 @@ from barnabas.connect.converters.registry.protobuf_writing import (
     UNION,
     ProtobufOptions,
 )
-from barnabas.java.numbers import low_bits
 from barnabas.schemas.data.builder import array_of, map_of, optional, struct_of
 from barnabas.schemas.data.logical import bytes_to_decimal, ms_to_time, ms_to_timestamp
 from barnabas.schemas.data.recursive import SchemaReference, reference
@@ -35,7 +35,7 @@ from barnabas.schemas.data.schema import (
     Struct,
     Type,
 )
-from barnabas.sql.formats.protobuf_pool import Schema as Loaded
+from barnabas.schemas.protobuf.messages import MessageSchema
 
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]
@@ -80,7 +80,7 @@ def _same(value: Any) -> Any:
 class ProtobufReading:
     """Makes schemas and conversions of one Protobuf schema."""
 
-    def __init__(self, loaded: Loaded, options: ProtobufOptions) -> None:
+    def __init__(self, loaded: MessageSchema, options: ProtobufOptions) -> None:
         self._loaded = loaded
         self._options = options
         self._open: dict[str, tuple[list[Convert], list[_StructReader]]] = {}

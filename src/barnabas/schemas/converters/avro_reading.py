@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from barnabas.connect.converters.registry.avro_plain import AvroNames
-from barnabas.connect.converters.registry.avro_schemas import (
+from barnabas.java.numbers import low_bits
+from barnabas.schemas.converters.avro_plain import AvroNames
+from barnabas.schemas.converters.avro_schemas import (
     DEFAULT_NAME,
     ENUM,
     FIXED_SIZE,
@@ -21,7 +22,6 @@ from barnabas.connect.converters.registry.avro_schemas import (
     UNION,
     AvroOptions,
 )
-from barnabas.java.numbers import low_bits
 from barnabas.schemas.data.builder import (
     STRING,
     array_of,

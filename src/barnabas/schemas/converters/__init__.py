@@ -1,0 +1,1 @@
+"""Connect's data to bytes of Avro, JSON Schema, Protobuf and JSON, and back."""

@@ -1,0 +1,57 @@
+"""What the formats of a schema registry have in common: values of a schema to bytes, and back.
+
+Bytes here are the data after the prefix that names the schema (`schemas/wire_format.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from barnabas.schemas.data.schema import Schema
+from barnabas.schemas.registry_client import StoredSchema
+
+SchemaAndValue = tuple[Schema | None, Any]
+Write = Callable[[Any], bytes]
+Read = Callable[[bytes], Any]
+
+
+@dataclass(slots=True)
+class Writing:
+    """How values of one Connect schema are written: the text to register, and the function."""
+
+    text: str
+    record_name: str | None
+    write: Write
+
+
+@dataclass(slots=True)
+class Reading:
+    """What bytes of one registered schema stand for; None is the schema of data without one."""
+
+    schema: Schema | None
+    read: Read
+    schema_of: Callable[[bytes], Schema] | None = None
+    """Returns the schema of data that may have another than `schema`."""
+
+
+class SchemaFormat(ABC):
+    """One schema type. A subclass is made with its options."""
+
+    schema_type: ClassVar[str]
+    title: ClassVar[str]
+    takes_any: ClassVar[bool] = False
+    """Whether it writes data without a schema."""
+
+    @abstractmethod
+    def writing(self, schema: Schema | None, target: StoredSchema | None = None) -> Writing:
+        """How values of a schema are written, as `target` where one is given. Raises DataError.
+
+        The schema is None only where `takes_any`.
+        """
+
+    @abstractmethod
+    def reading(self, stored: StoredSchema) -> Reading:
+        """What bytes of a registered schema stand for. Raises DataError."""

@@ -1,0 +1,18 @@
+"""What can be wrong with data that have a schema."""
+
+from __future__ import annotations
+
+
+class FormatError(Exception):
+    """Bytes do not fit their schema, or values do not fit the format.
+
+    `retriable`: the schema registry did not answer; the data may be good.
+    """
+
+    def __init__(self, message: str, *, retriable: bool = False) -> None:
+        super().__init__(message)
+        self.retriable = retriable
+
+
+class RegistryError(FormatError):
+    """A schema registry does not answer, refuses a request, or lacks a schema."""
