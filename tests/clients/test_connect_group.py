@@ -10,13 +10,17 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.config_log import ConfigState
-from barnabas.connect.worker.distributed.coordination import Coordination, GroupSettings
-from barnabas.connect.worker.distributed.group_messages import Assignment, Compatibility
+from barnabas.connect.worker.distributed.group_messages import (
+    PROTOCOL_TYPE,
+    Assignment,
+    Compatibility,
+)
 from barnabas.connect.worker.distributed.leading import Owners
 from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.share import NOTHING, Share
+from barnabas.kafka.membership import GroupSettings
+from barnabas.kafka.wire import Access
 
 PATIENCE_S = 30.0
 
@@ -46,16 +50,15 @@ class Worker:
         self.busy_for_s = 0.0
         self.assignment: Assignment | None = None
         self.group = group
-        settings = GroupSettings(group.id, session_timeout_ms=6_000, heartbeat_interval_ms=200)
+        settings = GroupSettings(group.id, PROTOCOL_TYPE, 6_000, heartbeat_interval_ms=200)
         self.member = Membership(
-            Coordination(read_clients({"bootstrap.servers": group.servers}), settings),
+            Access(group.servers),
+            settings,
             self,
             lambda: group.configured.state,
             url,
             compatibility=compatibility,
             delay_ms_max=group.delay_ms,
-            heartbeat_ms=200,
-            session_ms=6_000,
         )
 
     def busy_s(self) -> float:

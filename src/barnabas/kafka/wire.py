@@ -79,6 +79,7 @@ class Access:
     user: str = ""
     password: str = field(default="", repr=False)
     timeout_seconds: float = 10.0
+    client_id: str = CLIENT_ID
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return the bootstrap servers."""
@@ -112,6 +113,7 @@ class Connection:
 
     def __init__(self, access: Access, host: str, port: int) -> None:
         self._correlation_id = 0
+        self._client_id = access.client_id
         self._where = f"{host}:{port}"
         try:
             self._socket = socket.create_connection((host, port), access.timeout_seconds)
@@ -145,6 +147,10 @@ class Connection:
             raise WireError(f"{self._where} does not answer {api.key.name} as it is needed")
         return self._exchange(api, version, request)
 
+    def wait_at_most(self, seconds: float) -> None:
+        """Let answers to the next requests take so long."""
+        self._socket.settimeout(seconds)
+
     def close(self) -> None:
         """Close it."""
         self._socket.close()
@@ -156,7 +162,7 @@ class Connection:
 
     def _exchange(self, api: Api[Message, R], version: int, request: Message) -> R:
         self._correlation_id += 1
-        frame = encode_request(api.key, version, self._correlation_id, CLIENT_ID, request)
+        frame = encode_request(api.key, version, self._correlation_id, self._client_id, request)
         try:
             self._socket.sendall(_SIZE.pack(len(frame)) + frame)
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))

@@ -1,13 +1,27 @@
-"""How to reach the brokers: addresses, TLS and SASL, as aiokafka takes them."""
+"""How to reach the brokers: addresses, TLS and SASL, for aiokafka and for our own client."""
 
+import ssl
+from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import jaas_options
 from barnabas.base.tls.contexts import configured_client
+from barnabas.kafka.wire import Access
 from barnabas.registry.config import RegistryConfig
 
 SERVED_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(slots=True, frozen=True)
+class _OwnAccess(Access):
+    """With TLS as the registry's settings say."""
+
+    context: ssl.SSLContext | None = None
+
+    def tls(self) -> ssl.SSLContext:
+        assert self.context is not None
+        return self.context
 
 
 class Connection:
@@ -36,6 +50,20 @@ class Connection:
             "client_id": f"{self._client_id}-{purpose}",
             "request_timeout_ms": request_timeout_ms or self.request_timeout_ms,
         }
+
+    def access(self, purpose: str) -> Access:
+        """Return the same for `kafka.wire`."""
+        context = self._options.get("ssl_context")
+        return _OwnAccess(
+            ",".join(self._options["bootstrap_servers"]),
+            has_tls=context is not None,
+            mechanism=self._options.get("sasl_mechanism"),
+            user=self._options.get("sasl_plain_username", ""),
+            password=self._options.get("sasl_plain_password", ""),
+            timeout_seconds=self.request_timeout_ms / 1000,
+            client_id=f"{self._client_id}-{purpose}",
+            context=context,
+        )
 
 
 def _sasl_options(config: RegistryConfig) -> dict[str, Any]:

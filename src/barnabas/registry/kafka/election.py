@@ -4,29 +4,30 @@ An instance joins, the group's own leader (which is only a clerk) chooses by `me
 and every member is told who leads. Heartbeats keep it in the group. Each change begins with
 `on_rebalance` and ends with `on_elected`; `on_lost` comes when no heartbeat has been answered for
 a session, because by then others may have elected somebody else.
+
+The member has a thread (`kafka.membership`). All that is called here runs on the event loop.
 """
 
+from __future__ import annotations
+
 import asyncio
-import contextlib
 import logging
-import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Final
 
-from aiokafka import errors
-from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.protocol.group import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    SyncGroupRequest,
+from barnabas.kafka.membership import (
+    CoordinatorLostError,
+    GroupMember,
+    GroupSettings,
+    Joined,
+    Part,
+    UnknownMemberError,
 )
-
-from barnabas.base.backoff import ExponentialBackoff
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.kafka.connection import Connection
-from barnabas.registry.kafka.faults import CLIENT_TROUBLE, words
+from barnabas.registry.kafka.faults import words
 from barnabas.registry.kafka.membership import (
     DUPLICATE_URLS,
     PROTOCOL_NAME,
@@ -37,19 +38,12 @@ from barnabas.registry.kafka.membership import (
     elect,
 )
 
-BACKOFF_MS_MAX = 1000
-JOIN_GRACE_MS = 5000
-"""How much longer than the group's own limit we wait for the answer to a join."""
-LEAVE_TIMEOUT_S = 2.0
+BACKOFF_MS_MAX: Final = 1000
 
 telemetry = logging.getLogger(__name__)
 
 
-class _RejoinError(Exception):
-    """The group elects anew."""
-
-
-class Elector:
+class Elector(Part):
     """This instance as a member of the group."""
 
     def __init__(
@@ -70,124 +64,100 @@ class Elector:
         self._group = config.group_id
         self._sticky = config.get_bool("leader.election.sticky")
         self._session_ms = config.session_timeout_ms
-        self._heartbeat_ms = config.get_int("kafkagroup.heartbeat.interval.ms")
-        self._rebalance_ms = config.get_int("kafkagroup.rebalance.timeout.ms")
-        self._connection = connection
-        self._client: Any = None
-        self._coordinator: int | None = None
-        self._member = ""
-        self._generation = -1
-        self._rejoin = asyncio.Event()
+        settings = GroupSettings(
+            config.group_id,
+            PROTOCOL_TYPE,
+            config.session_timeout_ms,
+            config.get_int("kafkagroup.heartbeat.interval.ms"),
+            config.get_int("kafkagroup.rebalance.timeout.ms"),
+        )
+        self._member = GroupMember(
+            connection.access("election"),
+            settings,
+            self,
+            first_reason="the instance starts",
+            backoff_ms=(connection.retry_backoff_ms, BACKOFF_MS_MAX),
+        )
+        self._loop = asyncio.get_running_loop()
         self._expiry: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._has_started = self._has_stopped = False
 
     def start(self) -> asyncio.Task[None]:
-        """Join, and stay in the group until `stop`; the task never ends by itself."""
-        self._task = asyncio.create_task(self._run())
-        return self._task
+        """Join, and stay in the group until `stop`; only an error of ours ends the task before."""
+        self._has_started = True
+        self._member.start()
+
+        async def end() -> None:
+            await asyncio.wrap_future(self._member.ended)
+
+        return asyncio.create_task(end())
 
     async def stop(self) -> None:
         """Leave the group, so that others elect at once."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait((self._task,))
+        self._has_stopped = True
         self._end_session()
-        if self._member and self._coordinator is not None:
-            with contextlib.suppress(*CLIENT_TROUBLE):
-                async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                    # On a connection of its own: on the other a join may still wait.
-                    await self._client.send(
-                        self._coordinator, LeaveGroupRequest(self._group, self._member)
-                    )
-        await self._close_client()
+        if self._has_started:
+            await asyncio.to_thread(self._member.close, "the instance stops")
 
     def rejoin(self) -> None:
         """Ask for another election: what this instance knows of the last one is in doubt."""
-        self._rejoin.set()
+        self._member.rejoin("the last election is in doubt")
 
-    async def _run(self) -> None:
-        backoff = ExponentialBackoff(
-            self._connection.retry_backoff_ms, BACKOFF_MS_MAX, random.Random()
-        )
-        failures = 0
-        while True:
-            try:
-                await self._find_coordinator()
-                assignment = await self._join()
-                self._tell(assignment)
-                failures = 0
-                await self._stay()
-            except _RejoinError:
-                continue
-            except CLIENT_TROUBLE as error:
-                failures += 1
-                tell = telemetry.warning if failures in (1, 10) else telemetry.debug
-                tell("group %s, trying again: %s", self._group, words(error))
-                await self._recover(error)
-                await asyncio.sleep(backoff.after(failures) / 1000)
+    # On the member's thread
 
-    async def _recover(self, error: BaseException) -> None:
-        if isinstance(error, errors.UnknownMemberIdError | errors.IllegalGenerationError):
-            self._member, self._generation = "", -1
-            self._lose("the group went on without this instance")
-        elif not isinstance(error, errors.BrokerResponseError) or isinstance(
-            error, errors.RequestTimedOutError
-        ):
-            await self._close_client()
-        self._coordinator = None
+    def protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Let the leader finish its transaction, and say who this instance is."""
+        self._call(self._on_rebalance)
+        return [(PROTOCOL_NAME, self.identity.encode())]
 
-    # Joining
-
-    async def _join(self) -> Assignment:
-        """Join the group, choose for it if asked to, and return what is assigned."""
-        await self._on_rebalance()
-        self._rejoin.clear()
-        joined = await self._send_join()
-        self._member, self._generation = joined.member_id, joined.generation_id
-        self._renew_session(self._loop_time())
-        choices = self._choose(joined) if joined.leader_id == joined.member_id else []
-        sent_at = self._loop_time()
-        synced = await self._send(
-            SyncGroupRequest(self._group, self._generation, self._member, None, choices)
-        )
-        self._raise_for(synced.error_code)
-        self._renew_session(sent_at)
-        try:
-            return Assignment.decode(synced.member_assignment)
-        except MembershipError as error:
-            raise errors.InconsistentGroupProtocolError(str(error)) from error
-
-    async def _send_join(self) -> Any:
-        while True:
-            answer = await self._send(
-                JoinGroupRequest(
-                    self._group,
-                    self._session_ms,
-                    self._rebalance_ms,
-                    self._member,
-                    None,
-                    PROTOCOL_TYPE,
-                    [(PROTOCOL_NAME, self.identity.encode())],
-                )
-            )
-            if errors.for_code(answer.error_code) is not errors.MemberIdRequired:
-                self._raise_for(answer.error_code)
-                return answer
-            self._member = answer.member_id
-
-    def _choose(self, joined: Any) -> list[tuple[str, bytes]]:
-        """The same assignment for every member; one that cannot be read may not lead."""
+    def deal(self, joined: Joined) -> Mapping[str, bytes]:
+        """Give every member the same assignment; one that cannot be read may not lead."""
         members = {}
-        for member, *_, metadata in joined.members:
+        for member, metadata in joined.members.items():
             try:
                 members[member] = Identity.decode(metadata)
             except MembershipError as error:
                 telemetry.warning("member %s of group %s: %s", member, self._group, error)
         assignment = elect(members, sticky=self._sticky).encode()
-        return [(member, assignment) for member, *_ in joined.members]
+        return dict.fromkeys(joined.members, assignment)
 
-    def _tell(self, assignment: Assignment) -> None:
-        leads = assignment.leader_id == self._member
+    def assigned(self, joined: Joined, assignment: bytes) -> None:
+        """Pass on who leads."""
+        try:
+            found = Assignment.decode(assignment)
+        except MembershipError as error:
+            raise CoordinatorLostError(str(error)) from error
+
+        async def tell() -> None:
+            self._tell(found, joined)
+
+        self._call(tell)
+
+    def heard(self, sent_at: float) -> None:
+        """Renew the session."""
+        self._loop.call_soon_threadsafe(self._renew_session, sent_at)
+
+    def forgotten(self, error: UnknownMemberError) -> None:
+        """The group went on without this instance."""
+        telemetry.warning("group %s, joining again: %s", self._group, error)
+        self._loop.call_soon_threadsafe(self._lose, "the group went on without this instance")
+
+    def failed(self, error: Exception, failures: int, silent_s: float) -> None:
+        """Report it, not each time."""
+        tell = telemetry.warning if failures in (1, 10) else telemetry.debug
+        tell("group %s, trying again: %s", self._group, words(error))
+
+    def _call(self, ask: Callable[[], Awaitable[None]]) -> None:
+        async def ask_unless_stopped() -> None:
+            if not self._has_stopped:
+                await ask()
+
+        asyncio.run_coroutine_threadsafe(ask_unless_stopped(), self._loop).result()
+
+    # On the event loop
+
+    def _tell(self, assignment: Assignment, joined: Joined) -> None:
+        leads = assignment.leader_id == joined.member_id
         if assignment.error != 0:
             reason = f"error {assignment.error}"
             if assignment.error == DUPLICATE_URLS:
@@ -202,38 +172,18 @@ class Elector:
             telemetry.warning("group %s has no instance that may lead", self._group)
         else:
             telemetry.info(
-                "group %s, generation %d: %s leads", self._group, self._generation,
+                "group %s, generation %d: %s leads", self._group, joined.generation,
                 "this instance" if leads else assignment.leader.url,
             )  # fmt: skip
         self.identity = replace(self.identity, leads=leads)  # told at the next election
         self._on_elected(assignment.leader, leads)
 
-    # Staying
-
-    async def _stay(self) -> None:
-        """Send heartbeats until the group elects anew."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._heartbeat_ms / 1000):
-                    await self._rejoin.wait()
-                raise _RejoinError
-            sent_at = self._loop_time()
-            async with asyncio.timeout(self._session_ms / 1000):
-                answer = await self._send(
-                    HeartbeatRequest(self._group, self._generation, self._member)
-                )
-            error = errors.for_code(answer.error_code)
-            if error is errors.RebalanceInProgressError:
-                raise _RejoinError
-            self._raise_for(answer.error_code)
-            self._renew_session(sent_at)
-
     def _renew_session(self, sent_at: float) -> None:
         """The group keeps this instance for a session from what it was sent at `sent_at`."""
         self._end_session()
-        self._expiry = asyncio.get_running_loop().call_at(
-            sent_at + self._session_ms / 1000, self._expire
-        )
+        if not self._has_stopped:
+            left_s = self._session_ms / 1000 - (time.monotonic() - sent_at)
+            self._expiry = self._loop.call_later(max(left_s, 0.0), self._expire)
 
     def _end_session(self) -> None:
         if self._expiry is not None:
@@ -245,46 +195,7 @@ class Elector:
 
     def _lose(self, reason: str) -> None:
         self._end_session()
+        if self._has_stopped:
+            return
         self.identity = replace(self.identity, leads=False)
         self._on_lost(reason)
-
-    def _loop_time(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    # Brokers
-
-    async def _find_coordinator(self) -> None:
-        if self._client is None:
-            client = AIOKafkaClient(
-                **self._connection.options(
-                    "election", request_timeout_ms=self._rebalance_ms + JOIN_GRACE_MS
-                )
-            )
-            try:
-                async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
-                    await client.bootstrap()
-            except BaseException:
-                await client.close()
-                raise
-            self._client = client
-        if self._coordinator is None:
-            async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
-                self._coordinator = await self._client.coordinator_lookup(
-                    CoordinationType.GROUP, self._group
-                )
-
-    async def _send(self, request: Any) -> Any:
-        return await self._client.send(
-            self._coordinator, request, group=ConnectionGroup.COORDINATION
-        )
-
-    def _raise_for(self, code: int) -> None:
-        error = errors.for_code(code)
-        if error is not errors.NoError:
-            raise error()
-
-    async def _close_client(self) -> None:
-        client, self._client = self._client, None
-        self._coordinator = None
-        if client is not None:
-            await client.close()

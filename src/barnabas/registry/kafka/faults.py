@@ -6,6 +6,9 @@ from typing import Final
 
 from aiokafka import errors
 
+from barnabas.kafka.membership import GroupRefusedError
+from barnabas.protocol.errors import ErrorCode
+
 TROUBLE: Final = (errors.KafkaError, OSError, TimeoutError)
 """What a request to a broker may raise; to be tried again, mostly."""
 CLIENT_TROUBLE: Final = (*TROUBLE, AssertionError)
@@ -72,6 +75,8 @@ def watch(task: "asyncio.Task[None]", what: str, failure: "asyncio.Future[StoreE
 
 def words(error: BaseException) -> str:
     """One line on an error, with what is needed where that is known."""
+    if isinstance(error, GroupRefusedError) and error.code != ErrorCode.NONE:
+        error = errors.for_code(int(error.code))()
     for kind, need in _NEEDS.items():
         if isinstance(error, kind):
             return need

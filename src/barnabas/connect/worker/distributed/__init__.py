@@ -17,9 +17,8 @@ clients         how to reach it
 topics          the topics, as settings name them
 kafka_log       a topic that all workers read whole (kafka.topic_log)
 config_topic, status_topic, offset_topic, and all of them as the worker's `store`
-coordination    requests to the group's coordinator
 leading         what the leader does in a round
-membership      a worker in its group
+membership      a worker in its group (kafka.membership)
 
 The worker:
 

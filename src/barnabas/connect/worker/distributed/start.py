@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.engine.base import Engine
 from barnabas.connect.worker.distributed.clients import read_clients
-from barnabas.connect.worker.distributed.coordination import Coordination, GroupSettings
 from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
-from barnabas.connect.worker.distributed.group_messages import NAMES
+from barnabas.connect.worker.distributed.group_messages import NAMES, PROTOCOL_TYPE
 from barnabas.connect.worker.distributed.group_work import GroupWork
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.distributed.herder_settings import HerderSettings
@@ -21,6 +20,7 @@ from barnabas.connect.worker.distributed.signatures import read_rules
 from barnabas.connect.worker.distributed.store import EXACTLY_ONCE, TopicStore
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
+from barnabas.kafka.membership import GroupSettings
 from barnabas.schemas.data.errors import ConfigError
 
 
@@ -50,6 +50,7 @@ def distributed_herder(
         )
     group = GroupSettings(
         group_id,
+        PROTOCOL_TYPE,
         _number(settings, "session.timeout.ms", 10_000),
         _number(settings, "heartbeat.interval.ms", 3_000),
         _number(settings, "rebalance.timeout.ms", 60_000),
@@ -79,14 +80,13 @@ def distributed_herder(
 
     def join(listener: GroupWork) -> Membership:
         return Membership(
-            Coordination(clients, group),
+            clients.access,
+            group,
             listener,
             store.snapshot,
             url,
             compatibility=protocol,
             delay_ms_max=delay_ms,
-            heartbeat_ms=group.heartbeat_interval_ms,
-            session_ms=group.session_timeout_ms,
             busy_ms_max=group.rebalance_timeout_ms,
         )
 
