@@ -93,6 +93,7 @@ def connector(
         "offset.storage.file.filename": str(directory / f"{name}.offsets"),
         "offset.flush.interval.ms": "1000",
         "barnabas.connect.plugins": "FileStreamSource,FileStreamSink",
+        "barnabas.connect.paths": "/",
         "listeners": "http://127.0.0.1:0",
         "barnabas.connect.engine": _engine(runner),
     }

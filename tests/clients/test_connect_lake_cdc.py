@@ -12,6 +12,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from barnabas.base.config.properties import parse_properties
+from barnabas.connect.allowed_paths import allow_paths_of_worker
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.validation import WorkerRules, validate_connector
 from barnabas.connect.testing import ConnectKit
@@ -61,6 +63,8 @@ def test_the_connectors_of_the_walk_are_valid(server: Postgres) -> None:
         name: value for name, value in here.items() if name.startswith("database.")
     }
     server.run("CREATE PUBLICATION dbz_publication FOR TABLE orders", database=DATABASE)
+    (properties,) = re.findall(r"```properties\n(bootstrap.*?)```", WALK.read_text(), re.DOTALL)
+    allow_paths_of_worker(parse_properties(properties))
     for name, config in (("capture", given), ("lake", lake["config"])):
         verdict = validate_connector({"name": name, **config}, WorkerRules(engine="spark"))
         assert errors_of(verdict) == []

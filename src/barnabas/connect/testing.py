@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
+from barnabas.connect.allowed_paths import allow_paths
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.connectors.base import (
     Connector,
@@ -207,6 +208,7 @@ class ConnectKit:
         """Start a connector and its tasks. Raises ConfigError, ConnectError."""
         settings = {"name": name, **settings}
         allow(settings.values())  # a test may name any class
+        allow_paths(["/"])
         connector = connector_of(settings)
         offsets = MemoryOffsets(self.topics, name)
         context = KitContext(name, offsets)

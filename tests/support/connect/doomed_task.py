@@ -81,7 +81,7 @@ def main() -> None:
     given = json.loads(sys.argv[1])
     if given["step"]:
         doom(given["step"], given["batch"])
-    worker = given["worker"]
+    worker = {"barnabas.connect.paths": "/", **given["worker"]}
     is_spark = given.get("engine") == "spark"
     engine = SparkEngine(lambda: session_of(worker)) if is_spark else LocalEngine()
     offsets = TopicOffsets(worker["bootstrap.servers"], given["offsets_topic"], given["name"])

@@ -43,6 +43,7 @@ class WorkerProcess(ABC):
             "value.converter": JSON_CONVERTER,
             "offset.flush.interval.ms": "200",
             "barnabas.connect.plugins": "FileStreamSource,FileStreamSink,FilesSource,FilesSink",
+            "barnabas.connect.paths": "/",
             **({"offset.storage.file.filename": str(folder / "offsets")} if group is None else {}),
             **(_group_settings(group) if group is not None else {}),
             **(settings or {}),

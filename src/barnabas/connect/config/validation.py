@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas.connect import plugins
+from barnabas.connect.allowed_paths import file_errors
 from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.connect.config import common
 from barnabas.connect.config.answers import (
@@ -150,7 +151,9 @@ def _add_own(connector: Connector, settings: Given, values: dict[str, ConfigValu
     """The connector's own settings, and what it finds wrong itself."""
     given = {name: value for name, value in settings.items() if value is not None}
     own = connector.definition.validate(given)
-    for name, errors in connector.validate(given).items():
+    # Its own validation may open what settings name.
+    found = file_errors(connector, given) or connector.validate(given)
+    for name, errors in found.items():
         own.setdefault(name, ConfigValue(name, given.get(name))).errors.extend(errors)
     values.update(own)
 

@@ -253,6 +253,13 @@ class Connector(ABC):
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Begin; may watch the other system from a thread of its own. Raises ConnectError."""
 
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the paths of the worker's machine that settings lead to, by the setting's name.
+
+        The worker refuses those that its `barnabas.connect.paths` does not allow.
+        """
+        return {}
+
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
         """Return which engines of a worker can run its tasks."""
         return ALL_ENGINES

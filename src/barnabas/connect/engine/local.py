@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import Event, Lock
 from typing import Any
 
+from barnabas.connect.allowed_paths import allow_paths_of_worker, check_files
 from barnabas.connect.allowed_plugins import allow_of_worker
 from barnabas.connect.connectors.base import (
     Connector,
@@ -121,11 +122,13 @@ class LocalEngine:
         is_paused: bool,
     ) -> EngineTask:
         allow_of_worker(plan.worker_settings)
+        allow_paths_of_worker(plan.worker_settings)
         settings = {**plan.connector_settings, **plan.task_settings}
         spec = FlowSpec(
             plan.id.connector, plan.id.task, settings, plan.worker_settings, plan.secrets
         )
         connector = connector_of(settings)
+        check_files(connector, settings)
         transport = self.transport(plan, settings)
         packages = connector.spark_packages(settings)
         boundary = None

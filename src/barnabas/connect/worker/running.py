@@ -20,6 +20,7 @@ from typing import Final
 
 from barnabas import __version__
 from barnabas.connect import plugins
+from barnabas.connect.allowed_paths import check_files
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import Connector, OffsetReader
@@ -190,6 +191,7 @@ class Worker:
             name, self.store.offsets(name, running.settings), reconfigure, self._failed_itself
         )
         try:
+            check_files(running.connector, running.settings)
             running.connector.start(context, running.settings)
         except Exception as error:
             running.is_failed = True

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from barnabas.connect import plugins
+from barnabas.connect.allowed_paths import PATHS_SETTING, allow_paths_of_worker
 from barnabas.connect.allowed_plugins import PLUGINS_SETTING, allow_of_worker, listed_names
 from barnabas.connect.config import validators
 from barnabas.connect.config.client_overrides import override_policy
@@ -111,6 +112,14 @@ DEFINITION: Final = Definition(
             "plugins that are off by default.",
         ),
         Setting(
+            PATHS_SETTING,
+            ConfigType.LIST,
+            "",
+            Importance.MEDIUM,
+            "Directories of this machine whose files connectors of databases, lakes and Spark's "
+            "formats may read and write; / is every file, and none without it.",
+        ),
+        Setting(
             ENGINE,
             ConfigType.STRING,
             "spark",
@@ -152,6 +161,7 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, Any]:
     definition = DEFINITION if is_distributed(settings) else DEFINITION.plus([_FILE])
     override_policy(settings)
     allow_of_worker(settings)
+    allow_paths_of_worker(settings)
     for name in listed_names(settings):
         _check_plugin(name)
     return definition.parse(settings)

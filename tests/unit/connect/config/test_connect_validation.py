@@ -171,7 +171,7 @@ FORMAT = {"name": "c", "connector.class": "barnabas.connect.SparkSource", "topic
         (GOOD, {"local", "spark", "spark connect"}),
         (ICEBERG, {"spark"}),
         ({**FORMAT, "format": "rate"}, {"spark", "spark connect"}),
-        ({**FORMAT, "format": "rate", "stream": "true", "checkpoint.location": "/x"}, {"spark"}),
+        ({**FORMAT, "format": "rate", "stream": "true", "checkpoint.location": "s3:b"}, {"spark"}),
         ({**ICEBERG, "connector.class": "barnabas.connect.SparkSink", "format": "parquet",
           "schema": "id int"}, {"spark", "spark connect"}),
     ],

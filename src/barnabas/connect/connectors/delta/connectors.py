@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from barnabas.connect.allowed_paths import local_paths
 from barnabas.connect.config.definition import NO_DEFAULT, ConfigType, Importance
-from barnabas.connect.connectors.base import TaskContext
+from barnabas.connect.connectors.base import Settings, TaskContext
 from barnabas.connect.connectors.delta.tables import DeltaTables
 from barnabas.connect.connectors.lake.connector import LakeSink
 from barnabas.connect.connectors.lake.settings import (
@@ -32,6 +33,10 @@ class DeltaSink(LakeSink):
             ),
         ),
     )
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the location, where it is a directory."""
+        return {"delta.location": local_paths(settings.get("delta.location", ""))}
 
     def tables(
         self, context: TaskContext, values: Mapping[str, Any], settings: LakeSettings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from barnabas.connect.allowed_paths import database_paths, local_paths
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import ConfigType, Importance
 from barnabas.connect.connectors.base import EngineKind, Settings, TaskContext
@@ -26,6 +27,7 @@ HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.1"
 EXPIRE: Final = "barnabas.iceberg.expire-snapshots.interval-ms"
 REWRITE: Final = "barnabas.iceberg.rewrite-data-files.interval-ms"
 _S3A: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_WITH_PATHS: Final = ("iceberg.catalog.", "iceberg.tables.auto-create-props.")
 _T = ConfigType
 _LOW = Importance.LOW
 
@@ -76,6 +78,18 @@ class IcebergSink(LakeSink):
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
         """Iceberg's classes of Java run in Spark's driver."""
         return frozenset({"spark"})
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the directories of the warehouse and of tables, and a catalog in a file."""
+        found: dict[str, Sequence[str]] = {}
+        for name, value in settings.items():
+            if name == "iceberg.catalog.warehouse" or (
+                name.startswith(_WITH_PATHS) and value.strip().lower().startswith(("/", "file:"))
+            ):
+                found[name] = local_paths(value)
+            elif name == "iceberg.catalog.uri" and value.strip().lower().startswith("jdbc:"):
+                found[name] = database_paths(value)
+        return found
 
     def spark_packages(self, settings: Settings) -> Mapping[str, str]:
         """Iceberg itself, and what reaches the bucket that its warehouse is in."""

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from barnabas.connect.allowed_paths import database_paths
 from barnabas.connect.config.unsupported import refuse
 from barnabas.connect.connectors.base import (
     Settings,
@@ -55,6 +56,10 @@ class JdbcSink(SinkConnector):
         except ConnectError as error:
             return {"connection.url": [str(error)]}
 
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the file of an embedded database."""
+        return {"connection.url": database_paths(settings.get("connection.url", ""))}
+
     def start(self, context: object, settings: Settings) -> None:
         """Check the settings. Raises ConfigError."""
         check(SINK.parse(settings))
@@ -92,6 +97,10 @@ class JdbcSource(SourceConnector):
                 return {}
         except ConnectError as error:
             return {"connection.url": [str(error)]}
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the file of an embedded database."""
+        return {"connection.url": database_paths(settings.get("connection.url", ""))}
 
     def start(self, context: object, settings: Settings) -> None:
         """Check the settings. Raises ConfigError."""

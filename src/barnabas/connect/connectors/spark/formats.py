@@ -8,11 +8,13 @@ finished is read from its beginning again.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from threading import Condition
 from typing import Any, Final
 
+from barnabas.connect.allowed_paths import database_paths, local_paths
 from barnabas.connect.connectors.base import Settings
 from barnabas.connect.errors.spark import spark_errors, spark_failure
 from barnabas.schemas.data.errors import ConfigError, ConnectError
@@ -20,6 +22,7 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError
 ROWS_MAX: Final = 10_000
 """Of a micro-batch."""
 OPTION: Final = "option."
+_PATHS: Final = ("path", "checkpointlocation", "avroschemaurl", "rowvalidationxsdpath")
 _WAIT_SECONDS: Final = 0.1
 _IS_READ: Final = "isRead"
 
@@ -29,6 +32,28 @@ def options_of(settings: Settings) -> dict[str, str]:
     return {
         key.removeprefix(OPTION): value for key, value in settings.items() if key.startswith(OPTION)
     }
+
+
+def files_of(settings: Settings) -> dict[str, list[str]]:
+    """Return the local paths that a format of Spark is given, by the setting's name."""
+    found = {}
+    for key, value in settings.items():
+        name = key.removeprefix(OPTION).lower() if key.startswith(OPTION) else ""
+        if name in _PATHS or key == "checkpoint.location":
+            found[key] = local_paths(value)
+        elif name == "paths":
+            found[key] = local_paths(*_listed(value))
+        elif name == "url" and value.strip().lower().startswith("jdbc:"):
+            found[key] = database_paths(value)
+    return found
+
+
+def _listed(value: str) -> list[str]:
+    try:
+        paths = json.loads(value)
+    except ValueError:
+        return [value]
+    return [str(path) for path in paths] if isinstance(paths, list) else [value]
 
 
 def load_frame(reader: Any, settings: Settings, schema: Any) -> Any:

@@ -27,7 +27,7 @@ from barnabas.connect.connectors.base import (
     SinkWriter,
     TaskContext,
 )
-from barnabas.connect.connectors.spark.formats import options_of
+from barnabas.connect.connectors.spark.formats import files_of, options_of
 from barnabas.connect.connectors.spark.rows import row_of, struct_type
 from barnabas.connect.connectors.spark.source import class_errors, data_source, engines_of, is_class
 from barnabas.connect.errors.spark import is_lasting, spark_errors, spark_failure
@@ -68,6 +68,10 @@ class SparkSink(SinkConnector):
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
         """Formats of Spark need it."""
         return engines_of(settings)
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the paths that a format of Spark is given."""
+        return {} if is_class(settings) else files_of(settings)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""

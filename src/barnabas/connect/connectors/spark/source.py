@@ -35,6 +35,7 @@ from barnabas.connect.connectors.spark.formats import (
     FormatStream,
     FormatTable,
     checkpoint_missing,
+    files_of,
     load_frame,
     options_of,
     stream_starter,
@@ -128,6 +129,10 @@ class SparkSource(SourceConnector):
         if values["stream"]:
             return {"checkpoint.location": [str(checkpoint_missing())]}
         return {"checkpoint.location": ["checkpoint.location is for stream=true"]}
+
+    def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
+        """Return the paths that a format of Spark is given."""
+        return {} if is_class(settings) else files_of(settings)
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
