@@ -19,7 +19,7 @@ from barnabas.connect.errors.requests import (
     RequestError,
 )
 from barnabas.connect.worker.distributed.herder import DistributedHerder
-from barnabas.connect.worker.metrics import metrics_text
+from barnabas.connect.worker.metrics import worker_metrics
 from barnabas.connect.worker.state import RestartRequest
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import SINK, Source
@@ -66,10 +66,12 @@ def test_workers_share_connectors_and_take_over(world: World) -> None:
     with pytest.raises(ElsewhereError, match="Only the leader can set connector configs") as error:
         follower(world).patch("a", {})
     assert error.value.url == world.url_of(leader(world))
-    text = metrics_text(one).decode()
-    assert 'kafka_connect_worker_rebalance_connect_protocol{connect_protocol="SESSIONED"} 1' in text
-    assert f"kafka_connect_coordinator_assigned_tasks {len(one.worker.tasks)}\n" in text
-    world.wait(lambda: b"kafka_connect_worker_rebalance_rebalancing 0\n" in metrics_text(one))
+    text = worker_metrics(one).decode()
+    assert (
+        'kafka_connect_worker_rebalance_connect_protocol{connect_protocol="SESSIONED"} 1.0' in text
+    )
+    assert f"kafka_connect_coordinator_assigned_tasks {len(one.worker.tasks)}.0\n" in text
+    world.wait(lambda: b"kafka_connect_worker_rebalance_rebalancing 0.0\n" in worker_metrics(one))
     gone = world.url_of(one)[7:-1]
     world.remove(one)
     world.wait(lambda: world.is_whole(a=3, b=2))

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.server import CannotListenError, RegistryServer
+from barnabas.registry.server import RegistryServer
+from barnabas.web.listening import CannotListenError
 from support.patience import PATIENCE_S
 from support.registry_format import PlainFormats, text
 

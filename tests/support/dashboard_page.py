@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-import uvicorn
-
 from barnabas.demo.contract import DEFAULT_ACCELERATION, DEFAULT_RATE, DEFAULT_SEED, START_TIME_MS
 from barnabas.demo.dashboard.groups import watched_groups
-from barnabas.demo.dashboard.server import DashboardServer, create_app
+from barnabas.demo.dashboard.server import DashboardServer
 from barnabas.demo.dashboard.state import (
     BrokerStatus,
     ClusterStatus,
@@ -41,18 +43,33 @@ RECORDS = 12_345_678
 """About as many as a night's run has published."""
 
 
+@contextlib.contextmanager
+def serving(state: DashboardState) -> Iterator[str]:
+    """Serve a state without any reader; gives the page's URL."""
+    server, stopping = DashboardServer(state), asyncio.Event()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(stopping),))
+    thread.start()
+    wait_until(lambda: _listens(server.port), "the server's start")
+    yield f"http://127.0.0.1:{server.port}"
+    loop.call_soon_threadsafe(stopping.set)
+    thread.join(20)
+    assert not thread.is_alive()
+    loop.close()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 class Dashboard:
     """A server of a state that the test fills itself."""
 
     def __init__(self) -> None:
         self.state = DashboardState("broker:9092")
-        config = uvicorn.Config(create_app(self.state, []), port=0, log_level="error")
-        self._server = DashboardServer(config)
-        self._thread = threading.Thread(target=self._server.run)
-        self._thread.start()
-        wait_until(lambda: self._server.started, "the server's start")
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        self._stack = contextlib.ExitStack()
+        self.url = self._stack.enter_context(serving(self.state))
 
     def put(self, topic: str, key: str, **row: Any) -> None:
         self.state.apply(topic, key.encode(), row)
@@ -74,8 +91,7 @@ class Dashboard:
         )
 
     def stop(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(20)
+        self._stack.close()
 
 
 def cluster(*up: bool, **more: int) -> ClusterStatus:

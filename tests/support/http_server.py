@@ -1,23 +1,21 @@
-"""The HTTP servers that the services stand on, and clients that send what they like."""
+"""The HTTP server that the services stand on, and clients that send what they like."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from barnabas.registry.listening import BoundedServer
-from barnabas.sql.server.config import Listener
-from barnabas.sql.server.listening import bound, serve
 from barnabas.web.crowd import Crowd
+from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.server import WebServer
 from support.patience import PATIENCE_S
 
-SERVERS = ("uvicorn", "hypercorn")
+HTTP2 = "HTTP/1.1 and HTTP/2"
+SERVERS = ("HTTP/1.1", HTTP2)
 
 
 async def sizes(scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,35 +45,13 @@ async def serving(
     kind: str, crowd: Crowd, app: ASGIApp = sizes, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Serve on loopback; gives the port."""
-    if kind == "uvicorn":
-        config = uvicorn.Config(
-            app, http="httptools", ws="none", lifespan="off", log_config=None, access_log=False
-        )
-        config.load()
-        config.ssl = tls
-        listening = socket.create_server(("127.0.0.1", 0))
-        port = int(listening.getsockname()[1])
-        server = BoundedServer(config, crowd)
-        running = asyncio.create_task(server.serve([listening]))
-        await server.up.wait()
-        try:
-            yield port
-        finally:
-            for connection in list(server.server_state.connections):
-                connection.transport.abort()  # type: ignore[union-attr]  # it was made
-            server.should_exit = True
-            await running
-        return
-    own = bound(Listener("127.0.0.1", 0))
-    stopping = asyncio.Event()
-    running = asyncio.create_task(
-        serve(app, [(Listener("127.0.0.1", 0, tls is not None), own)], tls, stopping, crowd)
-    )
+    listener = BoundListener(Listener("127.0.0.1", 0, tls is not None))
+    server = WebServer(app, [listener], crowd, tls=tls, speaks_http2=kind == HTTP2)
+    await server.start()
     try:
-        yield int(own.getsockname()[1])
+        yield listener.listener.port
     finally:
-        stopping.set()
-        await running
+        await server.stop()
 
 
 class Client:

@@ -16,6 +16,7 @@ from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.app import KsqlApi
+from barnabas.sql.server.protection import protected
 
 SETTINGS = {"auto.offset.reset": "earliest"}
 
@@ -47,7 +48,7 @@ class SqlWorld:
 
     def client_of(self, api: KsqlApi) -> httpx.AsyncClient:
         """A client of that interface."""
-        transport = httpx.ASGITransport(api.app())
+        transport = httpx.ASGITransport(protected(api.app(), {}, watch=api.watch()))
         return httpx.AsyncClient(transport=transport, base_url="http://sql")
 
     async def restart(self) -> None:

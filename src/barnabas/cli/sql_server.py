@@ -79,9 +79,9 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
         from barnabas.sql.engine.cluster import ClusterError
         from barnabas.sql.engine.command_log import CommandLogError
         from barnabas.sql.server.config import ServerConfig, ServerConfigError
-        from barnabas.sql.server.listening import CannotListenError
         from barnabas.sql.server.run import run_server
         from barnabas.sql.udf import ExtensionError
+        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
     telemetry.configure(log_level)

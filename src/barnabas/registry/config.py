@@ -7,7 +7,6 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -16,6 +15,7 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.loopback import is_loopback
 from barnabas.registry.core.decision import Defaults
+from barnabas.web.listening import Listener
 
 KEYS: Final[Mapping[str, ConfigKey]] = read_table(
     os.path.join(os.path.dirname(__file__), "keys.txt")
@@ -34,21 +34,6 @@ OLD_NAMES: Final = {
 }
 _LISTENER = re.compile(r"([A-Za-z0-9_\-.]+)://(?:\[([0-9A-Fa-f:.%]+)\]|([^:/\[\]\s]*)):([0-9]+)/?")
 _ENDPOINT = re.compile(r"(?:([A-Z_]+)://)?((?:\[[0-9A-Fa-f:.%]+\]|[^:/\[\]\s]+):[0-9]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class HttpListener:
-    """An address of the REST interface. Port 0 takes a free one."""
-
-    name: str
-    """What stands before `://`, in lower case where it is a scheme."""
-    scheme: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
 
 
 class RegistryConfig:
@@ -128,7 +113,7 @@ class RegistryConfig:
         return cast(list[str], self._values[name] or [])
 
     @cached_property
-    def listeners(self) -> tuple[HttpListener, ...]:
+    def listeners(self) -> tuple[Listener, ...]:
         """Where the REST interface listens."""
         schemes: dict[str, str] = {}
         for pair in self.get_list("listener.security.protocol.map"):
@@ -141,7 +126,7 @@ class RegistryConfig:
         return tuple(_listener(entry, schemes) for entry in self.get_list("listeners"))
 
     @cached_property
-    def inter_instance_listener(self) -> HttpListener:
+    def inter_instance_listener(self) -> Listener:
         """The listener that other instances use: the named one, else the last of the protocol."""
         name = self.get_str("inter.instance.listener.name").lower()
         scheme = self.get_str("inter.instance.protocol")
@@ -267,7 +252,7 @@ def _value(key: ConfigKey, text: str | None) -> Any:
     return key.default
 
 
-def _listener(entry: str, schemes: Mapping[str, str]) -> HttpListener:
+def _listener(entry: str, schemes: Mapping[str, str]) -> Listener:
     match = _LISTENER.fullmatch(entry)
     if match is None:
         raise ConfigError("listeners", f"{entry!r} is not http://host:port")
@@ -279,4 +264,4 @@ def _listener(entry: str, schemes: Mapping[str, str]) -> HttpListener:
         )
     if port > 65535:
         raise ConfigError("listeners", f"{port} is not a port")
-    return HttpListener(name, scheme, host or "0.0.0.0", port)
+    return Listener(host or "0.0.0.0", port, scheme == "https", name)

@@ -1,35 +1,26 @@
 """One instance of the registry: its sockets, its store and its REST interface."""
 
 import asyncio
-import contextlib
 import gc
 import logging
-import math
-import socket
 from collections.abc import Callable
 
-import uvicorn
-
-from barnabas.base.descriptors import DescriptorReserve, raise_limit
+from barnabas.base.descriptors import raise_limit
 from barnabas.base.stop_signals import stop_on_signals
 from barnabas.base.tls.contexts import configured_server
-from barnabas.registry.config import HttpListener, RegistryConfig
+from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Formats
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.http.protection import protection
+from barnabas.registry.http.protection import protected
 from barnabas.registry.kafka.store import KafkaStore
-from barnabas.registry.listening import BoundedServer
 from barnabas.web.crowd import Crowd
+from barnabas.web.listening import bind_all
+from barnabas.web.server import WebServer
 
 EXIT_FAILED = 1
-BACKLOG = 2048
 
 telemetry = logging.getLogger(__name__)
-
-
-class CannotListenError(Exception):
-    """An address cannot be bound. The message names it."""
 
 
 class RegistryServer:
@@ -38,80 +29,46 @@ class RegistryServer:
     def __init__(self, config: RegistryConfig, formats: Formats) -> None:
         """Bind the listeners. Raises CannotListenError and ConfigError."""
         self.config = config
-        self._sockets = _bind_all(config.listeners)
+        bound = bind_all(config.listeners)
+        self.listeners = [one.listener for one in bound]
+        """Where it listens, with the ports that were chosen."""
         try:
-            self._tls = (
-                configured_server(config)
-                if any(listener.scheme == "https" for listener in config.listeners)
-                else None
-            )
-            interface_config = HttpConfig.of(config)
-            self._protect = protection(config, interface_config.allowed_origins)
+            tls = None
+            if any(listener.is_tls for listener in config.listeners):
+                tls = configured_server(config)
             port = self.listeners[config.listeners.index(config.inter_instance_listener)].port
             self.store = KafkaStore(config, formats, port)
+            self._interface = RegistryApp(self.store, HttpConfig.of(config))
+            crowd = Crowd()
+            self._web = WebServer(
+                protected(self._interface, config, self._interface.watch(crowd)),
+                bound,
+                crowd,
+                tls=tls,
+                idle_s=config.get_int("idle.timeout.ms") / 1000,
+                stop_s=config.get_int("shutdown.graceful.ms") / 1000,
+            )
         except BaseException:
-            self._close_sockets()
+            for one in bound:
+                one.close()
             raise
-        self._interface = RegistryApp(self.store, interface_config)
-        self._crowd = Crowd()
-        self._reserve = DescriptorReserve()
-        self._serving: list[tuple[BoundedServer, asyncio.Task[None]]] = []
-
-    @property
-    def listeners(self) -> list[HttpListener]:
-        """The listeners with the ports that they are bound to."""
-        return [
-            HttpListener(listener.name, listener.scheme, listener.host, bound.getsockname()[1])
-            for listener, bound in zip(self.config.listeners, self._sockets, strict=True)
-        ]
 
     async def start(self) -> None:
         """Read the topic, join the group, then serve. Raises StoreError."""
         try:
             await self.store.start()
         except BaseException:
-            self._close_sockets()
+            self._web.close()
             raise
-        for listener, bound in zip(self.config.listeners, self._sockets, strict=True):
-            server = BoundedServer(self._uvicorn_config(listener), self._crowd, self._reserve)
-            task = asyncio.create_task(server.serve([bound]))
-            self._serving.append((server, task))
-            await server.up.wait()
+        await self._web.start()
         for listener in self.listeners:
             telemetry.info("the schema registry serves %s", listener)
 
     async def stop(self) -> None:
         """Answer what was asked, finish its writes, leave the group."""
-        for server, _ in self._serving:
-            server.should_exit = True
-        await asyncio.gather(*(task for _, task in self._serving), return_exceptions=True)
+        await self._web.stop()
         await self._interface.close()
         await self.store.stop()
-        self._close_sockets()
-
-    def _uvicorn_config(self, listener: HttpListener) -> uvicorn.Config:
-        config = uvicorn.Config(
-            self._protect(self._interface),
-            loop="none",
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            timeout_keep_alive=math.ceil(self.config.get_int("idle.timeout.ms") / 1000),
-            timeout_graceful_shutdown=math.ceil(self.config.get_int("shutdown.graceful.ms") / 1000),
-        )
-        config.load()
-        if listener.scheme == "https":
-            config.ssl = self._tls
-        return config
-
-    def _close_sockets(self) -> None:
-        for bound in self._sockets:
-            bound.close()
 
 
 def run_registry(
@@ -162,32 +119,6 @@ async def _run(
     await server.stop()
     telemetry.info("the schema registry has stopped")
     return EXIT_FAILED if server.store.failure.done() else 0
-
-
-def _bind_all(listeners: tuple[HttpListener, ...]) -> list[socket.socket]:
-    with contextlib.ExitStack() as stack:
-        bound = [stack.enter_context(_bind(listener)) for listener in listeners]
-        stack.pop_all()
-    return bound
-
-
-def _bind(listener: HttpListener) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        found = socket.socket(family, kind, protocol)
-        try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
-            found.setblocking(False)
-        except BaseException:
-            found.close()
-            raise
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise CannotListenError(f"cannot listen at {listener}: {why}") from error
-    return found
 
 
 def _new_event_loop() -> asyncio.AbstractEventLoop:

@@ -37,7 +37,7 @@ class Acceptor:
         protocol: Protocol,
         crowd: Crowd,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: ssl.SSLContext | Callable[[], ssl.SSLContext] | None = None,
         reserve: DescriptorReserve | None = None,
     ) -> None:
         """Begin to accept on a socket that listens, in the running event loop."""
@@ -126,11 +126,10 @@ class Acceptor:
 
     async def _greet(self, connection: socket.socket, place: Place) -> None:
         try:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             await self._loop.connect_accepted_socket(
                 lambda: self._protocol(place),
                 connection,
-                ssl=self._tls,
+                ssl=self._tls() if callable(self._tls) else self._tls,
                 ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
             )
         except OSError as error:  # of TLS too

@@ -12,7 +12,7 @@ from typing import Any
 
 from barnabas.connect.plugins import load
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.http.protection import protection
+from barnabas.registry.http.protection import protected
 from support.registry_http import ask
 from support.registry_whole import WholeRegistry
 
@@ -23,7 +23,7 @@ def registry_over_http(tls: ssl.SSLContext | None = None, **settings: str) -> It
     registry = WholeRegistry()
     dotted = {name.replace("_", "."): value for name, value in settings.items()}
     config = RegistryConfig({"kafkastore.bootstrap.servers": "localhost:9092", **dotted})
-    app = protection(config, ())(registry.app)
+    app = protected(registry.app, config)
     asking = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):

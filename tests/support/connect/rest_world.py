@@ -31,7 +31,7 @@ class RestWorld:
         resources = Resources(self.herder.herder, values)
         hide = self.herder.herder.worker.hide
         self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding, hide)
-        self.app: ASGIApp = protected(self.rest, values, **protection)
+        self.app: ASGIApp = protected(self.rest, values, watch=resources.watch(), **protection)
 
     async def ask(self, method: str, path: str, json: Any = None, **more: Any) -> tuple[int, Any]:
         """Return status and JSON; None where there is no body."""

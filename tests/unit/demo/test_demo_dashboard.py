@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvicorn
 from confluent_kafka import Consumer, TopicPartition
 from starlette.testclient import TestClient
 
@@ -22,7 +20,7 @@ from barnabas.demo.dashboard.brokers import BrokerMonitor, cluster_status
 from barnabas.demo.dashboard.groups import Furthest, GroupMonitor, History, watched_groups
 from barnabas.demo.dashboard.readers import Rate
 from barnabas.demo.dashboard.schemas import registry_status
-from barnabas.demo.dashboard.server import _CONNECTIONS_MAX, DashboardServer, create_app
+from barnabas.demo.dashboard.server import _CONNECTIONS_MAX, DashboardServer
 from barnabas.demo.dashboard.state import (
     FEED_LENGTH_MAX,
     MINUTES_SHOWN_MAX,
@@ -48,6 +46,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.wire_format import prefix_of
+from support.dashboard_page import serving
 from support.node_process import wait_until
 
 
@@ -351,16 +350,8 @@ def test_a_rate_is_over_the_last_seconds() -> None:
 @pytest.fixture
 def url(state: DashboardState) -> Iterator[str]:
     """A server of that state, without any reader."""
-    config = uvicorn.Config(create_app(state, []), port=0, log_level="error", lifespan="on")
-    server = DashboardServer(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the server's start")
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(20)
-    assert not thread.is_alive()
+    with serving(state) as url:
+        yield url
 
 
 def next_state(stream: Any) -> dict[str, Any]:
@@ -433,8 +424,9 @@ def test_nothing_else_is_served(url: str, path: str) -> None:
 def test_other_pages_may_link_and_no_more(
     state: DashboardState, path: str, headers: dict[str, str], status: int
 ) -> None:
-    client = TestClient(create_app(state, []), base_url="http://localhost:8088")
-    assert client.get(path, headers=headers).status_code == status
+    with contextlib.closing(DashboardServer(state)) as server:
+        client = TestClient(server.app, base_url="http://localhost:8088")
+        assert client.get(path, headers=headers).status_code == status
 
 
 def test_silent_clients_do_not_shut_the_page(url: str) -> None:
@@ -453,10 +445,10 @@ def test_silent_clients_do_not_shut_the_page(url: str) -> None:
 def test_the_page_is_for_its_own_host_and_in_no_frame(
     state: DashboardState, host: str, is_on_loopback: bool, status: int
 ) -> None:
-    client = TestClient(
-        create_app(state, [], is_on_loopback=is_on_loopback), base_url=f"http://{host}"
-    )
-    answer = client.get("/api/state")
+    listener = "127.0.0.1" if is_on_loopback else "0.0.0.0"
+    with contextlib.closing(DashboardServer(state, (), listener)) as server:
+        client = TestClient(server.app, base_url=f"http://{host}")
+        answer = client.get("/api/state")
     assert answer.status_code == status
     if status == 200:
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]

@@ -81,7 +81,7 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as
         from barnabas.connect.worker.making import NoClusterError
         from barnabas.connect.worker.settings import is_distributed
         from barnabas.schemas.data.errors import ConfigError, ConnectError
-        from barnabas.sql.server.listening import CannotListenError
+        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
     from barnabas.base.config.properties import parse_properties
 

@@ -58,8 +58,9 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
     with extra_packages("registry", "the schema registry needs"):
         from barnabas.registry.config import RegistryConfig
         from barnabas.registry.kafka.faults import StoreError
-        from barnabas.registry.server import CannotListenError, run_registry
+        from barnabas.registry.server import run_registry
         from barnabas.schemas.formats import all_formats
+        from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
     config = RegistryConfig(values)

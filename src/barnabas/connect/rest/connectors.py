@@ -5,6 +5,7 @@ Source: org.apache.kafka.connect.runtime.rest.resources (Kafka 4.3).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from barnabas import __version__
 from barnabas.connect import plugins
 from barnabas.connect.config.plugin_classes import listed, version_of
 from barnabas.connect.config.validation import plugin_settings
+from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     BadRequestError,
@@ -23,14 +25,17 @@ from barnabas.connect.rest import bodies
 from barnabas.connect.rest.routes import Answer, Request, Route
 from barnabas.connect.worker.herder import VERSION, Herder
 from barnabas.connect.worker.loggers import is_level
-from barnabas.connect.worker.metrics import CONTENT_TYPE as METRICS_TYPE
-from barnabas.connect.worker.metrics import metrics_text
+from barnabas.connect.worker.metrics import worker_metrics
 from barnabas.connect.worker.state import RestartRequest
+from barnabas.web.crowd import Crowd
+from barnabas.web.watch import Watch
 
 _log = logging.getLogger(__name__)
 _KINDS: tuple[plugins.Kind, ...] = (
     "sink", "source", "transformation", "predicate", "converter", "header_converter",
 )  # fmt: skip
+WATCHING_THREADS = 2
+"""Threads that read figures and health, which a herder that hangs may keep."""
 TRACKING = "topic.tracking.enable"
 TRACKING_RESET = "topic.tracking.allow.reset"
 
@@ -49,7 +54,6 @@ class Resources:
         table = (
             ("GET", "/", self._root),
             ("GET", "/health", self._health),
-            ("GET", "/metrics", self._metrics),
             ("GET", "/connectors", self._list),
             ("POST", "/connectors", self._create),
             ("GET", one, lambda r: Answer(body=self._herder.info(r.names[0]))),
@@ -100,8 +104,20 @@ class Resources:
             }
         )
 
-    def _metrics(self, request: Request) -> Answer:
-        return Answer(raw=metrics_text(self._herder), content_type=METRICS_TYPE)
+    def watch(self, crowd: Crowd | None = None) -> Watch:
+        """Return what shows the worker's metrics and health."""
+        threads = DaemonThreads(WATCHING_THREADS, "connect-watch")
+
+        async def metrics() -> bytes:
+            return await asyncio.wrap_future(threads.submit(worker_metrics, self._herder))
+
+        async def ready() -> str | None:
+            if not self._herder.is_ready:
+                return "the worker is still starting up"
+            await asyncio.wrap_future(threads.submit(self._herder.health))
+            return None
+
+        return Watch(metrics, ready, crowd)
 
     def _health(self, request: Request) -> Answer:
         try:

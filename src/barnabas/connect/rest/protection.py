@@ -1,4 +1,4 @@
-"""What stands between the network and the REST interface: login, other origins, headers, bounds.
+"""Who may use the REST interface, by the worker's settings, and how it says no.
 
 On loopback it answers to addresses and `localhost` alone, and to pages of other origins only where
 `access.control.allow.origin` names them: connectors read files and databases of their machine.
@@ -10,114 +10,43 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Scope
 
 from barnabas.connect.rest.app import json_bytes
-from barnabas.web.bodies import BodyBudget, SlowBodyError, TooManyBodiesError
-from barnabas.web.guard import basic_credentials, is_meant_for_loopback, may_ask
+from barnabas.web.login import BasicLogin
 from barnabas.web.passwords import Passwords
+from barnabas.web.protection import Origins, Protection, Refusal, Refused, Rules
+from barnabas.web.watch import Watch
 
-ORIGINS: Final = "access.control.allow.origin"
-METHODS: Final = "access.control.allow.methods"
 REQUESTS_MAX: Final = 200
 """Requests that are answered at once; more are turned away until some are done."""
+_REALM: Final = "KafkaConnect"
 _INTERNAL: Final = (
     ("POST", re.compile(r"/?connectors/[^/]+/tasks/?")),
     ("PUT", re.compile(r"/?connectors/[^/]+/fence/?")),
 )
 """Between workers, signed with their session key: no login."""
+_STATUSES: Final = {
+    Refusal.OTHER_HOST: 403,
+    Refusal.OTHER_ORIGIN: 403,
+    Refusal.NO_RIGHT: 403,
+    Refusal.NO_METHOD: 405,
+    Refusal.SLOW_BODY: 408,
+    Refusal.LARGE_BODIES: 503,
+    Refusal.TOO_MANY_REQUESTS: 503,
+    Refusal.NOT_READY: 503,
+}
 
 
-class Protection:
-    """Lets through what may ask."""
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        origins: Sequence[str] = (),
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        passwords: Passwords | None = None,
-        is_on_loopback: bool = False,
-    ) -> None:
-        self._app, self._origins, self._headers = app, frozenset(origins), headers
-        self._passwords, self._is_on_loopback = passwords, is_on_loopback
-        self._running = 0
-        self._bodies = BodyBudget()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await _refuse(*refusal, send)
-            return
-        try:
-            body = await self._bodies.take(receive)
-        except SlowBodyError as error:
-            await _refuse(408, str(error), send)
-            return
-        except TooManyBodiesError as error:
-            await _refuse(503, str(error), send)
-            return
-        try:
-            if self._running >= REQUESTS_MAX:
-                await _refuse(503, "The worker has too many requests", send)
-                return
-            self._running += 1
-            try:
-                await self._app(scope, body.receive, self._with_headers(send))
-            finally:
-                self._running -= 1
-        finally:
-            body.release()
-
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        given = dict(scope["headers"])
-        host, origin = given.get(b"host", b""), given.get(b"origin")
-        if self._is_on_loopback and not is_meant_for_loopback(host):
-            return 403, "The request is for another host"
-        if not may_ask(origin, given.get(b"sec-fetch-site"), host, self._origins):
-            return 403, "Requests of other origins are not allowed"
-        if self._passwords is not None and not self._may_log_in(scope):
-            return 401, "User cannot access the resource."
-        return None
-
-    def _may_log_in(self, scope: Scope) -> bool:
-        path = scope["path"]
-        if any(scope["method"] == method and form.fullmatch(path) for method, form in _INTERNAL):
-            return True
-        values = [value for name, value in scope["headers"] if name == b"authorization"]
-        user = basic_credentials(values)
-        assert self._passwords is not None
-        return user is not None and self._passwords.roles(*user) is not None
-
-    def _with_headers(self, send: Send) -> Send:
-        async def send_more(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = [
-                    *message.get("headers", ()),
-                    (b"x-content-type-options", b"nosniff"),
-                    *self._headers,
-                ]
-                message = {**message, "headers": headers}
-            await send(message)
-
-        return send_more
-
-
-async def _refuse(status: int, text: str, send: Send) -> None:
-    headers = []
-    if status == 401:
-        body, kind = text.encode(), b"text/plain"
-        headers.append((b"www-authenticate", b'Basic realm="KafkaConnect"'))
-    else:
-        body, kind = json_bytes({"error_code": status, "message": text}), b"application/json"
-    headers += [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def refused(refusal: Refusal) -> Refused:
+    """A refusal as Kafka's worker says it."""
+    if refusal is Refusal.NO_LOGIN:
+        return Refused(401, b"User cannot access the resource.", b"text/plain")
+    status, text = _STATUSES[refusal], refusal.value
+    if refusal is Refusal.TOO_MANY_REQUESTS:
+        text = "The worker has too many requests"
+    body = json_bytes({"error_code": status, "message": text})
+    return Refused(status, body, b"application/json")
 
 
 def protected(
@@ -127,25 +56,23 @@ def protected(
     headers: Sequence[tuple[bytes, bytes]] = (),
     passwords: Passwords | None = None,
     is_on_loopback: bool = False,
-) -> ASGIApp:
+    watch: Watch | None = None,
+) -> Protection:
     """Return the application behind what the worker's settings ask for."""
-    origins = words(settings.get(ORIGINS))
-    if origins:
-        app = CORSMiddleware(
-            app,
-            allow_origins=origins,
-            allow_methods=words(settings.get(METHODS)) or ["GET", "POST", "HEAD"],
-            allow_headers=["X-Requested-With", "Content-Type", "Accept", "Origin"],
-        )
-    return Protection(
-        app,
-        origins=origins,
+    login = None
+    if passwords is not None:
+        login = BasicLogin(passwords, _REALM, is_open=_is_internal)
+    rules = Rules(
+        origins=Origins.of(settings),
+        own_names=() if is_on_loopback else None,
+        login=login,
+        watch=watch,
+        requests_max=REQUESTS_MAX,
         headers=headers,
-        passwords=passwords,
-        is_on_loopback=is_on_loopback,
     )
+    return Protection(app, refused, rules)
 
 
-def words(value: str | None) -> list[str]:
-    """Return the parts of a list."""
-    return [word.strip() for word in (value or "").split(",") if word.strip()]
+def _is_internal(scope: Scope) -> bool:
+    path = scope["path"]
+    return any(scope["method"] == method and form.fullmatch(path) for method, form in _INTERNAL)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import socket
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,16 +19,18 @@ from barnabas.connect.rest import tls
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.connectors import Resources
 from barnabas.connect.rest.protection import protected
+from barnabas.connect.rest.routes import Route
 from barnabas.connect.worker.connector_files import ConnectorFile
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.making import make_herder
 from barnabas.connect.worker.secrets import Secrets
 from barnabas.connect.worker.settings import check_settings, is_distributed
 from barnabas.schemas.data.errors import ConnectError
-from barnabas.sql.server.config import Listener
-from barnabas.sql.server.listening import bound, serve
 from barnabas.web.crowd import Crowd
 from barnabas.web.guard import only_loopback
+from barnabas.web.listening import BoundListener, Listener, bind_all
+from barnabas.web.server import WebServer
+from barnabas.web.watch import Watch
 
 _log = logging.getLogger(__name__)
 CONNECTIONS_MAX = 2_000
@@ -57,28 +58,37 @@ class ConnectServer:
         admin = rest_settings.admin_listeners(settings)
         self._passwords = rest_settings.passwords(settings)
         self._headers = rest_settings.response_headers(settings)
-        self._tls = {
-            False: self._tls_of(wanted, tls.REGULAR),
-            True: self._tls_of(admin or (), tls.ADMIN),
-        }
+        own_tls = self._tls_of(wanted, tls.REGULAR)
+        admin_tls = self._tls_of(admin or (), tls.ADMIN)
         # Workers of a group may listen differently: what it takes to ask one by https may be set.
         knows_tls = any(one.is_tls for one in wanted) or any(map(_is_of_tls, settings))
         verify = tls.client_tls(settings) if knows_tls else True
         self._crowd = Crowd(CONNECTIONS_MAX)
-        self._sockets: dict[bool, list[socket.socket]] = {}
         self._threads = DaemonThreads(THREADS_MAX, "connect-server")
+        bound = bind_all([*wanted, *(admin or ())])
+        own, for_admin = bound[: len(wanted)], bound[len(wanted) :]
         try:
-            self._sockets[False] = [bound(one) for one in wanted]
-            self._sockets[True] = [bound(one) for one in admin or ()]
-            self.listeners = _chosen(wanted, self._sockets[False])
-            self._admin = None if admin is None else _chosen(admin, self._sockets[True])
+            self.listeners = [one.listener for one in own]
             self.url = rest_settings.advertised_url(settings, self.listeners)
             self._client = httpx.AsyncClient(verify=verify, trust_env=False)
             self.herder: Herder = make_herder(settings, self.url, resolve=resolve, verify=verify)
         except BaseException:
-            for own in (own for group in self._sockets.values() for own in group):
-                own.close()
+            for one in bound:
+                one.close()
             raise
+        resources = Resources(self.herder, self.settings)
+        self._apps: list[RestApp] = []
+        self._servers = [
+            self._server(
+                [*resources.regular(), *(resources.admin() if admin is None else ())],
+                own,
+                own_tls,
+                self._headers,
+                resources.watch(self._crowd),
+            )
+        ]
+        if admin:
+            self._servers.append(self._server(resources.admin(), for_admin, admin_tls))
 
     def _tls_of(self, wanted: Sequence[Listener], prefix: str) -> ssl.SSLContext | None:
         if not any(listener.is_tls for listener in wanted):
@@ -97,16 +107,7 @@ class ConnectServer:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopping.set)
-        resources = Resources(self.herder, self.settings)
-        regular = resources.regular()
-        if self._admin is None:
-            regular += resources.admin()
-        apps = [RestApp(regular, self._client, self.herder.worker.hide)]
-        serving = [self._serve(apps[0], False, self.listeners, stopping)]
-        if self._admin:
-            apps.append(RestApp(resources.admin(), self._client, self.herder.worker.hide))
-            serving.append(self._serve(apps[1], True, self._admin, stopping))
-        served = asyncio.gather(*serving)
+        served = asyncio.gather(*(server.serve(stopping) for server in self._servers))
         try:
             await self._beside(self.herder.start)
             creating = self._beside(self._create_all)
@@ -120,7 +121,7 @@ class ConnectServer:
         finally:
             stopping.set()
             await asyncio.gather(served, return_exceptions=True)
-            for app in apps:
+            for app in self._apps:
                 app.close()
             await self._beside(self.herder.close)
             await self._client.aclose()
@@ -131,18 +132,25 @@ class ConnectServer:
         """Do something that blocks, on a thread of its own."""
         return asyncio.wrap_future(self._threads.submit(work))
 
-    async def _serve(
-        self, app: RestApp, is_admin: bool, listeners: Sequence[Listener], stopping: asyncio.Event
-    ) -> None:
+    def _server(
+        self,
+        routes: list[Route],
+        bound: Sequence[BoundListener],
+        own_tls: ssl.SSLContext | None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        watch: Watch | None = None,
+    ) -> WebServer:
+        app = RestApp(routes, self._client, self.herder.worker.hide)
+        self._apps.append(app)
         guarded = protected(
             app,
             self.settings,
-            headers=() if is_admin else self._headers,
+            headers=headers,
             passwords=self._passwords,
-            is_on_loopback=only_loopback(listener.host for listener in listeners),
+            is_on_loopback=only_loopback(one.listener.host for one in bound),
+            watch=watch,
         )
-        pairs = zip(listeners, self._sockets[is_admin], strict=True)
-        await serve(guarded, pairs, self._tls[is_admin], stopping, self._crowd)
+        return WebServer(guarded, bound, self._crowd, tls=own_tls, speaks_http2=True)
 
     def _create_all(self) -> None:
         """The connectors that files describe; one that is refused ends the worker."""
@@ -156,13 +164,6 @@ class ConnectServer:
 
 def _is_of_tls(name: str) -> bool:
     return name.startswith((f"{tls.REGULAR}ssl.", "ssl.truststore.", "ssl.keystore."))
-
-
-def _chosen(wanted: Sequence[Listener], sockets: Sequence[socket.socket]) -> list[Listener]:
-    return [
-        Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
-        for listener, own in zip(wanted, sockets, strict=True)
-    ]
 
 
 def run_worker(

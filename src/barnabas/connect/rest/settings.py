@@ -18,10 +18,10 @@ from typing import Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import jaas_options, jaas_sections
-from barnabas.connect.rest.protection import words
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.sql.server.config import Listener
+from barnabas.web.listening import Listener
 from barnabas.web.passwords import Passwords
+from barnabas.web.protection import words
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"

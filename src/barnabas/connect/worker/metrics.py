@@ -20,7 +20,6 @@ Source: org.apache.kafka.connect.runtime.ConnectMetricsRegistry (Kafka 4.3).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -28,27 +27,29 @@ from barnabas.connect.config import common
 from barnabas.connect.engine.base import TaskId
 from barnabas.connect.worker.herder import Herder, connector_type
 from barnabas.connect.worker.state import Status
+from barnabas.web.metrics import Families, metrics_text
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _COUNTED: Final = ("RUNNING", "PAUSED", "FAILED", "UNASSIGNED", "DESTROYED", "RESTARTING")
 _ERRORS: Final = ("total-", "deadletterqueue-", "last-error-")
 _SINK: Final = ("sink-", "put-batch-", "partition-count", "offset-commit-seq-no")
 _OF_SINKS: Final = ("offset-commit-completion-", "offset-commit-skip-")
+_TOTAL: Final = "_total"
 _STARTUPS: Final = ("connector", "task")
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
 
 
-def metrics_text(herder: Herder) -> bytes:
+def worker_metrics(herder: Herder) -> bytes:
     """Return all figures of a worker."""
-    series: dict[str, list[tuple[Labels, float]]] = {}
+    families = Families()
     for name, labels, value in _samples(herder):
-        series.setdefault(name.replace("-", "_"), []).append((labels, value))
-    lines = []
-    for name, values in series.items():
-        lines.append(f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}")
-        lines += [f"{name}{_shown(labels)} {_number(value)}" for labels, value in values]
-    return "".join(f"{line}\n" for line in lines).encode()
+        name = name.replace("-", "_")
+        what = name.removeprefix("kafka_connect_").replace("_", " ").capitalize() + "."
+        if name.endswith(_TOTAL):
+            families.counter(name.removesuffix(_TOTAL), what, value, **dict(labels))
+        else:
+            families.gauge(name, what, value, **dict(labels))
+    return metrics_text(families.all())
 
 
 def _samples(herder: Herder) -> Iterator[Sample]:
@@ -119,21 +120,3 @@ def _group(name: str, kind: str) -> str:
     if name.startswith(_SINK) or (kind == "sink" and name.startswith(_OF_SINKS)):
         return "sink_task"
     return "connector_task"
-
-
-def _shown(labels: Labels) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))

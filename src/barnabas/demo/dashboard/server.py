@@ -10,19 +10,17 @@ import asyncio
 import contextlib
 import json
 import os
-import socket
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
-import uvicorn
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from barnabas.base.loopback import is_loopback
+from barnabas.base.stop_signals import stop_on_signals
 from barnabas.demo.dashboard.brokers import BrokerMonitor
 from barnabas.demo.dashboard.connectors import ConnectorMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor, watched_groups
@@ -30,16 +28,18 @@ from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, Reader
 from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
-from barnabas.registry.listening import BoundedServer
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.web.crowd import Crowd
-from barnabas.web.guard import is_meant_for_loopback, may_ask
+from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.metrics import Families, metrics_text
+from barnabas.web.protection import Protection, Refusal, Refused, Rules
+from barnabas.web.server import WebServer
+from barnabas.web.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 STATIC_DIRECTORY = os.path.join(os.path.dirname(__file__), "static")
 _PUSH_SECONDS = 0.5
@@ -52,11 +52,13 @@ _POLICY = (
     b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     b"base-uri 'none'; form-action 'none'"
 )
-_HEADERS = [
-    (b"content-security-policy", _POLICY),
-    (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-]
+_HEADERS = [(b"content-security-policy", _POLICY), (b"cache-control", b"no-store")]
+_REFUSALS = {
+    Refusal.OTHER_HOST: (421, "the request is for another host"),
+    Refusal.OTHER_ORIGIN: (403, "requests of other pages are not allowed"),
+    Refusal.NO_METHOD: (405, "Method Not Allowed"),
+}
+_STOP_SECONDS = 3.0
 
 
 class Publisher:
@@ -67,14 +69,14 @@ class Publisher:
         self._changed = asyncio.Condition()
         self._event = b""
         self._version = -1
-        self._streams = 0
+        self.streams = 0
         self.closing = False
 
     async def run(self) -> None:
         """Look for changes until cancelled, at most twice a second."""
         while True:
             started = time.monotonic()
-            if self._state.version != self._version and self._streams:
+            if self._state.version != self._version and self.streams:
                 snapshot = await asyncio.to_thread(self._state.snapshot, MINUTES_SHOWN_MAX)
                 data = json.dumps(snapshot, separators=(",", ":"))
                 async with self._changed:
@@ -92,11 +94,11 @@ class Publisher:
 
     def full(self) -> bool:
         """Whether as many streams are open as are allowed."""
-        return self._streams >= _STREAMS_MAX
+        return self.streams >= _STREAMS_MAX
 
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield server-sent events: the state now, each change, a comment when all is still."""
-        self._streams += 1
+        self.streams += 1
         sent = -2
         try:
             yield b"retry: 1000\n\n"
@@ -104,7 +106,7 @@ class Publisher:
                 yield await self._next(sent) or b": still here\n\n"
                 sent = self._version
         finally:
-            self._streams -= 1
+            self.streams -= 1
 
     async def _next(self, sent: int) -> bytes:
         """Wait for an event newer than the version `sent`; empty where none came in time."""
@@ -117,104 +119,95 @@ class Publisher:
         return b""
 
 
-class SecurityHeaders:
-    """Adds headers that keep the page to its own origin, and out of frames and caches.
-
-    On loopback, requests for other names than `localhost` are refused: DNS rebinding. So are
-    requests of other pages, but a link may lead to the page.
-    """
-
-    def __init__(self, app: ASGIApp, is_on_loopback: bool = False) -> None:
-        self._app = app
-        self._is_on_loopback = is_on_loopback
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on, with headers added to the response's start."""
-
-        host = b"".join(value for name, value in scope.get("headers", ()) if name == b"host")
-        if scope["type"] == "http" and self._is_on_loopback and not is_meant_for_loopback(host):
-            refusal = Response("the request is for another host", status_code=421)
-            await refusal(scope, receive, send)
-            return
-        given = dict(scope.get("headers", ()))
-        is_link = scope.get("path") == "/" and given.get(b"sec-fetch-mode") == b"navigate"
-        if not is_link and not may_ask(given.get(b"origin"), given.get(b"sec-fetch-site"), host):
-            refusal = Response("requests of other pages are not allowed", status_code=403)
-            await refusal(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_HEADERS]
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
+def _refused(refusal: Refusal) -> Refused:
+    status, text = _REFUSALS.get(refusal, (503, refusal.value))
+    return Refused(status, text.encode(), b"text/plain; charset=utf-8")
 
 
-def create_app(
-    state: DashboardState, threads: list[ReaderThread], *, is_on_loopback: bool = False
-) -> Starlette:
-    """Build the application; the reader threads run from its start-up to its shutdown."""
-    publisher = Publisher(state)
+class DashboardServer:
+    """The page at an address, over a state that reader threads fill while it is served."""
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        for thread in threads:
+    def __init__(
+        self,
+        state: DashboardState,
+        threads: Sequence[ReaderThread] = (),
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """Take the address. Raises CannotListenError."""
+        self._state, self._threads = state, threads
+        self._publisher = Publisher(state)
+        crowd = Crowd(_CONNECTIONS_MAX)
+        rules = Rules(
+            own_names=() if is_loopback(host) else None,
+            watch=Watch(self._metrics, self._not_ready, crowd),
+            linked_paths=("/",),
+            headers=_HEADERS,
+        )
+        self.app = Protection(self._routes(), _refused, rules)
+        bound = BoundListener(Listener(host, port))
+        self.port = bound.listener.port
+        self._web = WebServer(self.app, [bound], crowd, stop_s=_STOP_SECONDS)
+
+    def close(self) -> None:
+        """Free the address of a server that was not run."""
+        self._web.close()
+
+    def run(self) -> None:
+        """Serve until a signal ends it."""
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        stopping = asyncio.Event()
+        stop_on_signals(stopping, "second signal: the dashboard ends at once")
+        await self.serve(stopping)
+
+    async def serve(self, stopping: asyncio.Event) -> None:
+        """Read and serve until `stopping` is set; open streams end first."""
+        for thread in self._threads:
             thread.start()
-        pushing = asyncio.create_task(publisher.run())
+        pushing = asyncio.create_task(self._publisher.run())
+        await self._web.start()
         try:
-            yield
+            await stopping.wait()
         finally:
+            await self._publisher.close()
+            await self._web.stop()
             pushing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await pushing
-            await asyncio.gather(*(asyncio.to_thread(thread.stop) for thread in threads))
+            await asyncio.gather(*(asyncio.to_thread(thread.stop) for thread in self._threads))
 
-    async def page(_: Request) -> Response:
+    def _routes(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/", self._page),
+                Route("/api/state", self._full_state),
+                Route("/events", self._events),
+                Mount("/", StaticFiles(directory=STATIC_DIRECTORY)),
+            ]
+        )
+
+    async def _page(self, _: Request) -> Response:
         return FileResponse(os.path.join(STATIC_DIRECTORY, "index.html"))
 
-    async def full_state(_: Request) -> Response:
-        snapshot: dict[str, Any] = await asyncio.to_thread(state.snapshot)
+    async def _full_state(self, _: Request) -> Response:
+        snapshot: dict[str, Any] = await asyncio.to_thread(self._state.snapshot)
         return JSONResponse(snapshot)
 
-    async def events(_: Request) -> Response:
-        if publisher.full():
+    async def _events(self, _: Request) -> Response:
+        if self._publisher.full():
             return Response("too many open streams", status_code=503)
-        return StreamingResponse(publisher.stream(), media_type="text/event-stream")
+        return StreamingResponse(self._publisher.stream(), media_type="text/event-stream")
 
-    app = Starlette(
-        routes=[
-            Route("/", page),
-            Route("/api/state", full_state),
-            Route("/events", events),
-            Mount("/", StaticFiles(directory=STATIC_DIRECTORY)),
-        ],
-        middleware=[Middleware(SecurityHeaders, is_on_loopback=is_on_loopback)],
-        lifespan=lifespan,
-    )
-    app.state.publisher = publisher
-    return app
+    async def _metrics(self) -> bytes:
+        families = Families()
+        families.gauge("dashboard_streams", "Pages that are open.", self._publisher.streams)
+        families.counter("dashboard_changes", "Changes of what is shown.", self._state.version)
+        return metrics_text(families.all())
 
-
-class DashboardServer(BoundedServer):
-    """Ends the open streams first when asked to stop, so that shutting down waits for nobody."""
-
-    capture_signals = uvicorn.Server.capture_signals
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config, Crowd(_CONNECTIONS_MAX))
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen where the configuration says."""
-        address = (self.config.host, self.config.port)
-        family = socket.AF_INET6 if ":" in self.config.host else socket.AF_INET
-        await super().startup(sockets or [socket.create_server(address, family=family)])
-
-    async def shutdown(self, sockets: Any = None) -> None:
-        """Close the streams, then everything else."""
-        publisher: Publisher = self.config.app.state.publisher  # type: ignore[union-attr]  # ours
-        await publisher.close()
-        await super().shutdown(sockets)
+    async def _not_ready(self) -> str | None:
+        return None if self._state.is_connected else "no broker answers"
 
 
 def build_server(
@@ -239,14 +232,7 @@ def build_server(
     ]
     if workers:
         threads.append(ConnectorMonitor(bootstrap, workers, state))
-    config = uvicorn.Config(
-        create_app(state, threads, is_on_loopback=is_loopback(host)),
-        host=host,
-        port=port,
-        log_level="warning",
-        timeout_graceful_shutdown=3,
-    )
-    return DashboardServer(config)
+    return DashboardServer(state, threads, host, port)
 
 
 @click.command()

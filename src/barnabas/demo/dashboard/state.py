@@ -140,6 +140,11 @@ class DashboardState:
         """Ascends with each change; equal versions mean equal snapshots."""
         return self._version
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the brokers answer."""
+        return self._connection.state == "connected"
+
     def apply(self, topic: str, key: bytes, row: dict[str, Any]) -> None:
         """Take one row of an output topic."""
         with self._lock:

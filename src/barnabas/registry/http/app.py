@@ -14,7 +14,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.registry import errors
@@ -39,6 +39,9 @@ from barnabas.registry.http.table import READS_OF_TEXTS, Node, find
 from barnabas.registry.http.target import Query, segments, without_context
 from barnabas.registry.large_work import LARGE_BYTES, LargeWork
 from barnabas.registry.service import Done, Forward, Service
+from barnabas.web.crowd import Crowd
+from barnabas.web.metrics import Families, metrics_text
+from barnabas.web.watch import Watch
 
 if TYPE_CHECKING:
     import httpx
@@ -139,7 +142,6 @@ class RegistryApp:
         self._large = LargeWork()
         self._compressor = Compressor()
         self._forwarder = Forwarder(self._config, leader_transport)
-        self._served = _open_to_pages(self._http, self._config)
         self._backoff = ExponentialBackoff(BACKOFF_MS, BACKOFF_MS_MAX, random.Random())
         self._requests = itertools.count(1)
         self._request_ids = str(uuid.uuid4()).encode()[:24] + b"%012x"
@@ -148,14 +150,6 @@ class RegistryApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         assert scope["type"] == "http", scope["type"]
-        await self._served(scope, receive, send)
-
-    async def close(self) -> None:
-        """Close the connections to the leader."""
-        self._large.close()
-        await self._forwarder.close()
-
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_logged = self._config.logs_requests and request_log.is_on()
         start_s = time.perf_counter() if is_logged else 0.0
         request = _Request(scope, receive)
@@ -196,6 +190,29 @@ class RegistryApp:
         if is_logged:
             duration_s = time.perf_counter() - start_s
             request_log.log_request(scope, answer.status, len(body), duration_s)
+
+    async def close(self) -> None:
+        """Close the connections to the leader."""
+        self._large.close()
+        await self._forwarder.close()
+
+    def watch(self, crowd: Crowd | None = None) -> Watch:
+        """What shows the instance's metrics and health."""
+        return Watch(self._metrics, self._not_ready, crowd)
+
+    async def _metrics(self) -> bytes:
+        families, service = Families(), self._service
+        what = "1 if this instance leads, 0 if another does."
+        families.gauge("kafka_schema_registry_master_slave_role", what, service.is_leader)
+        what = "Ids of schemas that are stored."
+        families.gauge("kafka_schema_registry_schemas", what, service.view.state.size)
+        return metrics_text(families.all())
+
+    async def _not_ready(self) -> str | None:
+        service = self._service
+        if not service.is_ready:
+            return "the topic of schemas is not read to its end"
+        return "no instance leads" if service.leader_url is None else None
 
     async def _answer(self, request: _Request) -> Answer:
         scope = request.scope
@@ -311,20 +328,6 @@ def _not_leading() -> Answer:
     )
     answer.headers = [(NOT_LEADING_HEADER, b"true")]
     return answer
-
-
-def _open_to_pages(app: ASGIApp, config: HttpConfig) -> ASGIApp:
-    """The application, as web pages of the allowed origins may use it."""
-    if not config.allowed_origins:
-        return app
-    from starlette.middleware.cors import CORSMiddleware
-
-    return CORSMiddleware(
-        app,
-        allow_origins=config.allowed_origins,
-        allow_methods=config.allowed_methods or ("GET", "POST", "PUT", "DELETE", "HEAD"),
-        allow_headers=config.allowed_headers,
-    )
 
 
 def _no_method(node: Node, method: str) -> Answer:

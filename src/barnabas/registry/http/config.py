@@ -24,12 +24,6 @@ class HttpConfig:
     """Whether each request gets a line in the log, in Apache's format."""
     forwarded_headers: tuple[str, ...] = ()
     """Headers that go on to the leader, besides those that always do."""
-    allowed_origins: tuple[str, ...] = ()
-    """Origins whose web pages may use the interface, or `*`."""
-    allowed_methods: tuple[str, ...] = ()
-    """Methods that those pages may use; all of them if empty."""
-    allowed_headers: tuple[str, ...] = ()
-    """Headers that those pages may send, besides what browsers always send."""
     write_timeout_ms: int = 500
     """How long a leader is looked for that takes a write."""
     leader_connect_timeout_ms: int = 60_000
@@ -48,15 +42,8 @@ class HttpConfig:
             group_id=config.group_id,
             body_bytes_max=bytes_max if is_limited else BODY_BYTES_MAX,
             forwarded_headers=tuple(config.get_list("inter.instance.headers.whitelist")),
-            allowed_origins=_words(config.get_str("access.control.allow.origin")),
-            allowed_methods=_words(config.get_str("access.control.allow.methods")),
-            allowed_headers=_words(config.get_str("access.control.allow.headers")),
             write_timeout_ms=config.timeout_ms,
             leader_connect_timeout_ms=config.get_int("leader.connect.timeout.ms"),
             leader_read_timeout_ms=config.get_int("leader.read.timeout.ms"),
             leader_tls=configured_client(config, "") if speaks_tls else None,
         )
-
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -40,7 +40,7 @@ from barnabas.sql.server.errors import (
     of_sql,
 )
 from barnabas.sql.server.inserts import inserts_stream
-from barnabas.sql.server.metrics import CONTENT_TYPE, ServerMetrics
+from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.peers import INTERNAL, Peers
 from barnabas.sql.server.printing import TopicPrinter
 from barnabas.sql.server.rows import form_for
@@ -48,6 +48,8 @@ from barnabas.sql.server.statements import Statements
 from barnabas.sql.server.web_socket import query_socket
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.tree import Emit, ParsedStatement
+from barnabas.web.crowd import Crowd
+from barnabas.web.watch import Watch
 
 VERSION = "7.9.0"
 """The version of ksqlDB whose interface this is: clients look at it."""
@@ -73,6 +75,13 @@ class KsqlApi:
             engine, Describer(engine, self.peers.own), self.peers, connect
         )
 
+    def watch(self, crowd: Crowd | None = None) -> Watch:
+        """What shows the server's metrics and health."""
+        return Watch(lambda: run_in_threadpool(self.metrics.text), self._not_ready, crowd)
+
+    async def _not_ready(self) -> str | None:
+        return "the command log cannot be followed" if self.engine.degraded else None
+
     def app(self) -> Starlette:
         """The application."""
         routes = [
@@ -84,7 +93,6 @@ class KsqlApi:
             self._route("/inserts-stream", self.inserts_stream, "POST"),
             self._route("/close-query", self.close_query, "POST"),
             self._route("/info", self.info, "GET"),
-            self._route("/metrics", self.metrics_text, "GET"),
             self._route("/v1/metadata", self.metadata, "GET"),
             self._route("/v1/metadata/id", self.metadata_id, "GET"),
             self._route("/healthcheck", self.healthcheck, "GET"),
@@ -271,9 +279,6 @@ class KsqlApi:
             "serverStatus": "ERROR" if self.engine.degraded else "RUNNING",
         }
         return _json({"KsqlServerInfo": info})
-
-    async def metrics_text(self, request: Request) -> Response:
-        return Response(await run_in_threadpool(self.metrics.text), media_type=CONTENT_TYPE)
 
     async def metadata(self, request: Request) -> Response:
         return _json({"version": VERSION, "clusterId": self._cluster_scope()})

@@ -19,10 +19,13 @@ from barnabas.schemas.registry_client import RegistryClient, RegistryTls
 from barnabas.sql.engine import config
 from barnabas.sql.server.hosts import HeartbeatConfig
 from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
+from barnabas.sql.server.protection import protected
 from barnabas.sql.server.security.kafka import java, librdkafka
-from barnabas.sql.server.security.login import with_login
 from barnabas.sql.server.security.stores import registry_tls
 from barnabas.web.guard import only_loopback
+from barnabas.web.listening import Listener
+from barnabas.web.protection import Protection
+from barnabas.web.watch import Watch
 
 DEFAULT_LISTENERS = "http://127.0.0.1:8088"
 """This machine alone, until somebody decides who else may ask."""
@@ -57,19 +60,6 @@ _HEARTBEAT_KEYS = {
 
 class ServerConfigError(ValueError):
     """A property's value cannot be used."""
-
-
-@dataclass(frozen=True)
-class Listener:
-    """An address to listen on."""
-
-    host: str
-    port: int
-    is_tls: bool = False
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.is_tls else 'http'}://{host}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -191,9 +181,12 @@ class ServerConfig:
         """Whether only this machine reaches the listeners, by what they are called here."""
         return only_loopback(listener.host for listener in self.listeners)
 
-    def with_login(self, app: ASGIApp) -> ASGIApp:
-        """The application behind the login that is asked for. Raises ServerConfigError."""
-        return self._secured(lambda values: with_login(app, values))
+    def protected(self, app: ASGIApp, watch: Watch | None = None) -> Protection:
+        """The application behind what the properties ask for. Raises ServerConfigError."""
+        is_on_loopback = self.is_on_loopback
+        return self._secured(
+            lambda values: protected(app, values, is_on_loopback=is_on_loopback, watch=watch)
+        )
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -17,15 +17,15 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.queries import BATCH_MS
 from barnabas.sql.engine.running import RunningQuery
+from barnabas.web.metrics import Families
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PULL_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _QUERY = "query_id"
 
@@ -85,28 +85,6 @@ class ServerMetrics:
         return generate_latest(self._registry)
 
 
-class _Families:
-    """Families of metrics by name, in the order in which they were first needed."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
-
-    def gauge(self, name: str, what: str, value: float, **labels: str) -> None:
-        family = self._found.get(name)
-        if family is None:
-            family = self._found[name] = GaugeMetricFamily(name, what, labels=list(labels))
-        family.add_metric(list(labels.values()), value)
-
-    def counter(self, name: str, what: str, value: float, **labels: str) -> None:
-        family = self._found.get(name)
-        if family is None:
-            family = self._found[name] = CounterMetricFamily(name, what, labels=list(labels))
-        family.add_metric(list(labels.values()), value)
-
-    def all(self) -> Iterable[Metric]:
-        return self._found.values()
-
-
 class EngineCollector(Collector):
     """Asks the engine at each scrape."""
 
@@ -119,7 +97,7 @@ class EngineCollector(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        families = _Families()
+        families = Families()
         self._server(families)
         for running in list(self._engine.queries.values()):
             if not running.is_here:
@@ -130,7 +108,7 @@ class EngineCollector(Collector):
             _batches(families, running)
         return families.all()
 
-    def _server(self, families: _Families) -> None:
+    def _server(self, families: Families) -> None:
         engine, gauge, counter = self._engine, families.gauge, families.counter
         gauge("ksql_liveness_indicator", "1: the server is up.", 1)
         degraded = "1 if the command log is followed, 0 if it cannot be."
@@ -154,7 +132,7 @@ class EngineCollector(Collector):
         counter("ksql_processing_log_dropped", full, dropped)
 
 
-def _states(families: _Families, running: RunningQuery) -> None:
+def _states(families: Families, running: RunningQuery) -> None:
     query_id = running.query.query_id
     now = running.state
     for state in QueryState:
@@ -180,7 +158,7 @@ _MEASURED = {
 }
 
 
-def _counts(families: _Families, running: RunningQuery) -> None:
+def _counts(families: Families, running: RunningQuery) -> None:
     figures, query_id = running.figures, running.query.query_id
     for figure, (name, what) in _COUNTED.items():
         if figure in figures:
@@ -200,7 +178,7 @@ def _counts(families: _Families, running: RunningQuery) -> None:
         families.gauge(name, what, stream_time_ms / 1000, query_id=query_id)
 
 
-def _places(families: _Families, running: RunningQuery) -> None:
+def _places(families: Families, running: RunningQuery) -> None:
     for (topic, partition), (position, end) in sorted(running.positions().items()):
         labels = {_QUERY: running.query.query_id, "topic": topic, "partition": str(partition)}
         behind = "Records of the partition that the query has not read."
@@ -209,7 +187,7 @@ def _places(families: _Families, running: RunningQuery) -> None:
         families.gauge("ksql_query_end_offset", "The partition's end.", end, **labels)
 
 
-def _batches(families: _Families, running: RunningQuery) -> None:
+def _batches(families: Families, running: RunningQuery) -> None:
     for name, ms in running.figures.items():
         if name.startswith(BATCH_MS):
             labels = {_QUERY: running.query.query_id, "phase": name.removeprefix(BATCH_MS)}

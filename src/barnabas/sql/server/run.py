@@ -18,13 +18,11 @@ from barnabas.sql.engine.queries import QueryRunner
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import (
     MARK_RESULTS,
-    Listener,
     ServerConfig,
     ServerConfigError,
 )
 from barnabas.sql.server.kafka_cluster import KafkaCluster
 from barnabas.sql.server.kafka_command_log import KafkaCommandLog
-from barnabas.sql.server.listening import bound, serve
 from barnabas.sql.server.membership import Membership
 from barnabas.sql.server.metrics import ServerMetrics
 from barnabas.sql.server.peers import Peers
@@ -32,10 +30,11 @@ from barnabas.sql.server.processing_topic import (
     ProcessingLogSettings,
     ProcessingTopic,
 )
-from barnabas.sql.server.protection import protected
 from barnabas.sql.server.spark_session import Told, python_pipelines, spark_session
 from barnabas.sql.udf import load_extensions
 from barnabas.web.crowd import Crowd
+from barnabas.web.listening import bind_all
+from barnabas.web.server import WebServer
 
 if TYPE_CHECKING:
     from barnabas.spark.hosting import PipelineHost
@@ -51,14 +50,11 @@ class Server:
 
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
-        self._tls = config.listener_tls
+        tls = config.listener_tls
         client = config.peer_client()
-        self._crowd = Crowd(config.connections_max)
-        self._sockets = [bound(listener) for listener in config.listeners]
-        self.listeners = [
-            Listener(listener.host, int(own.getsockname()[1]), listener.is_tls)
-            for listener, own in zip(config.listeners, self._sockets, strict=True)
-        ]
+        crowd = Crowd(config.connections_max)
+        bound = bind_all(config.listeners)
+        self.listeners = [one.listener for one in bound]
         self.cluster = KafkaCluster(config.kafka)
         self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
         self.engine = self._engine()
@@ -80,9 +76,8 @@ class Server:
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
         self.api = KsqlApi(self.engine, self.peers, metrics=metrics)
-        self.app = protected(
-            config.with_login(self.api.app()), config.values, is_on_loopback=config.is_on_loopback
-        )
+        app = config.protected(self.api.app(), self.api.watch(crowd))
+        self._web = WebServer(app, bound, crowd, tls=tls, speaks_http2=True)
 
     def _engine(self) -> KsqlEngine:
         config = self.config
@@ -124,12 +119,12 @@ class Server:
             self._pipelines.start()
         self.membership.start()
         following = asyncio.gather(self._follow_log(), self.peers.run())
-        listeners = zip(self.listeners, self._sockets, strict=True)
-        serving = asyncio.create_task(serve(self.app, listeners, self._tls, stopping, self._crowd))
-        ready(self)
         try:
-            await serving
+            await self._web.start()
+            ready(self)
+            await stopping.wait()
         finally:
+            await self._web.stop()
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
             await asyncio.to_thread(self._close)

@@ -12,8 +12,8 @@ from barnabas.connect.errors.requests import ElsewhereError
 from barnabas.connect.rest import settings
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.routes import Answer, Request, Route
-from barnabas.connect.rest.settings import Listener
 from barnabas.schemas.data.errors import ConfigError
+from barnabas.web.listening import Listener
 from barnabas.web.passwords import Passwords
 from support.connect.rest_world import RestWorld
 

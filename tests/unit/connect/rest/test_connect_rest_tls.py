@@ -11,7 +11,7 @@ import pytest
 from barnabas.connect.rest.settings import advertised_url
 from barnabas.connect.rest.tls import ADMIN, REGULAR, client_tls, listener_tls
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.sql.server.config import Listener
+from barnabas.web.listening import Listener
 from support.certificates import Authority
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import __version__
 from barnabas.connect.engine.base import TaskId
-from barnabas.connect.worker.metrics import metrics_text
+from barnabas.connect.worker.metrics import worker_metrics
 from support.connect.herder_world import SINK, SOURCE, FakeTask, HerderWorld
 from support.connect.rest_world import RestWorld
 
@@ -33,34 +33,36 @@ def test_figures_have_the_names_of_the_jmx_exporter(
     world.create('a"b', wanted_tasks="2", tasks_max="2")
     world.create("s", class_name=SINK, topics="t")
     world.engine.tasks[TaskId('a"b', 1)].pause()
-    text = metrics_text(world.herder).decode()
+    text = worker_metrics(world.herder).decode()
     world.herder.close()
     task = 'connector="a\\"b",task="0"'
     for line in (
-        "kafka_connect_worker_connector_count 2",
-        "kafka_connect_worker_task_count 3",
-        "kafka_connect_worker_task_startup_success_total 3",
-        "kafka_connect_worker_connector_startup_failure_percentage 0",
-        'kafka_connect_worker_connector_total_task_count{connector="a\\"b"} 2',
-        'kafka_connect_worker_connector_paused_task_count{connector="a\\"b"} 1',
-        f'kafka_connect_connector_class{{connector="a\\"b",connector_class="{SOURCE}"}} 1',
-        f'kafka_connect_connector_version{{connector="s",connector_version="{__version__}"}} 1',
-        'kafka_connect_connector_status{connector="s",status="running"} 1',
-        f'kafka_connect_connector_task_status{{{task},status="running"}} 1',
-        f"kafka_connect_source_task_source_record_poll_total{{{task}}} 7",
+        "kafka_connect_worker_connector_count 2.0",
+        "kafka_connect_worker_task_count 3.0",
+        "kafka_connect_worker_task_startup_success_total 3.0",
+        "kafka_connect_worker_connector_startup_failure_percentage 0.0",
+        'kafka_connect_worker_connector_total_task_count{connector="a\\"b"} 2.0',
+        'kafka_connect_worker_connector_paused_task_count{connector="a\\"b"} 1.0',
+        f'kafka_connect_connector_class{{connector="a\\"b",connector_class="{SOURCE}"}} 1.0',
+        f'kafka_connect_connector_version{{connector="s",connector_version="{__version__}"}} 1.0',
+        'kafka_connect_connector_status{connector="s",status="running"} 1.0',
+        'kafka_connect_connector_task_status{connector="a\\"b",status="running",task="0"} 1.0',
+        f"kafka_connect_source_task_source_record_poll_total{{{task}}} 7.0",
         f"kafka_connect_source_task_poll_batch_avg_time_ms{{{task}}} 1.5",
-        f"kafka_connect_connector_task_batch_size_max{{{task}}} 3",
-        f"kafka_connect_connector_task_offset_commit_completion_total{{{task}}} 2",
-        f"kafka_connect_task_error_total_retries{{{task}}} 1",
-        'kafka_connect_sink_task_offset_commit_completion_total{connector="s",task="0"} 2',
-        'kafka_connect_sink_task_partition_count{connector="s",task="0"} 4',
-        'kafka_connect_sink_task_sink_record_lag{connector="s",task="0"} 9',
-        f'kafka_connect_mirror_mirrorsourceconnector_record_count{{{task},topic="t"}} 5',
+        f"kafka_connect_connector_task_batch_size_max{{{task}}} 3.0",
+        f"kafka_connect_connector_task_offset_commit_completion_total{{{task}}} 2.0",
+        f"kafka_connect_task_error_total_retries{{{task}}} 1.0",
+        'kafka_connect_sink_task_offset_commit_completion_total{connector="s",task="0"} 2.0',
+        'kafka_connect_sink_task_partition_count{connector="s",task="0"} 4.0',
+        'kafka_connect_sink_task_sink_record_lag{connector="s",task="0"} 9.0',
+        f'kafka_connect_mirror_mirrorsourceconnector_record_count{{{task},topic="t"}} 5.0',
         "# TYPE kafka_connect_source_task_source_record_poll_total counter",
         "# TYPE kafka_connect_worker_task_count gauge",
     ):
         assert line in text.splitlines()
-    shape = re.compile(r'(# TYPE \w+ (counter|gauge))|\w+({(\w+="([^"\\]|\\.)*",?)+})? [-+.\w]+')
+    shape = re.compile(
+        r'(# HELP \w+ .+\.)|(# TYPE \w+ (counter|gauge))|\w+({(\w+="([^"\\]|\\.)*",?)+})? [-+.\w]+'
+    )
     assert all(shape.fullmatch(line) for line in text.splitlines())
 
 
@@ -69,4 +71,4 @@ async def test_they_are_served_as_text(tmp_path: Path) -> None:
     answer = await world.send("GET", "/metrics", headers={"accept": "text/plain,*/*;q=0.1"})
     world.close()
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "kafka_connect_worker_connector_count 0\n" in answer.text
+    assert "kafka_connect_worker_connector_count 0.0\n" in answer.text

@@ -170,25 +170,10 @@ async def test_an_http_client_finds_its_way(app: RegistryApp) -> None:
         assert latest.json()["subject"] == "a/b"
 
 
-async def test_web_pages_of_allowed_origins_may_use_it(service: MemoryService) -> None:
-    config = HttpConfig(allowed_origins=("http://page",), allowed_headers=("X-Own",))
-    opened = RegistryApp(service, config)
-    asked = {b"origin": b"http://page", b"access-control-request-method": b"DELETE"}
-    reply = await ask(opened, "OPTIONS", "/subjects/s", headers=asked)
-    assert reply.status == 200
-    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
-    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://page"})
-    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
-    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://other"})
-    assert b"access-control-allow-origin" not in reply.headers
-
-
 FILE = """
 kafkastore.bootstrap.servers=localhost:9092
 schema.registry.group.id=group
 inter.instance.headers.whitelist=X-Tenant, X-Own
-access.control.allow.origin=http://a, http://b
-access.control.allow.methods=GET
 leader.connect.timeout.ms=5
 leader.read.timeout.ms=6
 size.limit.filter.max.request.body.size=7
@@ -201,8 +186,6 @@ def test_the_server_s_file() -> None:
         group_id="group",
         version=__version__,
         forwarded_headers=("X-Tenant", "X-Own"),
-        allowed_origins=("http://a", "http://b"),
-        allowed_methods=("GET",),
         leader_connect_timeout_ms=5,
         leader_read_timeout_ms=6,
     )

@@ -11,8 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.registry.config import RegistryConfig
-from barnabas.registry.http.protection import protection
+from barnabas.registry.http.app import RegistryApp
+from barnabas.registry.http.protection import protected
 from support.registry_http import ask
+from support.registry_service import MemoryService
 
 BROKERS = {"kafkastore.bootstrap.servers": "localhost:9092"}
 LOOPBACK = {"listeners": "http://127.0.0.1:8081"}
@@ -29,8 +31,7 @@ async def status(
     values: dict[str, str], headers: dict[str, str], method: str = "GET", path: str = "/subjects"
 ) -> int:
     config = RegistryConfig({**BROKERS, **LOOPBACK, **values})
-    origins = tuple(config.get_str("access.control.allow.origin").split())
-    app = protection(config, origins)(answered)
+    app = protected(answered, config)
     sent = {name.lower().encode(): value.encode() for name, value in headers.items()}
     reply = await ask(app, method, path, headers=sent)
     assert reply.headers[b"x-content-type-options"] == b"nosniff"
@@ -70,6 +71,21 @@ async def status(
 )
 async def test_pages_of_others(values: dict[str, str], headers: dict[str, str], code: int) -> None:
     assert await status(values, headers) == code
+
+
+async def test_web_pages_of_allowed_origins_may_use_it() -> None:
+    values = {"access.control.allow.origin": "http://page", "access.control.allow.headers": "X-Own"}
+    config = RegistryConfig({**BROKERS, **ANYWHERE, **values})
+    opened = protected(RegistryApp(MemoryService()), config)
+    asked = {b"origin": b"http://page", b"access-control-request-method": b"DELETE"}
+    reply = await ask(opened, "OPTIONS", "/subjects/s", headers=asked)
+    assert reply.status == 200
+    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
+    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://page"})
+    assert reply.headers[b"access-control-allow-origin"] == b"http://page"
+    reply = await ask(opened, "GET", "/subjects", headers={b"origin": b"http://other"})
+    assert reply.status == 403
+    assert b"access-control-allow-origin" not in reply.headers
 
 
 def basic(text: str) -> dict[str, str]:
@@ -115,5 +131,5 @@ async def test_logins(accounts: dict[str, str], caplog: pytest.LogCaptureFixture
 )
 def test_what_cannot_be_served_is_refused_at_the_start(values: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        protection(RegistryConfig({**BROKERS, **values}), ())
+        protected(answered, RegistryConfig({**BROKERS, **values}))
     assert caught.value.key == key

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.sql.server.app import KsqlApi
-from barnabas.sql.server.config import Listener, ServerConfig, ServerConfigError
+from barnabas.sql.server.config import ServerConfig, ServerConfigError
 from barnabas.sql.server.hosts import FORGET_MS, HeartbeatConfig, Hosts, missed_last
 from barnabas.sql.server.peers import INTERNAL, Peers
+from barnabas.web.listening import Listener
 from support.sql_server_world import SqlWorld
 
 ON = HeartbeatConfig(is_enabled=True)

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.sql.server.app import KsqlApi
-from barnabas.sql.server.security.login import PASSWORD_FILE, with_login
+from barnabas.sql.server.protection import PASSWORD_FILE, protected
 from barnabas.web.passwords import (
     Passwords,
     accounts,
@@ -109,7 +109,7 @@ def test_properties_that_lead_nowhere(tmp_path: Path, changes: Any, said: str) -
 
 async def answers(values: dict[str, str], path: str, **options: Any) -> httpx.Response:
     world = SqlWorld()
-    app = with_login(KsqlApi(world.engine).app(), values)
+    app = protected(KsqlApi(world.engine).app(), values)
     transport = httpx.ASGITransport(app)
     try:
         async with httpx.AsyncClient(transport=transport, base_url="http://sql") as client:
@@ -159,7 +159,7 @@ async def test_some_paths_are_open(tmp_path: Path) -> None:
 
 async def test_a_web_socket_asks_for_the_password_too(tmp_path: Path) -> None:
     world = SqlWorld()
-    app = with_login(KsqlApi(world.engine).app(), properties(tmp_path))
+    app = protected(KsqlApi(world.engine).app(), properties(tmp_path))
     client = TestClient(app)
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws/query?request={}"):
         pass

@@ -15,11 +15,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from barnabas.sql.server.app import KsqlApi
-from barnabas.sql.server.config import Listener
-from barnabas.sql.server.listening import bound, serve
-from barnabas.sql.server.protection import Protection, protected
+from barnabas.sql.server.protection import protected, refused
 from barnabas.sql.server.statements import STATEMENTS_MAX
 from barnabas.web.crowd import Crowd
+from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.protection import Protection, Rules
+from barnabas.web.server import WebServer
 from support.eventually import eventually
 from support.http_server import clients
 from support.patience import PATIENCE_S
@@ -43,15 +44,13 @@ STREAM = (
 @asynccontextmanager
 async def served(app: Any, crowd: Crowd | None = None) -> AsyncIterator[tuple[str, int]]:
     """The application at a port of this machine."""
-    listener = Listener("127.0.0.1", 0)
-    own = bound(listener)
-    stopping = asyncio.Event()
-    running = asyncio.create_task(serve(app, [(listener, own)], None, stopping, crowd or Crowd()))
+    listener = BoundListener(Listener("127.0.0.1", 0))
+    server = WebServer(app, [listener], crowd, speaks_http2=True)
+    await server.start()
     try:
-        yield own.getsockname()
+        yield listener.listener.host, listener.listener.port
     finally:
-        stopping.set()
-        await running
+        await server.stop()
 
 
 @pytest.fixture
@@ -156,7 +155,7 @@ async def test_too_many_requests_are_turned_away() -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    transport = httpx.ASGITransport(Protection(slow, requests_max=1))
+    transport = httpx.ASGITransport(Protection(slow, refused, Rules(requests_max=1)))
     async with httpx.AsyncClient(transport=transport, base_url="http://sql") as client:
         first = asyncio.create_task(client.get("/"))
         await entered.wait()
@@ -168,7 +167,7 @@ async def test_too_many_requests_are_turned_away() -> None:
 
 
 async def test_a_body_that_stalls_is_given_up(world: SqlWorld) -> None:
-    app = Protection(KsqlApi(world.engine).app(), body_s=0.05)
+    app = Protection(KsqlApi(world.engine).app(), refused, Rules(body_s=0.05))
     async with served(app) as (host, port), asyncio.timeout(PATIENCE_S):
         reader, writer = await asyncio.open_connection(host, port)
         writer.write(b"POST /ksql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
@@ -177,7 +176,7 @@ async def test_a_body_that_stalls_is_given_up(world: SqlWorld) -> None:
 
 
 async def test_bodies_on_their_way_shut_nobody_out(world: SqlWorld) -> None:
-    app = Protection(KsqlApi(world.engine).app(), requests_max=2)
+    app = Protection(KsqlApi(world.engine).app(), refused, Rules(requests_max=2))
     async with served(app) as (host, port), asyncio.timeout(PATIENCE_S), clients(port, 5) as slow:
         for client in slow:
             await client.send(b"POST /ksql HTTP/1.1\r\nHost: x\r\nContent-Length: 22\r\n\r\n{")

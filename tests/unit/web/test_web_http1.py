@@ -2,7 +2,7 @@
 
 import asyncio
 
-from barnabas.registry.connection import JoinedWrites
+from barnabas.web.http1 import JoinedWrites
 
 
 class _Transport(asyncio.Transport):

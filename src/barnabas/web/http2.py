@@ -1,12 +1,13 @@
-"""The sockets of listeners, how many connections they take, and how HTTP is spoken there."""
+"""Connections of HTTP/2 and web sockets, by hypercorn's protocols, within bounds.
+
+A connection gets here from `http1` once its client has said that it wants one of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import ssl
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 import h11
 from h2.stream import StreamState
@@ -20,16 +21,9 @@ from hypercorn.protocol.ws_stream import WSStream
 from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from barnabas.base.descriptors import DescriptorReserve
-from barnabas.sql.server.config import Listener
-from barnabas.sql.server.frame_budget import FrameBudget, TooManyFramesError
-from barnabas.web.accepting import Acceptor
-from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Crowd, Place
+from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
+from barnabas.web.frame_budget import FrameBudget, TooManyFramesError
 
-_BACKLOG = 1024
-_STOP_S = 3.0
-_IDLE_S = 300.0
-"""A connection on which no request is under way ends after this."""
 _READ_BYTES = 16 * 1024
 """At a time: a web socket's compressed frames may unfold to a thousand times as much."""
 _SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
@@ -40,25 +34,6 @@ _log = logging.getLogger(__name__)
 
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Place], Awaitable[None]]
-
-
-class CannotListenError(Exception):
-    """An address is taken or is none of this machine's."""
-
-
-def bound(listener: Listener) -> socket.socket:
-    """A socket that listens there. Raises CannotListenError."""
-    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-    own = socket.socket(family, socket.SOCK_STREAM)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        own.bind((listener.host, listener.port))
-        own.listen(_BACKLOG)
-    except OSError as error:
-        own.close()
-        raise CannotListenError(f"cannot listen on {listener}: {error.strerror}") from error
-    own.setblocking(False)
-    return own
 
 
 class _Stream(asyncio.StreamReaderProtocol):
@@ -180,55 +155,49 @@ class _Http(TCPServer):
             self._deadline = self.loop.call_later(seconds, self.place.close)
 
 
-async def serve(
-    app: ASGIApp,
-    listeners: Iterable[tuple[Listener, socket.socket]],
-    tls: ssl.SSLContext | None,
-    stopping: asyncio.Event,
-    crowd: Crowd,
-) -> None:
-    """Speak HTTP/1.1, HTTP/2 and WebSocket on these sockets, with `tls` where they are https."""
-    reserve = DescriptorReserve()
-    config, context, loop = _config(), WorkerContext(None), asyncio.get_running_loop()
-    wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
-    connections: set[asyncio.Task[None]] = set()
+class Http2:
+    """Makes the protocols of connections, and ends them."""
 
-    async def connected(
-        reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Place
+    def __init__(self, app: ASGIApp, idle_s: float) -> None:
+        """Use it on the running event loop."""
+        config = _config(idle_s)
+        wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
+        context, loop = WorkerContext(None), asyncio.get_running_loop()
+        self._context = context
+        self._connections: set[asyncio.Task[None]] = set()
+
+        def made(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Http:
+            return _Http(wrapped, loop, config, context, {}, reader, writer)
+
+        self._made = made
+
+    def protocol(self, place: Place) -> asyncio.Protocol:
+        """What speaks on a connection from its first byte."""
+        return _Stream(place, self._connected)
+
+    async def stop(self, seconds: float) -> None:
+        """Answer what was asked; what takes longer than this is cancelled."""
+        await self._context.terminated.set()
+        if not self._connections:
+            return
+        _, late = await asyncio.wait(self._connections, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _connected(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Place
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        connections.add(task)
-        task.add_done_callback(connections.discard)
-        server = _Http(wrapped, loop, config, context, {}, reader, writer)
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
         try:
-            await server.keep_within(place)
+            await self._made(reader, writer).keep_within(place)
         except Exception as error:  # noqa: BLE001  what hypercorn makes of frames out of turn
             _log.debug("a connection ends: %r", error)
         finally:
             place.close()
-
-    acceptors = [
-        Acceptor(
-            own,
-            lambda place: _Stream(place, connected),
-            crowd,
-            tls=tls if listener.is_tls else None,
-            reserve=reserve,
-        )
-        for listener, own in listeners
-    ]
-    try:
-        await stopping.wait()
-    finally:
-        await context.terminated.set()
-        for acceptor in acceptors:
-            acceptor.close()
-        if connections:
-            _, late = await asyncio.wait(connections, timeout=_STOP_S)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
 
 
 def _of_one_length(app: ASGIApp) -> ASGIApp:
@@ -246,12 +215,12 @@ def _of_one_length(app: ASGIApp) -> ASGIApp:
     return checked
 
 
-def _config() -> Config:
+def _config(idle_s: float) -> Config:
     config = Config()
     config.h11_max_incomplete_size = HEAD_BYTES_MAX
     config.h2_max_header_list_size = HEAD_BYTES_MAX
     config.websocket_max_message_size = _SOCKET_MESSAGE_BYTES_MAX
-    config.keep_alive_timeout = _IDLE_S
+    config.keep_alive_timeout = idle_s
     config.keep_alive_max_requests = _REQUESTS_MAX
     config.include_server_header = False
     config.accesslog = None

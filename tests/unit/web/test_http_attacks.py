@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.registry import connection
-from barnabas.sql.server import listening
+from barnabas.web import http1, http2
 from barnabas.web.crowd import HEAD_BYTES_MAX, Crowd
 from support.certificates import Authority
 from support.eventually import eventually
@@ -64,8 +63,8 @@ async def test_a_head_within_bounds_is_taken(kind: str) -> None:
 async def test_a_head_that_stops_half_way_ends_the_connection(
     kind: str, half: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.1)
-    monkeypatch.setattr(listening, "HEAD_S", 0.1)
+    monkeypatch.setattr(http1, "HEAD_S", 0.1)
+    monkeypatch.setattr(http2, "HEAD_S", 0.1)
     async with serving(kind, Crowd()) as port, clients(port, 1) as (client,):
         await client.send(half)
         await client.ended()
@@ -75,8 +74,8 @@ async def test_a_head_that_stops_half_way_ends_the_connection(
 async def test_a_head_that_drips_ends_the_connection(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HEAD_S", 0.2)
-    monkeypatch.setattr(listening, "HEAD_S", 0.2)
+    monkeypatch.setattr(http1, "HEAD_S", 0.2)
+    monkeypatch.setattr(http2, "HEAD_S", 0.2)
     async with serving(kind, Crowd()) as port, clients(port, 1) as (client,):
         await client.send(GET)
         ended = asyncio.create_task(client.ended())
@@ -153,8 +152,8 @@ async def test_answers_that_nobody_reads_are_bounded(kind: str) -> None:
 async def test_a_client_that_never_reads_is_cut_off(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "UNREAD_S", 0.1)
-    monkeypatch.setattr(listening, "UNREAD_S", 0.1)
+    monkeypatch.setattr(http1, "UNREAD_S", 0.1)
+    monkeypatch.setattr(http2, "UNREAD_S", 0.1)
     crowd = Crowd()
     async with serving(kind, crowd) as port, clients(port, 1) as (client,):
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]

@@ -1,24 +1,33 @@
-"""A connection of the REST interface: within bounds, and its answers leave in one piece.
+"""A connection of HTTP/1.1: within bounds, and its answers leave in one piece.
 
 uvicorn writes the head of an answer and its body apart, and uvloop hands each to the system at
 once: two system calls, two packets, and a client that wakes up twice.
 
-uvicorn takes heads of any length and waits for them for ever, so both are bounded here.
+uvicorn takes heads of any length and waits for them for ever, so both are bounded here. Bodies are
+bounded by who reads them (`bodies`); what still comes of one that was answered has a time here.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
+import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
+from barnabas.base.peer_lines import peer_logger
 from barnabas.web.crowd import BODY_S, HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
+from barnabas.web.frame_budget import PREFACE
 
 LINGER_S = 2.0
 """How long what a client still sends is taken and dropped, so that it reads why it is refused."""
+_UPGRADES = (b"websocket", b"h2c")
 _TOO_LONG = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
     b"content-length: 0\r\nconnection: close\r\n\r\n"
 )
+
+peer_logger("uvicorn.error")  # clients cause what it warns of, as often as they like
 
 
 class JoinedWrites(asyncio.Transport):
@@ -27,7 +36,7 @@ class JoinedWrites(asyncio.Transport):
     def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         """Over the transport of a connection that is open."""
         super().__init__()
-        self._inner = inner
+        self.inner = inner
         self._loop = loop
         self._parts: list[bytes | bytearray | memoryview] = []
 
@@ -39,43 +48,43 @@ class JoinedWrites(asyncio.Transport):
 
     def _flush(self) -> None:
         parts, self._parts = self._parts, []
-        if parts and not self._inner.is_closing():
-            self._inner.write(parts[0] if len(parts) == 1 else b"".join(parts))
+        if parts and not self.inner.is_closing():
+            self.inner.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def write_eof(self) -> None:
         """Say that no more comes, when all is sent, where that can be said: TLS cannot."""
         self._flush()
-        if self._inner.can_write_eof():
-            self._inner.write_eof()
+        if self.inner.can_write_eof():
+            self.inner.write_eof()
 
     def unread_bytes(self) -> int:
         """Return how much the other side has not taken yet."""
-        return self._inner.get_write_buffer_size()
+        return self.inner.get_write_buffer_size()
 
     def close(self) -> None:
         """Close when all is sent."""
         self._flush()
-        self._inner.close()
+        self.inner.close()
 
     def abort(self) -> None:
         """Close at once."""
-        self._inner.abort()
+        self.inner.abort()
 
     def is_closing(self) -> bool:
         """Whether it is closed, or about to be."""
-        return self._inner.is_closing()
+        return self.inner.is_closing()
 
     def pause_reading(self) -> None:
         """Stop to read."""
-        self._inner.pause_reading()
+        self.inner.pause_reading()
 
     def resume_reading(self) -> None:
         """Go on reading."""
-        self._inner.resume_reading()
+        self.inner.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """What the transport knows."""
-        return self._inner.get_extra_info(name, default)
+        return self.inner.get_extra_info(name, default)
 
 
 class _TooLongError(Exception):
@@ -83,11 +92,25 @@ class _TooLongError(Exception):
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's connection, with bounds and joined writes."""
+    """uvicorn's connection, with bounds and joined writes.
 
-    def __init__(self, *given: Any, place: Place, **named: Any) -> None:
-        super().__init__(*given, **named)
+    `other` makes the protocol that a connection is handed to whose client wants HTTP/2 or a web
+    socket; None: no other is spoken.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        place: Place,
+        other: Callable[[Place], asyncio.Protocol] | None = None,
+    ) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
         self._place = place
+        self._other = other
+        self._is_new = other is not None
+        """Whether it may still turn out to be HTTP/2."""
+        self._first = b""
         self._messages = 0
         """How many requests have begun, and how many are wholly here."""
         self._ended = 0
@@ -96,7 +119,8 @@ class Connection(HttpToolsProtocol):
         """What the parser has told of the head, and of trailers."""
         self._held_bytes = 0
         """What came and the parser has not told yet: it keeps the bytes of unfinished lines."""
-        self._is_refused = False
+        self._is_over = False
+        """Whether nothing more is read here: refused, or handed over."""
         self._deadline: asyncio.TimerHandle | None = None
         self._awaited: tuple[int, bool] | None = None
         """What the deadline is for: a request, and whether its head."""
@@ -107,6 +131,10 @@ class Connection(HttpToolsProtocol):
         inner = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
         super().connection_made(JoinedWrites(inner, self.loop))
         self._place.close = inner.abort
+        own = None if self._other is None else inner.get_extra_info("ssl_object")
+        if own is not None and own.selected_alpn_protocol() == "h2":
+            self._hand_over(b"")
+            return
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler
         )
@@ -121,17 +149,29 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of requests."""
-        if self._is_refused:
+        if self._is_over:
             return
+        if self._is_new:
+            data = self._first + data
+            if PREFACE.startswith(data[: len(PREFACE)]):
+                if len(data) >= len(PREFACE):
+                    self._hand_over(data)
+                else:
+                    self._first = data
+                    self._unset_keepalive_if_required()
+                    self._wait_until((1, True))
+                return
+            self._is_new = False
         before = self._messages
         self._held_bytes += len(data)
         super().data_received(data)
-        if self._is_refused or self.transport.is_closing():
+        if self._is_over or self.transport.is_closing():
             return
         if self._head_bytes + self._held_bytes > HEAD_BYTES_MAX:
             self._refuse()
         elif self._messages > self._ended:
-            self._wait_until((self._messages, self._is_in_head))
+            is_awaited = self._is_in_head or self.cycle.response_complete
+            self._wait_until((self._messages, self._is_in_head) if is_awaited else None)
         elif before == self._messages and (self.cycle is None or self.cycle.response_complete):
             self._wait_until((self._messages + 1, True))  # line ends before a request
         else:
@@ -145,11 +185,43 @@ class Connection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _refuse(self) -> None:
-        self._is_refused = True
+        self._is_over = True
         self.transport.write(_TOO_LONG)
         cast(JoinedWrites, self.transport).write_eof()
         self._wait_until(None)
         self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
+
+    # --- other protocols ----------------------------------------------------------------------
+
+    def _should_upgrade(self) -> bool:
+        """Whether the request, with none before it, asks for what is spoken elsewhere."""
+        if self._other is None or not (self.cycle is None or self.cycle.response_complete):
+            return False
+        return self._get_upgrade() in _UPGRADES
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over with the request that asks for it."""
+        version = self.scope["http_version"].encode()
+        head = [self.scope["method"].encode(), b" ", self.url, b" HTTP/", version, b"\r\n"]
+        for name, value in self.headers:
+            head += [name, b": ", value, b"\r\n"]
+        self._hand_over(b"".join((*head, b"\r\n")))
+
+    def _hand_over(self, data: bytes) -> None:
+        """Let the other protocol read on, beginning with `data`."""
+        assert self._other is not None
+        self._is_over = True
+        self.connections.discard(self)
+        self._unset_keepalive_if_required()
+        self._wait_until(None)
+        inner = cast(JoinedWrites, self.transport).inner
+        protocol = self._other(self._place)
+        inner.set_protocol(protocol)
+        protocol.connection_made(inner)
+        if data:
+            protocol.data_received(data)
+
+    # --- deadlines ----------------------------------------------------------------------------
 
     def _wait_until(self, awaited: tuple[int, bool] | None) -> None:
         if awaited == self._awaited:
@@ -204,7 +276,7 @@ class Connection(HttpToolsProtocol):
         """The request is here."""
         self._ended += 1
         self._held_bytes = 0
-        if not self.cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._place.serve()
         super().on_message_complete()
 

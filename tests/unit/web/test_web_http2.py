@@ -9,7 +9,9 @@ import h2.connection
 import h2.events
 import pytest
 
-from barnabas.sql.server.frame_budget import (
+from barnabas.web import accepting
+from barnabas.web.crowd import Crowd
+from barnabas.web.frame_budget import (
     IDLE_FRAMES_MAX,
     PREFACE,
     RESETS_MAX,
@@ -17,9 +19,7 @@ from barnabas.sql.server.frame_budget import (
     FrameBudget,
     TooManyFramesError,
 )
-from barnabas.web import accepting
-from barnabas.web.crowd import Crowd
-from support.http_server import Client, clients, is_served, serving
+from support.http_server import HTTP2, Client, clients, is_served, serving
 
 PING = b"\0\0\x08\x06\0\0\0\0\0" + b"\0" * 8
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
@@ -29,7 +29,7 @@ EMPTY_DATA = b"\0\0\0\0\0\0\0\0\x01"
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    async with serving("hypercorn", Crowd()) as port:
+    async with serving(HTTP2, Crowd()) as port:
         yield port
 
 
@@ -43,7 +43,7 @@ async def test_an_answer_does_not_wait_for_the_client_to_acknowledge_the_one_bef
         asked.append(given)  # type: ignore[arg-type]
         really(own, *given)  # type: ignore[call-overload]
 
-    async with serving("hypercorn", Crowd()) as port:
+    async with serving(HTTP2, Crowd()) as port:
         monkeypatch.setattr(accepting.socket.socket, "setsockopt", setsockopt)
         assert await is_served(port)
     wanted = (accepting.socket.IPPROTO_TCP, accepting.socket.TCP_NODELAY, 1)

@@ -1,0 +1,76 @@
+"""Addresses that HTTP servers listen at."""
+
+import socket
+from dataclasses import dataclass, replace
+
+
+class CannotListenError(Exception):
+    """An address cannot be bound. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address to listen at. Port 0 takes a free one."""
+
+    host: str
+    port: int
+    is_tls: bool = False
+    name: str = ""
+    """What a configuration calls it."""
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        return "https" if self.is_tls else "http"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+class BoundListener:
+    """A listener whose address is taken; `WebServer` begins to listen there."""
+
+    __slots__ = ("listener", "socket")
+
+    def __init__(self, listener: Listener) -> None:
+        """Bind it. Raises CannotListenError."""
+        self.socket = _bound(listener)
+        self.listener = replace(listener, port=int(self.socket.getsockname()[1]))
+
+    def close(self) -> None:
+        """Free the address."""
+        self.socket.close()
+
+
+def bind_all(listeners: tuple[Listener, ...] | list[Listener]) -> list[BoundListener]:
+    """Bind all of them, or none. Raises CannotListenError."""
+    bound: list[BoundListener] = []
+    try:
+        for listener in listeners:
+            bound.append(BoundListener(listener))  # noqa: PERF401  those before are closed
+    except BaseException:
+        for one in bound:
+            one.close()
+        raise
+    return bound
+
+
+def _bound(listener: Listener) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        # With its protocol: event loops send small answers at once where they see that it is TCP.
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            found.setblocking(False)
+        except BaseException:
+            found.close()
+            raise
+    except (OSError, UnicodeError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise CannotListenError(f"cannot listen at {listener}: {why}") from error
+    return found
