@@ -16,9 +16,9 @@ from confluent_kafka import Producer
 import barnabas
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.cdc import stored
-from barnabas.connect.cdc.java_objects import key_of
 from barnabas.connect.connectors.postgres.connector import PostgresConnector
 from barnabas.connect.record import SourceRecord
+from barnabas.java.object_stream import key_of
 from barnabas.schemas.data.errors import ConnectError
 from support.connect.capture import PREFIX, settings
 from support.connect.postgres import Postgres

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from barnabas.java import numbers as java_numbers
-from barnabas.java.maps import hash_order
+from barnabas.java.hash import hash_order
 from barnabas.java.numbers import (
     INT_MAX,
     INT_MIN,
@@ -21,8 +21,8 @@ from barnabas.java.numbers import (
     double_text,
     parse_whole,
 )
+from barnabas.java.time.calendar import date_text, seconds_text, timestamp_text
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.time_text import date_text, seconds_text, timestamp_text
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 N = TypeVar("N", int, float, Decimal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from barnabas.java.time.calendar import date_of, days_of, month_length
+from barnabas.java.time.calendar import days_of, month_length
 from barnabas.java.time.pattern import pattern_of
 from barnabas.java.time.resolve import resolve
 from barnabas.java.time.units import DAY_MS
@@ -38,37 +38,6 @@ _COMMON_TIMESTAMP = re.compile(
 )
 _TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSS"
 _TIME_ZEROS = "00:00:00.000"
-
-
-def date_text(days: int) -> str:
-    """`yyyy-MM-dd`; years beyond 9999 have a plus sign, those before year 0 a minus sign."""
-    year, month, day = date_of(days)
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
-
-
-def time_text(milliseconds: int) -> str:
-    """`HH:mm:ss`, without seconds if they are none; parts of seconds are left out."""
-    return seconds_text(milliseconds).removesuffix(":00")
-
-
-def seconds_text(milliseconds: int) -> str:
-    """`HH:mm:ss`."""
-    seconds = milliseconds // 1000
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def iso_timestamp_text(timestamp_ms: int) -> str:
-    """`yyyy-MM-ddTHH:mm:ss.SSS`."""
-    days, of_day = divmod(timestamp_ms, DAY_MS)
-    return f"{date_text(days)}T{seconds_text(of_day)}.{of_day % 1000:03}"
-
-
-def timestamp_text(timestamp_ms: int) -> str:
-    """`yyyy-MM-dd HH:mm:ss.S`, as java.sql.Timestamp prints itself."""
-    days, of_day = divmod(timestamp_ms, DAY_MS)
-    fraction = f"{of_day % 1000:03}".rstrip("0") or "0"
-    return f"{date_text(days)} {seconds_text(of_day)}.{fraction}"
 
 
 def parse_date(text: str) -> int:

@@ -28,7 +28,6 @@ from barnabas.connect.cdc.database import (
     Place,
 )
 from barnabas.connect.cdc.incremental import IncrementalSnapshot
-from barnabas.connect.cdc.java_objects import Key
 from barnabas.connect.cdc.notifications import INCREMENTAL_SNAPSHOT, Note
 from barnabas.connect.cdc.settings import CaptureSettings
 from barnabas.connect.cdc.signals import CLOSE, OPEN, BlockingAsked, Signal, request_of
@@ -50,6 +49,7 @@ from barnabas.connect.cdc.steps import (
 )
 from barnabas.connect.cdc.tables import UNCHANGED, Table
 from barnabas.connect.record import JsonMap
+from barnabas.java.object_stream import Key
 
 _log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from barnabas.connect.cdc.database import Clock, Database, OpenTable, Place
-from barnabas.connect.cdc.java_objects import Key
 from barnabas.connect.cdc.queries import (
     chunk_query,
     close_mark,
@@ -28,6 +27,7 @@ from barnabas.connect.cdc.steps import (
     Wanted,
 )
 from barnabas.connect.cdc.tables import Column, Row, Table
+from barnabas.java.object_stream import Key
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from barnabas.connect.cdc.java_objects import Key
 from barnabas.connect.cdc.steps import (
     ABORTED,
     COMPLETED,
@@ -56,6 +55,7 @@ from barnabas.connect.cdc.steps import (
     WriteCloseMark,
     WriteOpenMark,
 )
+from barnabas.java.object_stream import Key
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 

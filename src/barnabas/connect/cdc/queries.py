@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from barnabas.connect.cdc.java_objects import Key
 from barnabas.connect.cdc.signals import CLOSE, OPEN
 from barnabas.connect.cdc.tables import Column, Table
+from barnabas.java.object_stream import Key
 
 
 class Dialect(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.connect.cdc.java_objects import Key
+from barnabas.java.object_stream import Key
 
 # What is asked for, and how far it is done.
 

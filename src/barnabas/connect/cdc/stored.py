@@ -15,13 +15,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.connect.cdc.java_objects import (
+from barnabas.connect.cdc.steps import Progress, Wanted
+from barnabas.connect.record import JsonMap
+from barnabas.java.object_stream import (
     UnknownKeyError,
     key_of,
     written,
 )
-from barnabas.connect.cdc.steps import Progress, Wanted
-from barnabas.connect.record import JsonMap
 
 _log = logging.getLogger(__name__)
 _PREFIX: Final = "incremental_snapshot_"

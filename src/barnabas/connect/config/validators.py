@@ -11,10 +11,12 @@ import unicodedata
 from typing import Any
 
 from barnabas.connect.config.definition import Validator
-from barnabas.connect.config.values import invalid, java_set, java_text
+from barnabas.connect.config.values import invalid
+from barnabas.java.hash import hash_set_order
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
+from barnabas.schemas.data.text import java_text
 
 
 def between(low: float | None, high: float | None = None) -> Validator:
@@ -50,7 +52,7 @@ def one_of(*allowed: str) -> Validator:
 
 def one_of_any_case(*allowed: str) -> Validator:
     """One of some texts, in capitals or not (CaseInsensitiveValidString)."""
-    upper = java_set(text.upper() for text in allowed)
+    upper = hash_set_order(text.upper() for text in allowed)
 
     def check(name: str, value: Any) -> None:
         if value is None or value.upper() not in upper:

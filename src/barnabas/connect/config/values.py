@@ -6,15 +6,14 @@ Source: org.apache.kafka.common.config.ConfigDef.parseType and convertToString (
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import NotAllowedError
-from barnabas.java.maps import text_hash
 from barnabas.java.numbers import JAVA_SPACE, parse_double, parse_whole
 from barnabas.schemas.data.errors import ConfigError
+from barnabas.schemas.data.text import java_text
 
 
 class ConfigType(StrEnum):
@@ -66,30 +65,6 @@ class Password:
 def invalid(name: str, value: Any, text: str) -> ConfigError:
     """Return the error for a setting's value, in ConfigException's words."""
     return ConfigError(f"Invalid value {java_text(value)} for configuration {name}: {text}")
-
-
-def java_text(value: Any) -> str:
-    """Return what Java's string of a value is: null, true, [a, b]."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(java_text, value))}]"
-    return str(value)
-
-
-def java_set(texts: Iterable[str]) -> list[str]:
-    """Return texts, each once, in the order in which Java's HashSet has them.
-
-    For at most twelve: a larger set has more buckets.
-    """
-    return sorted(dict.fromkeys(texts), key=_bucket)
-
-
-def _bucket(text: str) -> int:
-    number = text_hash(text)
-    return (number ^ number >> 16) & 15
 
 
 def parse_value(name: str, value: Any, type_: ConfigType) -> Any:

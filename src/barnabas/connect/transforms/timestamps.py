@@ -26,6 +26,7 @@ from barnabas.connect.transforms.sides import (
     require_struct,
     two_sided,
 )
+from barnabas.java.time.simple_date import SimpleDateFormat
 from barnabas.schemas.data.builder import (
     DATE_SCHEMA,
     INT64,
@@ -61,7 +62,6 @@ from barnabas.schemas.data.schema import (
     Type,
     java_class,
 )
-from barnabas.schemas.data.simple_date import SimpleDateFormat
 
 _PURPOSE: Final = "converting timestamp formats"
 _SCHEMAS: Final = {

@@ -19,13 +19,13 @@ from barnabas.connect.transforms.settings import java_regex
 from barnabas.connect.transforms.sides import PlainTransform
 from barnabas.java.errors import JavaError
 from barnabas.java.regex import compile_java, expand
+from barnabas.java.time.simple_date import SimpleDateFormat
 from barnabas.schemas.data.errors import (
     ConnectError,
     DataError,
     IllegalArgumentError,
     IndexOutOfBoundsError,
 )
-from barnabas.schemas.data.simple_date import SimpleDateFormat
 
 
 class Rewriter:

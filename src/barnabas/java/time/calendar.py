@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from functools import lru_cache
 
+from barnabas.java.time.units import DAY_MS
+
 _ORDINAL_OF_EPOCH = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = (end.toordinal() - _ORDINAL_OF_EPOCH for end in (date.min, date.max))
 _DAYS_OF_400_YEARS = 146_097
@@ -49,3 +51,34 @@ def day_of_year(days: int) -> int:
 def day_of_week(days: int) -> int:
     """1 for Monday to 7 for Sunday."""
     return (days + 3) % 7 + 1
+
+
+def date_text(days: int) -> str:
+    """`yyyy-MM-dd`; years beyond 9999 have a plus sign, those before year 0 a minus sign."""
+    year, month, day = date_of(days)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
+
+
+def time_text(milliseconds: int) -> str:
+    """`HH:mm:ss`, without seconds if they are none; parts of seconds are left out."""
+    return seconds_text(milliseconds).removesuffix(":00")
+
+
+def seconds_text(milliseconds: int) -> str:
+    """`HH:mm:ss`."""
+    seconds = milliseconds // 1000
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def iso_timestamp_text(timestamp_ms: int) -> str:
+    """`yyyy-MM-ddTHH:mm:ss.SSS`."""
+    days, of_day = divmod(timestamp_ms, DAY_MS)
+    return f"{date_text(days)}T{seconds_text(of_day)}.{of_day % 1000:03}"
+
+
+def timestamp_text(timestamp_ms: int) -> str:
+    """`yyyy-MM-dd HH:mm:ss.S`, as java.sql.Timestamp prints itself."""
+    days, of_day = divmod(timestamp_ms, DAY_MS)
+    fraction = f"{of_day % 1000:03}".rstrip("0") or "0"
+    return f"{date_text(days)} {seconds_text(of_day)}.{fraction}"

@@ -22,6 +22,7 @@ from barnabas.java.numbers import (
     low_bits,
     plain_text,
 )
+from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql import types
 from barnabas.sql.decimals import cast_decimal, cast_double, cast_whole
@@ -36,14 +37,7 @@ from barnabas.sql.java_text import (
     parse_integer,
     text_maker,
 )
-from barnabas.sql.time_text import (
-    date_text,
-    iso_timestamp_text,
-    parse_date,
-    parse_time,
-    parse_timestamp,
-    time_text,
-)
+from barnabas.sql.time_text import parse_date, parse_time, parse_timestamp
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 Cast = Callable[[Any], Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from barnabas.java.maps import hash_order
+from barnabas.java.hash import hash_order
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.ordering import key_of

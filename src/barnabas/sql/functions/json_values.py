@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.json_text import Json, write
 from barnabas.sql.functions.ordering import key_of
 from barnabas.sql.java_text import text_maker
-from barnabas.sql.time_text import date_text, iso_timestamp_text, time_text
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value
 
 JSON = "JSON"

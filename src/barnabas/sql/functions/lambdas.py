@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from barnabas.java.maps import hash_order
+from barnabas.java.hash import hash_order
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.types import Value

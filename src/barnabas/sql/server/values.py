@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal as Number
 
+from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
 from barnabas.sql.formats.json_writing import json_string
 from barnabas.sql.formats.json_writing import writer as plain_writer
 from barnabas.sql.schema import Column
-from barnabas.sql.time_text import date_text, iso_timestamp_text, time_text
 from barnabas.sql.types import Array, BaseType, Decimal, Map, SqlType, Struct, Value
 
 Writer = Callable[[Value], str]

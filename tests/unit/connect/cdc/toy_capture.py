@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from barnabas.connect.cdc import java_objects
 from barnabas.connect.cdc.batches import LogBatches
 from barnabas.connect.cdc.changes import ChangeReader
 from barnabas.connect.cdc.chunks import NotReadableError
@@ -52,6 +51,7 @@ from barnabas.connect.cdc.steps import UNKNOWN_SCHEMA, Wanted
 from barnabas.connect.cdc.tables import Column, ColumnType, RowChange, Table, TypeName
 from barnabas.connect.config.definition import NO_DEFAULT, Definition
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.java import object_stream as java_objects
 from barnabas.schemas.data.builder import INT64, OPTIONAL_STRING, struct_of
 from barnabas.schemas.data.builder import STRING as TEXT
 from barnabas.schemas.data.schema import Struct

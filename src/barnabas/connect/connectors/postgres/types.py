@@ -15,9 +15,9 @@ from datetime import time
 from decimal import Context, Decimal
 from typing import Any, Final
 
-from barnabas.connect.cdc import java_objects
 from barnabas.connect.cdc.tables import PARSE_ERRORS, Column, ColumnType, TypeName
 from barnabas.connect.connectors.postgres import temporal, texts
+from barnabas.java import object_stream as java_objects
 from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,

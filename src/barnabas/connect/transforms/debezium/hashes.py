@@ -13,7 +13,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
-from barnabas.java.maps import text_hash
+from barnabas.java.hash import text_hash
 from barnabas.schemas.data.logical import (
     DAY_MS,
     date_to_days,

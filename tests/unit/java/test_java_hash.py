@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.java.maps import hash_order, text_hash
+from barnabas.java.hash import hash_order, text_hash
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Dates as Java's SimpleDateFormat writes and leniently reads them, in English and UTC.
 
-Unlike `java_time`, whose patterns are those of DateTimeFormatter: other letters, numbers of any
+Unlike `pattern.py`, whose patterns are those of DateTimeFormatter: other letters, numbers of any
 width, and values beyond their range that go on into the next larger field.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 
 from barnabas.java.time import calendar
 from barnabas.java.time.calendar import day_of_week
+from barnabas.java.time.units import DAY_MS
 from barnabas.java.time.zones import zone_of
-from barnabas.schemas.data.logical import DAY_MS
 
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
