@@ -214,6 +214,19 @@ def length_max(text: str, steps: int) -> int:
     return _LENGTH_MAX if repeats == 0 else int(steps ** (1 / (repeats + 1)))
 
 
+def repeats_nothing(text: str) -> bool:
+    """Whether a part that may be empty is repeated: in RE2 its groups hold something else then."""
+    return _repeats_nothing(parser.parse(text))
+
+
+def _repeats_nothing(tree: Tree) -> bool:
+    return any(
+        (op in _REPEATS and value[1] > 1 and value[2].getwidth()[0] == 0)
+        or any(_repeats_nothing(inside) for inside in _inner(op, value))
+        for op, value in tree
+    )
+
+
 def _risk(tree: Tree) -> tuple[int, bool]:
     """How many repeats there are, and whether one of them can go more than one way."""
     repeats, is_nested = 0, False

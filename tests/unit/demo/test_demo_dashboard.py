@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -453,3 +455,25 @@ def test_the_page_is_for_its_own_host_and_in_no_frame(
     if status == 200:
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+RAISED = """
+import resource
+from unittest.mock import patch
+from barnabas.base import descriptors
+from barnabas.demo.dashboard import server
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 512))
+with patch.object(server, "build_server") as build:
+    build.side_effect = lambda *_, **__: print("limit", descriptors.limit()) or build.return_value
+    arguments = "--bootstrap b:1 --registry http://r --sql-server http://s".split()
+    server.main(arguments, standalone_mode=False)
+"""
+
+
+def test_the_limit_on_descriptors_is_raised_before_anything_is_built() -> None:
+    """As every service does."""
+    done = subprocess.run(
+        [sys.executable, "-c", RAISED], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "limit 512"

@@ -19,6 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from barnabas.base.descriptors import raise_limit
 from barnabas.base.loopback import is_loopback
 from barnabas.base.stop_signals import stop_on_signals
 from barnabas.demo.dashboard.brokers import BrokerMonitor
@@ -253,6 +254,7 @@ def main(
     port: int,
 ) -> None:
     """Show the demo's figures in a browser."""
+    raise_limit()
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
     server = build_server(bootstrap, registry, sql_server, host, port, connect, is_iceberg=iceberg)
     server.run()

@@ -3,20 +3,31 @@
 Each rule is `DEFAULT`, which takes the distinguished name as it is, or
 `RULE:pattern/replacement/[LU]`; the first whose pattern matches the whole name decides. Source:
 Kafka's SslPrincipalMapper. Its expressions are Java's; those that Python lacks are refused.
+
+The name is the client's choice, and an expression that backtracks can take for ever on a long one.
+So RE2 matches, in linear time, wherever it means the same by an expression. The others
+(look-around, references, repeats of what may be empty) are left to `re`, for names of at most
+`BACKTRACKING_LENGTH_MAX` characters.
 """
 
 import re
 import warnings
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.java.regex_linear import repeats_nothing
 
 RULES_KEY: Final = "ssl.principal.mapping.rules"
 _RULE: Final = r"(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?).*?|(.*?)"
 _SPLITTER: Final = re.compile(rf"\s*({_RULE})\s*(,\s*|$)")
 _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<([a-zA-Z])")
+BACKTRACKING_LENGTH_MAX: Final = 256
+_PRIVATE: Final = 0xF0000
+"""The first code point of a plane without letters. What is not ASCII goes there while RE2 looks at
+it, whose `(?i)` knows all of Unicode. Order stays, so ranges hold."""
+_BACKSLASH_CODES: Final = re.compile(r"\\[x0-9]")
 _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}", re.DOTALL)
 
 Rule = Callable[[str], str | None]
@@ -66,15 +77,46 @@ def _parse(text: str) -> Rule | None:
 
 
 def _rule(pattern: re.Pattern[str], replacement: str, case: str) -> Rule:
+    linear = _linear(pattern)
+
     def apply(name: str) -> str | None:
-        if pattern.fullmatch(name) is None:
+        if linear is not None:
+            hidden = _hide(name)
+            if linear.fullmatch(hidden) is None:
+                return None
+            hidden_replacement = _hide(replacement)
+            result = _show(linear.sub(lambda match: _expand(match, hidden_replacement), hidden))
+        elif len(name) > BACKTRACKING_LENGTH_MAX or pattern.fullmatch(name) is None:
             return None
-        result = pattern.sub(lambda match: _expand(match, replacement), name)
+        else:
+            result = pattern.sub(lambda match: _expand(match, replacement), name)
         if case == "L":
             return result.lower()
         return result.upper() if case == "U" else result
 
     return apply
+
+
+def _linear(pattern: re.Pattern[str]) -> Any:
+    """RE2's pattern, None where it lacks a construct or means something else by it."""
+    import re2  # type: ignore[import-untyped]  # no stubs; few nodes need it
+
+    if _BACKSLASH_CODES.search(pattern.pattern) or repeats_nothing(pattern.pattern):
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(_hide(pattern.pattern), options)
+    except re2.error:
+        return None
+
+
+def _hide(text: str) -> str:
+    return "".join(chr(_PRIVATE + ord(c)) if "\x7f" < c <= "\uffff" else c for c in text)
+
+
+def _show(text: str) -> str:
+    return "".join(chr(ord(c) - _PRIVATE) if _PRIVATE <= ord(c) <= 0xFFFFD else c for c in text)
 
 
 def _expand(match: re.Match[str], replacement: str) -> str:

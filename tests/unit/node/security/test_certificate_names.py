@@ -1,5 +1,7 @@
 """ssl.principal.mapping.rules, by the cases of Kafka's SslPrincipalMapperTest and some more."""
 
+import time
+
 import pytest
 
 from barnabas.base.config.errors import ConfigError
@@ -66,3 +68,42 @@ def test_a_name_that_no_rule_takes_is_refused() -> None:
 def test_rules_that_make_no_sense_are_refused_at_the_start(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
         CertificateNames(rules)
+
+
+SIX_REPEATS = "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1/"
+NESTED = "RULE:^CN=(([a-z]+ ?)+),O=x$/$1/"
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        (SIX_REPEATS, "CN=" + ",OU=,O=,L=,ST=" * 1000),
+        (NESTED, "CN=" + "a" * 2000),
+        ("RULE:^(?=CN)CN=(.*?),OU=(.*?),O=(.*?),L=(.*?)$/$1/", "CN=" + ",OU=,O=" * 1000),
+        (r"RULE:^CN=(.*?)=(.*?)=(.*?)=\\1$/$1/", "CN=" + "=" * 5000),
+    ],
+    ids=["repeats", "nested", "look-ahead", "reference"],
+)
+def test_a_hostile_name_takes_no_time(rules: str, name: str) -> None:
+    names = CertificateNames(f"{rules},DEFAULT")
+    started_s = time.process_time()
+    assert names.name_of(name) == name
+    assert time.process_time() - started_s < 0.5
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "principal"),
+    [
+        ("RULE:(?i)cn=(k)/$1/,DEFAULT", "CN=\u212a", "CN=\u212a"),
+        ("RULE:CN=(.*),O=ö/é$1/", "CN=Zoë 😀,O=ö", "éZoë 😀"),
+        ("RULE:CN=([à-ü]+)/$1/", "CN=éü", "éü"),
+        ("RULE:CN=(a*)+(.*)/<$1>/", "CN=aaa", "<>"),
+        (r"RULE:CN=(\xe9)/$1/", "CN=é", "é"),
+        ("RULE:CN=(?!b)(.*)/$1/", "CN=" + "a" * 250, "a" * 250),
+    ],
+)
+def test_names_become_what_javas_expressions_make_of_them(
+    rules: str, name: str, principal: str
+) -> None:
+    assert CertificateNames(rules).name_of(name) == principal
