@@ -11,7 +11,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([^\s;\"']+))")
 _COMMENT = re.compile(r"\"(?:[^\"\\]|\\.)*\"|/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
 _SECTION = re.compile(r"([\w.-]+)\s*\{((?:\"(?:[^\"\\]|\\.)*\"|[^}\"])*)\}\s*;?")
 
@@ -92,12 +91,8 @@ def _tokens(text: str) -> list[tuple[bool, str]]:
 
 
 def jaas_options(text: str) -> dict[str, str]:
-    """The options of a login module in JAAS's notation."""
-    options = {}
-    for match in _OPTION.finditer(text):
-        quoted = match[2] if match[2] is not None else match[3]
-        options[match[1]] = match[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
-    return options
+    """The options of the first entry; none where nothing is written. Raises JaasError."""
+    return login_modules(text)[0].options if text.strip() else {}
 
 
 def jaas_sections(text: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from barnabas.cli.client_config import TOKEN_KEY, check_files, from_java, read_client_file
+from barnabas.cli.client_config import TOKEN_KEY, from_java, read_client_file
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.kafka.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_reachable
@@ -181,9 +181,7 @@ def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str
     from barnabas.base.config.properties import from_flags
 
     values = {} if path is None else read_client_file(path)
-    config = from_java({**values, **from_flags(pairs)})
-    check_files(config)
-    return config
+    return from_java({**values, **from_flags(pairs)})
 
 
 def _without_none(config: dict[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,18 @@ And what went wrong there, in one line that says what to do about it.
 
 import asyncio
 import logging
-import os
 import secrets
 import ssl
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Final
 
 from barnabas.base.clock import SystemClock
-from barnabas.base.tls.contexts import key_file
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.kafka.security import Login as NameAndPassword
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import MECHANISMS, Names
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
@@ -24,9 +26,6 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # commands say what goes wrong
 
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What this client logs in by. librdkafka knows more."""
 CLIENT_ID: Final = "barnabas-cli"
 NONCE_SIZE_BYTES: Final = 24
 HANDSHAKE_TIMEOUT_MS: Final = 10_000
@@ -38,49 +37,34 @@ class Terms:
 
     handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS
 
-    def __init__(self, config: Mapping[str, str]) -> None:
-        """Raises CliError where a file or key cannot be used."""
-        self._context = _context(config)
+    def __init__(self, security: Security) -> None:
+        """Raises ConfigError where a file or key cannot be used."""
+        self._context = security.tls()
 
     def context(self) -> ssl.SSLContext:
         return self._context
 
 
-def protocol_of(config: Mapping[str, str]) -> str:
-    """The security protocol. Raises CliError for one that does not exist."""
-    protocol = config.get("security.protocol", "PLAINTEXT").upper()
-    if protocol not in PROTOCOLS:
-        raise CliError(
-            f"security.protocol: there is no {protocol}",
-            ExitCode.USAGE,
-            f"choose of {', '.join(PROTOCOLS)}",
-        )
-    return protocol
-
-
-def mechanism_of(config: Mapping[str, str]) -> str | None:
-    """The SASL mechanism by which to log in, None where none is asked for."""
-    if not protocol_of(config).startswith("SASL_"):
-        return None
-    return config.get("sasl.mechanism", config.get("sasl.mechanisms", "GSSAPI")).upper()
-
-
 def dialing_for(config: Mapping[str, str]) -> Dialing:
-    """How connections are opened. Raises CliError for what is not spoken here or not whole."""
-    protocol = protocol_of(config)
-    if protocol == "PLAINTEXT":
-        return PLAIN_DIALING
-    tls = Terms(config) if protocol.endswith("SSL") else None
-    return Dialing(login=_login(config), tls=tls)
+    """How connections are opened. Raises ConfigError for what is not spoken here or not whole."""
+    security = Security(Names(config))
+    login = security.login()
+    tls = Terms(security) if security.has_tls else None
+    if login is None:
+        return PLAIN_DIALING if tls is None else Dialing(tls=tls)
+    assert security.mechanism is not None
+    return Dialing(login=_login(security.mechanism, login, is_token=TOKEN_KEY in config), tls=tls)
 
 
 def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> None:
     """Connect and log in once. Raises CliError where that is refused; other failures are others'.
 
-    Where this cannot log in as the configuration says, nothing is checked.
+    Where this cannot log in as the configuration says, nothing is checked. Raises ConfigError.
     """
-    if mechanism_of(config) not in (None, *MECHANISMS) or "ssl.keystore.location" in config:
+    if Security(Names(config)).mechanism not in (None, *MECHANISMS):
         return
+    if "ssl.keystore.location" in config and find_spec("cryptography") is None:
+        return  # librdkafka reads PKCS 12 by itself
     dialing = dialing_for(config)
 
     async def ask() -> None:
@@ -107,79 +91,17 @@ def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> 
             raise known from error
 
 
-def _login(config: Mapping[str, str]) -> Login | None:
-    mechanism = mechanism_of(config)
-    if mechanism is None:
-        return None
-    if mechanism not in MECHANISMS:
-        raise CliError(
-            f"this command cannot log in by sasl.mechanism={mechanism}",
-            hint="use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512",
-        )
-    user, password = config.get("sasl.username"), config.get("sasl.password")
-    if not user or not password:
-        raise CliError(
-            f"{mechanism} needs a name and a password",
-            ExitCode.USAGE,
-            f"set sasl.jaas.config, or sasl.username and sasl.password, {CONFIG_HINT}",
-        )
+def _login(mechanism: str, login: NameAndPassword, *, is_token: bool) -> Login:
     if mechanism == "PLAIN":
-        return PlainLogin(user, password)
-    extensions = {"tokenauth": "true"} if TOKEN_KEY in config else None
+        return PlainLogin(login.user, login.password)
+    extensions = {"tokenauth": "true"} if is_token else None
     return ScramLogin(
-        mechanism, user, password, lambda: secrets.token_hex(NONCE_SIZE_BYTES), extensions
+        mechanism,
+        login.user,
+        login.password,
+        lambda: secrets.token_hex(NONCE_SIZE_BYTES),
+        extensions,
     )
-
-
-def _context(config: Mapping[str, str]) -> ssl.SSLContext:
-    trusted = config.get("ssl.ca.location") or None
-    if trusted == "probe":
-        trusted = None
-    is_directory = trusted is not None and os.path.isdir(trusted)
-    try:
-        context = ssl.create_default_context(
-            cafile=None if is_directory else trusted,
-            capath=trusted if is_directory else None,
-            cadata=config.get("ssl.ca.pem"),
-        )
-    except (ssl.SSLError, OSError) as error:
-        raise CliError(
-            f"ssl.ca.location: {trusted or 'the certificates'} cannot be used: {_why(error)}",
-            ExitCode.USAGE,
-            "it is to be a PEM file with the authority's certificate",
-        ) from error
-    if config.get("ssl.endpoint.identification.algorithm") == "none":
-        context.check_hostname = False
-    if config.get("enable.ssl.certificate.verification", "true").lower() == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    _load_own(context, config)
-    return context
-
-
-def _load_own(context: ssl.SSLContext, config: Mapping[str, str]) -> None:
-    if "ssl.keystore.location" in config:
-        raise CliError(
-            "ssl.keystore.location: this command reads PEM files alone",
-            hint="turn it into PEM (`openssl pkcs12`) and set ssl.keystore.type=PEM",
-        )
-    password = config.get("ssl.key.password", "")
-    certificate, key = config.get("ssl.certificate.location"), config.get("ssl.key.location")
-    inline = config.get("ssl.key.pem", "") + "\n" + config.get("ssl.certificate.pem", "")
-    try:
-        if certificate:
-            context.load_cert_chain(certificate, key or None, password=lambda: password)
-        elif inline.strip():
-            with key_file(inline) as path:
-                context.load_cert_chain(path, password=lambda: password)
-    except (ssl.SSLError, OSError, ValueError) as error:
-        name = "ssl.certificate.location" if certificate else "ssl.certificate.pem"
-        raise CliError(f"{name}: it cannot be used: {_why(error)}", ExitCode.USAGE) from None
-
-
-def _why(error: Exception) -> str:
-    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-    return str(reason).replace("_", " ").lower()
 
 
 def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError | None:
@@ -194,7 +116,7 @@ def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError |
             _tls_hint(str(error), where),
         )
     if not isinstance(error, ConnectionRefusedError) and isinstance(error, ConnectionError):
-        if protocol_of(config) == "PLAINTEXT":
+        if Security(Names(config)).protocol == "PLAINTEXT":
             hint = f"if it wants TLS or a login, set security.protocol {CONFIG_HINT}"
         else:
             hint = f"its port may want another: check security.protocol {CONFIG_HINT}"

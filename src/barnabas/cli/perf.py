@@ -52,11 +52,6 @@ def _common(kind: str) -> Callable[[Function], Function]:
 def _with_properties(connection: Connection, path: str | None, pairs: Sequence[str]) -> Connection:
     """The connection with the properties of the options above; `pairs` win."""
     found = {**({} if path is None else read_client_file(path)), **from_flags(pairs)}
-    memory = found.pop("buffer.memory", None)
-    if memory is not None:  # Java's name
-        if not memory.isdecimal() or int(memory) < 1024:
-            raise CliError(f"buffer.memory: {memory!r} is not a size in bytes", ExitCode.USAGE)
-        found["queue.buffering.max.kbytes"] = str(int(memory) // 1024)
     servers = found.pop("bootstrap.servers", None)
     config = from_java({**connection.config, **found})
     chosen = connection.bootstrap_servers if servers is None else servers

@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.perf_stats import MB, Stats, consumed_line, summary_line
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 FULL_QUEUE_WAIT_S = 0.01
 POLL_EVERY = 64

@@ -109,7 +109,7 @@ def run_command(
     It continues from its checkpoints if there are any. PIPELINE is a file and a name in it,
     `energy.py:pipeline`, or a module's, `shop.carts:pipeline`; without a name it is `pipeline`.
     """
-    from barnabas.streams.client_settings import librdkafka_settings
+    from barnabas.kafka.settings import librdkafka_settings
     from barnabas.streams.errors import PipelineError
     from barnabas.streams.pipeline import default_checkpoints
 

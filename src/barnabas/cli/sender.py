@@ -7,7 +7,7 @@ from typing import Any, Final
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_kafka
 from barnabas.cli.records import Headers, NewRecord
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 FULL_QUEUE_WAIT_S = 0.1
 LINGER_SECONDS: Final = 0.02

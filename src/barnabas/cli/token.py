@@ -229,10 +229,11 @@ def _time(time_ms: int) -> str:
 
 def _properties(connection: Connection, token_id: str, secret: str) -> str:
     """Properties with which clients log in with the token, over TLS where this one does."""
-    kept = {"ssl.truststore.type": "PEM"} if "ssl.ca.location" in connection.config else {}
-    kept |= {
+    kept = {
         _JAVA_NAMES[key]: value for key, value in connection.config.items() if key in _JAVA_NAMES
     }
+    if kept:
+        kept["ssl.truststore.type"] = "PEM"
     is_tls = connection.config.get("security.protocol", "").upper().endswith("SSL")
     values = {
         "bootstrap.servers": connection.bootstrap_servers,
@@ -242,4 +243,5 @@ def _properties(connection: Connection, token_id: str, secret: str) -> str:
         f'username="{token_id}" password="{secret}" tokenauth="true";',
         **kept,
     }
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+    lines = (f"{key}={value}" for key, value in values.items())
+    return "".join(line.replace("\n", "\\n") + "\n" for line in lines)

@@ -1,4 +1,7 @@
-"""Which partition a key has, by the names of librdkafka's partitioners."""
+"""Which partition a key has, by the names of librdkafka's partitioners.
+
+Our producers use Java's, so that a key has one partition, whatever client sends it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import random
 from typing import Final
 from zlib import crc32
 
-from confluent_kafka import KafkaError, KafkaException
-
 from barnabas.java.hash import murmur2
 
+JAVA_PARTITIONER: Final = {"partitioner": "murmur2_random"}
+"""For the configuration of confluent-kafka's Producer, whose own default is CRC-32 of the key."""
 _POSITIVE: Final = 0x7FFFFFFF
 _FNV_PRIME: Final = 0x01000193
 _FNV_START: Final = 0x811C9DC5
@@ -25,6 +28,8 @@ class Partitioner:
     def __init__(self, kind: str) -> None:
         """Raises KafkaException for a name that librdkafka does not have."""
         if kind not in _KINDS:
+            from confluent_kafka import KafkaError, KafkaException
+
             reason = f"partitioner {kind} is none of {', '.join(_KINDS)}"
             raise KafkaException(KafkaError(KafkaError._INVALID_ARG, reason))
         self._hash, _, rest = kind.partition("_")

@@ -41,7 +41,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from barnabas.kafka.fenced_writer import FencedError, FencedWriter, Pair
 from barnabas.kafka.listed_offsets import OffsetLister
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.planned_topics import (
     DENIED,
     PAUSE_S,

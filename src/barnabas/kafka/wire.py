@@ -19,7 +19,8 @@ from typing import Any, Final, TypeVar
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.scram import HASHES, ScramClient, ScramError
-from barnabas.base.tls.contexts import key_file
+from barnabas.base.tls.contexts import client_context
+from barnabas.base.tls.key_stores import KeyPair
 from barnabas.protocol.api import Api
 from barnabas.protocol.apis import (
     API_VERSIONS,
@@ -62,17 +63,15 @@ class AccessError(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Access:
-    """How to reach the brokers. Paths are of PEM files; `mechanism` is a SASL mechanism."""
+    """How to reach the brokers. `mechanism` is a SASL mechanism."""
 
     bootstrap_servers: str
     has_tls: bool = False
     ca_path: str | None = None
+    """A PEM file, or a directory of them."""
     ca_pem: str | None = None
-    certificate_path: str | None = None
-    key_path: str | None = None
-    own_pem: str | None = field(default=None, repr=False)
-    """A private key and its certificates, in place of the paths of files."""
-    key_password: str | None = field(default=None, repr=False)
+    own: KeyPair | None = None
+    """What is shown to brokers that ask for a certificate."""
     checks_host: bool = True
     checks_certificate: bool = True
     mechanism: str | None = None
@@ -89,23 +88,15 @@ class Access:
     def tls(self) -> ssl.SSLContext:
         """Return what TLS connections are made with. Raises AccessError for unfit files."""
         try:
-            context = ssl.create_default_context(cafile=self.ca_path, cadata=self.ca_pem)
-            context.check_hostname = self.checks_host
-            if not self.checks_certificate:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            # As a function: without a password OpenSSL would ask for it on the terminal.
-            password = self.key_password or ""
-            if self.own_pem is not None:
-                with key_file(self.own_pem) as path:
-                    context.load_cert_chain(path, password=lambda: password)
-            elif self.certificate_path is not None:
-                context.load_cert_chain(
-                    self.certificate_path, self.key_path, password=lambda: password
-                )
-        except (OSError, ssl.SSLError) as error:
+            return client_context(
+                self.ca_pem,
+                authorities_path=self.ca_path,
+                own=self.own,
+                checks_names=self.checks_host,
+                checks_certificate=self.checks_certificate,
+            )
+        except (OSError, ValueError) as error:
             raise AccessError(f"cannot read the certificates: {error}") from error
-        return context
 
 
 class Connection:

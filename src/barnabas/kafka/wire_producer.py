@@ -21,8 +21,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
-from barnabas.kafka.client_access import access_of, is_true
+from barnabas.base.config.errors import ConfigError
 from barnabas.kafka.partitioners import Partitioner
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import Names, is_true
 from barnabas.kafka.transactions import (
     ProducerIdentity,
     TransactionCalls,
@@ -88,10 +90,12 @@ class WireProducer:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings` are librdkafka's. Raises KafkaException for a login that is not supported."""
+        servers = settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
         try:
-            self._access = access_of(settings)
-        except AccessError as error:
-            raise KafkaException(KafkaError(KafkaError._AUTHENTICATION, str(error))) from error
+            self._access = Security(Names(settings)).access(str(servers or ""), timeout_s=30)
+        except ConfigError as error:
+            reason = f"records with the timestamp 0 cannot be written: {error}"
+            raise KafkaException(KafkaError(KafkaError._AUTHENTICATION, reason)) from error
         self._brokers = Brokers(self._access)
         self._leaders = Leaders(self._brokers)
         self._partitioner = Partitioner(str(settings.get("partitioner", "consistent_random")))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
-from barnabas.base.jaas import jaas_options
+from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart
 from barnabas.base.oauth.fetch import FetchError, FetchSettings
 from barnabas.base.oauth.retrieval import RetrievalSettings, retrieve
@@ -110,7 +110,10 @@ def _user(values: Mapping[str, Any]) -> str | None:
             raise ConfigError(f"UserInfo must be provided when {BASIC} is set to USER_INFO")
         return str(values["basic.auth.user.info"])
     if source == "SASL_INHERIT":
-        options = jaas_options(values["sasl.jaas.config"] or "")
+        try:
+            options = jaas_options(values["sasl.jaas.config"] or "")
+        except JaasError as error:
+            raise ConfigError(f"sasl.jaas.config: {error}") from None
         if not options.get("username"):
             raise ConfigError(
                 "Provided SASL Login module doesn't provide username and password options and "

@@ -14,13 +14,13 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID
 
 from barnabas.base.tls.contexts import client_context
-from barnabas.base.tls.key_stores import key_of_files
+from barnabas.base.tls.key_stores import KeyPair
 from barnabas.schemas.errors import RegistryError
 
 TIMEOUT_S = 30.0
@@ -68,20 +68,16 @@ class SchemaStore(Protocol):
 class RegistryTls:
     """How a registry's certificate is checked, and what is shown to it.
 
-    `authorities`: certificates in PEM; None: the system's. `certificate_file`: a PEM file with a
-    private key and certificates.
+    `authorities`: certificates in PEM; None: the system's.
     """
 
     authorities: str | None = None
-    certificate_file: str | None = None
-    key_password: str = field(default="", repr=False)
+    own: KeyPair | None = None
     checks_names: bool = True
 
     def context(self) -> ssl.SSLContext:
         """The same for Python's sockets. Raises OSError, ValueError."""
-        file = self.certificate_file
-        own = None if file is None else key_of_files(file, password=self.key_password)
-        return client_context(self.authorities, own=own, checks_names=self.checks_names)
+        return client_context(self.authorities, own=self.own, checks_names=self.checks_names)
 
 
 class RegistryClient:

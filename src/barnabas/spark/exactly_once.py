@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.wire_producer import WireProducer
 from barnabas.spark.progress import checkpoint_id, planned_offsets
 from barnabas.spark.record_writer import (

@@ -14,7 +14,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.kafka.ordered_producer import OrderedProducer
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.wire_producer import WireProducer
 
 FLUSH_TIMEOUT_SECONDS: Final = 30.0

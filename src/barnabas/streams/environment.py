@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.streams.client_settings import java_settings, librdkafka_settings
+from barnabas.base.config.errors import ConfigError
+from barnabas.kafka.settings import java_settings, librdkafka_settings
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Schemas
 from barnabas.streams.steps import Environment
@@ -125,8 +126,9 @@ class Cluster:
             self.learned[schema_id] = self.registry.resolved_avro(schema_id)
 
     def client_settings(self) -> dict[str, str]:
-        """Return settings of confluent-kafka's clients."""
-        return {"bootstrap.servers": self.bootstrap_servers, **librdkafka_settings(self.client)}
+        """Return settings of confluent-kafka's clients. Raises PipelineError."""
+        settings = _translated(librdkafka_settings, self.client)
+        return {"bootstrap.servers": self.bootstrap_servers, **settings}
 
     def _options(self, source: Source) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -136,7 +138,7 @@ class Cluster:
         }
         if self.is_committed_only:
             options["kafka.isolation.level"] = "read_committed"
-        settings = java_settings(self.client)
+        settings = _translated(java_settings, self.client)
         options |= {f"kafka.{name}": value for name, value in settings.items()}
         return options | source.options
 
@@ -176,6 +178,15 @@ class Cluster:
             file.write(text)
         os.replace(f"{path}.partial", path)
         return text
+
+
+def _translated(
+    translate: Callable[[Mapping[str, str]], dict[str, Any]], settings: Mapping[str, str]
+) -> dict[str, Any]:
+    try:
+        return translate(settings)
+    except ConfigError as error:
+        raise PipelineError(str(error)) from error
 
 
 def _columns(records: DataFrame) -> DataFrame:

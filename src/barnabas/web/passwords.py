@@ -16,7 +16,7 @@ from typing import Any
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
-from barnabas.base.jaas import jaas_options, jaas_sections
+from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
 
 METHOD = "authentication.method"
 REALM = "authentication.realm"
@@ -153,7 +153,10 @@ def _file_of_realm(values: Mapping[str, Any], file_key: str) -> str:
     section = sections[realm]
     if _MODULE not in section.split("required")[0]:
         raise ConfigError(JAAS_FILE, f"section {realm} of {path} is not of a {_MODULE}")
-    file_name = jaas_options(section).get("file")
+    try:
+        file_name = jaas_options(section).get("file")
+    except JaasError as error:
+        raise ConfigError(JAAS_FILE, f"section {realm} of {path}: {error}") from None
     if not file_name:
         raise ConfigError(JAAS_FILE, f"section {realm} of {path} names no file")
     return file_name

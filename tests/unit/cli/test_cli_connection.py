@@ -8,11 +8,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from barnabas.base.config.errors import ConfigError
 from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
 from barnabas.cli.login import refusal
 from barnabas.node.net.tls_words import TlsError
+from support.certificates import Authority
 
 
 def connect(*arguments: str, **environment: str) -> Connection:
@@ -50,7 +52,8 @@ def test_what_a_client_gets() -> None:
     assert config["acks"] == "all"
 
 
-def test_java_properties_are_translated() -> None:
+def test_java_properties_are_translated(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     config = from_java(
         {
@@ -58,7 +61,7 @@ def test_java_properties_are_translated() -> None:
             "sasl.mechanism": "PLAIN",
             "sasl.jaas.config": rf'{module} required username="u" password="p\"q";',
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": "/ca.pem",
+            "ssl.truststore.location": authority.file,
             "key.serializer": "org.example.Serializer",
         }
     )
@@ -67,51 +70,60 @@ def test_java_properties_are_translated() -> None:
         "sasl.mechanism": "PLAIN",
         "sasl.username": "u",
         "sasl.password": 'p"q',
-        "ssl.ca.location": "/ca.pem",
+        "ssl.ca.pem": authority.text,
     }
 
 
-@pytest.mark.parametrize("text", ["", "x"])
-def test_a_broken_jaas_line_gives_no_credentials(text: str) -> None:
-    assert from_java({"sasl.jaas.config": text}) == {}
+BROKEN = {
+    "": "has no username and no password",
+    "x": "Login module control flag not specified in JAAS config",
+    'x required username="secret;': "A quote is not closed in JAAS config",
+}
 
 
-def test_a_pem_store_is_both_files() -> None:
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_jaas_line_is_refused(text: str) -> None:
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": text}
+    with pytest.raises(ConfigError, match=f"^sasl.jaas.config: {BROKEN[text]}") as caught:
+        from_java(login)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_pem_store_is_both_files(tmp_path: Path) -> None:
+    own = Authority(tmp_path).issue("alice")
     config = from_java(
         {
+            "security.protocol": "SSL",
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": "/alice.pem",
+            "ssl.keystore.location": own,
             "ssl.key.password": "x",
             "ssl.endpoint.identification.algorithm": "",
             "ssl.enabled.protocols": "TLSv1.3",
         }
     )
     assert config == {
-        "ssl.certificate.location": "/alice.pem",
-        "ssl.key.location": "/alice.pem",
+        "security.protocol": "SSL",
+        "ssl.certificate.location": own,
+        "ssl.key.location": own,
         "ssl.key.password": "x",
         "ssl.endpoint.identification.algorithm": "none",
     }
 
 
-@pytest.mark.parametrize("store", ["keystore", "truststore"])
-def test_stores_that_only_java_reads(store: str) -> None:
-    with pytest.raises(CliError, match="JKS") as caught:
-        from_java({f"ssl.{store}.type": "JKS", f"ssl.{store}.password": "hidden"})
-    assert "PEM" in caught.value.line()
-    assert "hidden" not in caught.value.line()
-
-
 def test_a_delegation_token_is_not_for_librdkafka() -> None:
     config = from_java(
-        {"sasl.jaas.config": 'x required username="id" password="mac" tokenauth="true";'}
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": 'x required username="id" password="mac" tokenauth="true";',
+        }
     )
     with pytest.raises(CliError, match="delegation token"):
         Connection("a:1", config, 1.0).client_config()
 
 
 def test_a_file_for_tls_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CliError, match=r"ssl.ca.location: .*nothing.pem: No such file"):
+    with pytest.raises(ConfigError, match=r"ssl.ca.location: .*nothing.pem: No such file"):
         connect("-X", f"ssl.ca.location={tmp_path}/nothing.pem")
 
 

@@ -26,7 +26,10 @@ HEAVY_MODULES = (
     "uvloop",
     "asyncio",
     "barnabas.app",
-    "barnabas.node",
+    "barnabas.node.broker",
+    "barnabas.node.log",
+    "barnabas.node.metadata",
+    "barnabas.node.net",
 )
 
 

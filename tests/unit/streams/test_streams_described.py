@@ -33,6 +33,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from barnabas.base.config.errors import ConfigError
+from barnabas.kafka.settings import java_settings, librdkafka_settings
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.exactly_once import writer_name
 from barnabas.spark.supervision import why
@@ -51,7 +53,6 @@ from barnabas.streams import (
     json as json_of,
 )
 from barnabas.streams.avro_format import avro_bytes, avro_schema_of, avro_value
-from barnabas.streams.client_settings import java_settings, librdkafka_settings
 from barnabas.streams.code import send_whole
 from barnabas.streams.dsl import Stream
 from barnabas.streams.environment import Cluster, current
@@ -436,8 +437,11 @@ def test_certificates_are_for_both_kinds_of_clients(tmp_path: Path) -> None:
     assert librdkafka_settings(given) == given
     java = java_settings(given)
     assert "BEGIN CERTIFICATE" in java["ssl.truststore.certificates"]
-    with pytest.raises(PipelineError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         java_settings({**given, "ssl.ca.location": "/nowhere.pem"})
+    nowhere = {"security.protocol": "SSL", "ssl.truststore.location": "/nowhere.pem"}
+    with pytest.raises(PipelineError, match=r"ssl\.truststore\.location: cannot be read"):
+        Cluster(None, "a:1", client=nowhere).client_settings()  # type: ignore[arg-type]  # unused
     kerberos = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI", "sasl.x": "y"}
     assert java_settings(kerberos) == librdkafka_settings(kerberos) == kerberos
 

@@ -32,3 +32,12 @@ def openssl_name(java_name: str) -> str | None:
             prefix = "" if exchange == _ONLY_SIGNED else exchange.replace("_", "-") + "-"
             return prefix + name
     return None
+
+
+def openssl_suites(text: str) -> str:
+    """Cipher suites by OpenSSL's names; those of TLS 1.3, which cannot be chosen, are left out."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.startswith("TLS_") for name in names):
+        return text
+    found = [openssl_name(name) for name in names if name not in TLS13_SUITES]
+    return ":".join(name for name in found if name is not None)

@@ -205,6 +205,11 @@ class _Lenient:
             return ""
 
 
+def configured_key(config: StringKeys) -> KeyPair | None:
+    """The key of the key store, None where none is set. Raises ConfigError."""
+    return own_key(_Lenient(config))
+
+
 def trusted_pem(config: StringKeys) -> str | None:
     """The certificates of whom to trust, None where no store is set. Raises ConfigError."""
     return trusted_certificates(_Lenient(config))

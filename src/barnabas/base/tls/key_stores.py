@@ -8,6 +8,7 @@ needs the package `cryptography`; all else is read without it.
 import os
 from base64 import encodebytes
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final, Protocol
 
 from barnabas.base.config.errors import ConfigError
@@ -21,6 +22,7 @@ STORE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of a store or PEM file: a path may also be that of a device without end."""
 _BEGIN_CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
 _END_CERTIFICATE: Final = "-----END CERTIFICATE-----"
+_PRIVATE: Final = "PRIVATE KEY-----"
 _TYPES: Final = ("", "JKS", "PKCS12", PEM)
 _NEEDS_CRYPTOGRAPHY: Final = (
     f"to read a PKCS 12 file, {install_hint('security')}, or turn it into a PEM file "
@@ -35,6 +37,14 @@ class StringKeys(Protocol):
         """The value of a key, empty where it is not set."""
 
 
+class StoreKind(StrEnum):
+    """Kinds of store files, by Java's names."""
+
+    JKS = "JKS"
+    PKCS12 = "PKCS12"
+    PEM = "PEM"
+
+
 @dataclass(frozen=True, slots=True)
 class KeyPair:
     """A private key and its certificates, the key's own first, in PEM form."""
@@ -42,6 +52,12 @@ class KeyPair:
     pem: str = field(repr=False)
     password: str = field(repr=False)
     """Of the key, empty where it is not encrypted."""
+
+    def parts(self) -> tuple[str, str]:
+        """The private key, and the certificates."""
+        pieces = [BEGIN + piece for piece in self.pem.split(BEGIN)[1:]]
+        keys = [piece.strip() for piece in pieces if _PRIVATE in piece.partition("\n")[0]]
+        return "".join(f"{key}\n" for key in keys), only_certificates("", self.pem)
 
 
 def own_key(config: StringKeys, prefix: str = "") -> KeyPair | None:
@@ -93,6 +109,15 @@ def key_of_files(certificate_path: str, key_path: str | None = None, password: s
             with open(path, encoding="latin-1") as file:
                 texts.append(file.read(STORE_BYTES_MAX))
     return KeyPair("\n".join(texts), password)
+
+
+def store_kind(location: str) -> StoreKind:
+    """What a store's file is, by its contents. Raises OSError."""
+    with open(location, "rb") as file:
+        data = file.read(STORE_BYTES_MAX)
+    if _is_pem(data):
+        return StoreKind.PEM
+    return StoreKind.JKS if data.startswith(jks.MAGIC) else StoreKind.PKCS12
 
 
 def trusted_certificates(config: StringKeys, prefix: str = "") -> str | None:

@@ -11,26 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
 from barnabas.connect.config.values import invalid
 from barnabas.connect.engine.chain import Settings, with_prefix
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
+from barnabas.kafka.setting_names import SECURITY_PREFIXES
+from barnabas.kafka.settings import librdkafka_settings
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.streams.client_settings import librdkafka_settings
-from barnabas.streams.errors import PipelineError
 
 Client = Literal["producer", "consumer", "admin"]
 _log = peer_logger(__name__)
 _SHARED: Final = ("bootstrap.servers", "client.dns.lookup", "client.rack")
-_SECURITY: Final = ("security.protocol", "sasl.", "ssl.")
-_RENAMED: Final = {
-    "buffer.memory": "queue.buffering.max.kbytes",
-    "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.request.size": "message.max.bytes",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-}
 _AS_THEY_ARE: Final[Mapping[Client, frozenset[str]]] = {
     "producer": frozenset(
         {
@@ -61,12 +54,6 @@ _ANY_CLIENT: Final = frozenset(
         *("socket.send.buffer.bytes", "socket.receive.buffer.bytes"),
     }
 )
-_ASSIGNORS: Final = {
-    "CooperativeStickyAssignor": "cooperative-sticky",
-    "RangeAssignor": "range",
-    "RoundRobinAssignor": "roundrobin",
-    "StickyAssignor": "cooperative-sticky",
-}
 _DELIVERY_TIMEOUT_MS_MAX: Final = 2_147_483_647
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _TRANSACTION_TIMEOUT_MS_MAX: Final = 900_000
@@ -82,7 +69,7 @@ def java_settings(client: Client, connector: Settings, worker: Settings) -> dict
     given = {
         name: value
         for name, value in worker.items()
-        if name in _SHARED or name in _ANY_CLIENT or name.startswith(_SECURITY)
+        if name in _SHARED or name in _ANY_CLIENT or name.startswith(SECURITY_PREFIXES)
     }
     given.pop("client.id", None)
     given |= with_prefix(worker, f"{client}.")
@@ -107,20 +94,17 @@ def client_settings(
         )
     try:
         translated = librdkafka_settings(given)
-    except PipelineError as error:
+    except BaseConfigError as error:
         raise ConfigError(str(error)) from error
     settings: dict[str, Any] = {"log_level": 2}
     if client != "admin":
         settings = {"log_level": 4, "logger": _log}
     settings |= defaults
-    for name, value in translated.items():
-        own = _RENAMED.get(name, name)
-        if own.startswith(_SECURITY):
-            if "security.protocol" in given:
-                settings[own] = value
-        elif own in _AS_THEY_ARE[client] or own in _ANY_CLIENT:
-            settings[own] = _value(name, own, value)
-    return settings
+    return settings | {
+        name: value
+        for name, value in translated.items()
+        if name.startswith(SECURITY_PREFIXES) or name in _AS_THEY_ARE[client] or name in _ANY_CLIENT
+    }
 
 
 def producer_settings(
@@ -191,16 +175,3 @@ def consumer_settings(connector_name: str, connector: Settings, worker: Settings
 def admin_settings(connector: Settings, worker: Settings) -> dict[str, Any]:
     """Return librdkafka's settings of a task's administration. Raises ConfigError."""
     return client_settings("admin", connector, worker, {})
-
-
-def _value(name: str, own: str, value: str) -> Any:
-    if own == "partition.assignment.strategy":
-        kinds = [_ASSIGNORS.get(part.strip().rpartition(".")[2]) for part in value.split(",")]
-        return next((kind for kind in kinds if kind), "cooperative-sticky")
-    if name == "buffer.memory":
-        return max(1, int(value) // 1024)
-    if own == "partitioner" or name == "partitioner.class":
-        return JAVA_PARTITIONER["partitioner"] if "." in value else value
-    if own == "auto.offset.reset" and value == "none":
-        return "error"
-    return value

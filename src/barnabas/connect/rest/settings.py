@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
-from barnabas.base.jaas import jaas_options, jaas_sections
+from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import Listener
 from barnabas.web.passwords import Passwords
@@ -155,6 +155,8 @@ def passwords(settings: Mapping[str, str]) -> Passwords | None:
         return Passwords(password_file, LOGIN_FILE)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{LOGIN_FILE}: {path} cannot be read: {error}") from error
+    except JaasError as error:
+        raise ConfigError(f"section {_SECTION} of {path}: {error}") from None
     except BaseConfigError as error:
         raise ConfigError(str(error)) from error
 

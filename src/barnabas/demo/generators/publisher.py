@@ -15,7 +15,7 @@ from barnabas.demo.access import client_config
 from barnabas.demo.contract import START_TIME_MS
 from barnabas.demo.generators.delivery import Delivery
 from barnabas.demo.topics import STATIONS, Station
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 _POLL_SECONDS: Final = 0.05
 

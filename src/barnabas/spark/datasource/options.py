@@ -6,20 +6,20 @@ know is refused, not ignored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.base.scram import HASHES
+from barnabas.base.config.errors import ConfigError
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import SECURITY_PREFIXES, Names
+from barnabas.kafka.settings import RENAMED, check_servers
 from barnabas.kafka.wire import Access
 from barnabas.spark.datasource.journal import DEFAULT_TOPIC
 
 DEFAULT_TRANSACTION_TIMEOUT_MS: Final = 900_000
 """The longest that brokers allow by default (transaction.max.timeout.ms)."""
 _SERVERS: Final = "kafka.bootstrap.servers"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS: Final = ("PLAIN", *HASHES)
 PRODUCER_SETTINGS: Final = frozenset(
     {
         "batch.num.messages",
@@ -52,7 +52,8 @@ PRODUCER_SETTINGS: Final = frozenset(
     }
 )
 """Of Java's producer and librdkafka's: what is passed on."""
-_JAVA_NAMES: Final = {"max.request.size": "message.max.bytes"}
+_JAVA_NAMES: Final = frozenset({"max.request.size"})
+"""Java's alone."""
 _ALWAYS: Final = {
     "acks": ("all", "-1"),
     "enable.idempotence": ("true",),
@@ -60,10 +61,6 @@ _ALWAYS: Final = {
 """What exactly once needs; no other value is allowed."""
 _OURS: Final = frozenset({"sinkId", "decisionTopic", "onLostTransaction"})
 _SPARKS: Final = frozenset({"checkpointLocation", "path", "includeHeaders", "queryName"})
-_JAAS: Final = re.compile(
-    r"\.(?P<module>PlainLoginModule|ScramLoginModule)\s+required\s+(?P<options>.*);\s*$", re.DOTALL
-)
-_JAAS_OPTION: Final = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 
 
 class OptionError(ValueError):
@@ -134,87 +131,26 @@ def _producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
             if value.lower() not in _ALWAYS[name]:
                 raise OptionError(f"kafka.{name} is {_ALWAYS[name][0]} for exactly once")
         elif name in PRODUCER_SETTINGS or name in _JAVA_NAMES:
-            settings[_JAVA_NAMES.get(name, name)] = value
+            settings[RENAMED.get(name, name)] = value
         else:
             raise OptionError(f"kafka.{name} is not supported by this sink")
     return settings
 
 
-def read_security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, Any], Access]:
+def read_security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, str], Access]:
     """Take the settings of security out of `kafka`: for librdkafka, and for our own connections.
 
     Raises OptionError, for `servers` too.
     """
-    for server in servers.split(","):
-        if not server.strip().rpartition(":")[2].isdigit():
-            raise OptionError(f"{_SERVERS}: {server!r} is not host:port")
-    protocol = kafka.pop("security.protocol", "PLAINTEXT").upper()
-    if protocol not in _PROTOCOLS:
-        raise OptionError(f"kafka.security.protocol is one of {', '.join(_PROTOCOLS)}")
-    names = [name for name in kafka if name.startswith(("ssl.", "sasl."))]
-    given = {name: kafka.pop(name) for name in names}
-    if protocol == "PLAINTEXT":
-        if given:
-            raise OptionError(f"kafka.{names[0]} needs kafka.security.protocol")
-        return {}, Access(servers)
-    settings: dict[str, Any] = {"security.protocol": protocol}
-    tls: dict[str, Any] = {}
-    if protocol.endswith("SSL"):
-        settings |= _tls(given, tls)
-    mechanism, user, password = None, "", ""
-    if protocol.startswith("SASL"):
-        mechanism, user, password = _sasl(given)
-        settings |= {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
-    if given:
-        raise OptionError(f"kafka.{next(iter(given))} is not supported by this sink")
-    has_tls = protocol.endswith("SSL")
-    return settings, Access(
-        servers, has_tls=has_tls, mechanism=mechanism, user=user, password=password, **tls
-    )
-
-
-def _tls(given: dict[str, str], tls: dict[str, Any]) -> dict[str, Any]:
-    """Return librdkafka's settings, and put those of our own connections into `tls`."""
-    for store in ("truststore", "keystore"):
-        kind = given.pop(f"ssl.{store}.type", None)
-        if f"ssl.{store}.location" in given and (kind or "JKS").upper() != "PEM":
-            raise OptionError(
-                f"kafka.ssl.{store}.type must be PEM: Java's key stores cannot be read here"
-            )
-    settings: dict[str, Any] = {}
-    certificate = given.pop("ssl.keystore.location", None)
-    checks = given.pop("ssl.endpoint.identification.algorithm", "https")
-    names = {
-        "ca_path": ("ssl.ca.location", given.pop("ssl.truststore.location", None)),
-        "ca_pem": ("ssl.ca.pem", given.pop("ssl.truststore.certificates", None)),
-        "certificate_path": ("ssl.certificate.location", certificate),
-        "key_path": ("ssl.key.location", certificate),
-        "key_password": ("ssl.key.password", None),
-    }
-    for own, (name, java_value) in names.items():
-        value = given.pop(name, java_value)
-        if value is not None:
-            tls[own] = settings[name] = value
-    tls["checks_host"] = checks.lower() == "https"
-    settings["ssl.endpoint.identification.algorithm"] = "https" if tls["checks_host"] else "none"
-    return settings
-
-
-def _sasl(given: dict[str, str]) -> tuple[str, str, str]:
-    mechanism = given.pop("sasl.mechanism", given.pop("sasl.mechanisms", "")).upper()
-    if mechanism not in _MECHANISMS:
-        raise OptionError(
-            f"kafka.sasl.mechanism is one of {', '.join(_MECHANISMS)}, not {mechanism or 'empty'}"
-        )
-    user, password = given.pop("sasl.username", None), given.pop("sasl.password", None)
-    jaas = given.pop("sasl.jaas.config", None)
-    if jaas is not None:
-        module = _JAAS.search(jaas)
-        if module is None:
-            raise OptionError("kafka.sasl.jaas.config has no PlainLoginModule or ScramLoginModule")
-        pairs = _JAAS_OPTION.findall(module["options"])
-        found = {name: quoted.replace('\\"', '"') or plain for name, quoted, plain in pairs}
-        user, password = found.get("username"), found.get("password")
-    if user is None or password is None:
-        raise OptionError("SASL needs kafka.sasl.username and kafka.sasl.password")
-    return mechanism, user, password
+    given = {name: kafka.pop(name) for name in [*kafka] if name.startswith(SECURITY_PREFIXES)}
+    try:
+        check_servers(servers, _SERVERS)
+        security = Security(Names({f"kafka.{name}": given[name] for name in given}, ("kafka.",)))
+        for name in given:
+            if name.startswith(("ssl.", "sasl.")) and security.protocol == "PLAINTEXT":
+                raise OptionError(f"kafka.{name} needs kafka.security.protocol")
+            if not security.reads(name):
+                raise OptionError(f"kafka.{name} is not supported here")
+        return security.librdkafka(), security.access(servers)
+    except ConfigError as error:
+        raise OptionError(str(error)) from error

@@ -19,7 +19,7 @@ from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.transactions import TransactionControl
 from barnabas.kafka.wire import Access, CoordinatorError
 from barnabas.kafka.wire_producer import WireProducer

@@ -14,14 +14,20 @@ import httpx
 from starlette.types import ASGIApp
 
 from barnabas.base.config.errors import ConfigError
-from barnabas.base.tls.contexts import https_client, https_listener
+from barnabas.base.tls.contexts import (
+    PropertyKeys,
+    configured_key,
+    https_client,
+    https_listener,
+    trusted_pem,
+)
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import SECURITY_NAMES, Names
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls
 from barnabas.sql.engine import config
 from barnabas.sql.server.hosts import HeartbeatConfig
 from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
 from barnabas.sql.server.protection import protected
-from barnabas.sql.server.security.kafka import java, librdkafka
-from barnabas.sql.server.security.stores import registry_tls
 from barnabas.web.guard import only_loopback
 from barnabas.web.listening import Listener
 from barnabas.web.protection import Protection
@@ -156,12 +162,12 @@ class ServerConfig:
         name = self.values.get(f"{config.STREAMS_PREFIX}client.id") or self.values.get("client.id")
         if name:
             found["client.id"] = name
-        return found | self._secured(librdkafka)
+        return found | self._secured(lambda values: kafka_security(values).librdkafka())
 
     @property
     def java_kafka(self) -> dict[str, str]:
         """Settings of the login for Spark's own clients. Raises ServerConfigError."""
-        return self._secured(java)
+        return self._secured(lambda values: kafka_security(values).java())
 
     def _secured(self, read: Callable[[Mapping[str, Any]], Read]) -> Read:
         try:
@@ -284,6 +290,34 @@ class ServerConfig:
                 f"ksql.schema.registry.ssl: the certificates cannot be used: {error}"
             ) from error
         return RegistryClient(self.registry_urls, user_info=self.registry_user, tls=context)
+
+
+def kafka_security(values: Mapping[str, Any]) -> Security:
+    """How the server's Kafka clients log in: `security.protocol`, `sasl.*` and `ssl.*`.
+
+    They may have `ksql.streams.` before them. Raises ConfigError.
+    """
+    prefixes = (config.STREAMS_PREFIX, "")
+    # Listeners have further settings that begin with ssl.
+    given = {
+        name: value
+        for name, value in values.items()
+        if name.removeprefix(config.STREAMS_PREFIX) in SECURITY_NAMES
+    }
+    security = Security(Names(given, prefixes))
+    security.login()
+    return security
+
+
+def registry_tls(values: Mapping[str, Any]) -> RegistryTls:
+    """How the schema registry is spoken to, by the keys under its prefix. Raises ConfigError."""
+    keys = PropertyKeys(values, ("ksql.schema.registry.",))
+    try:
+        authorities, own = trusted_pem(keys), configured_key(keys)
+    except ConfigError as error:
+        raise ConfigError(keys.key(error.key), error.message) from error
+    checks_names = keys.find("ssl.endpoint.identification.algorithm") != ""
+    return RegistryTls(authorities, own, checks_names)
 
 
 def _listener(text: str) -> Listener:

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 
 from barnabas.kafka.listed_offsets import Listed, OffsetLister
 from barnabas.kafka.ordered_producer import OrderedProducer
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.kafka_follower import TIMEOUT_S, KafkaFollower, asked

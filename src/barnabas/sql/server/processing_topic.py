@@ -18,7 +18,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.sql.engine.engine import KsqlEngine

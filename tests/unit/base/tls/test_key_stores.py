@@ -1,23 +1,18 @@
 """Stores of keys and of trust in every form that Kafka's keys allow, and their errors."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
     load_pem_private_key,
-    pkcs12,
 )
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.tls import jks
 from barnabas.base.tls.key_stores import STORE_BYTES_MAX, own_key, trusted_certificates
-from support.certificates import Authority
-
-PASSWORD = "changeit"
+from support.key_stores import PASSWORD, KeyStores
 
 
 class Keys(dict[str, str]):
@@ -27,49 +22,9 @@ class Keys(dict[str, str]):
         return self.get(name.removeprefix("ssl."), "")
 
 
-class Files:
-    """The same key in every form."""
-
-    def __init__(self, directory: Path) -> None:
-        self.authority = Authority(directory)
-        self.pem = self.authority.issue("broker")
-        self.encrypted = self.authority.issue("broker-encrypted", password=PASSWORD)
-        self.text = Path(self.pem).read_text()
-        self.private, begin, certificate = self.text.partition("-----BEGIN CERTIFICATE")
-        self.certificate = begin + certificate
-        self.pkcs12 = str(directory / "broker.p12")
-        self.jks = str(directory / "broker.jks")
-        self.trust_pkcs12 = str(directory / "trust.p12")
-        self.trust_jks = str(directory / "trust.jks")
-        key = load_pem_private_key(self.private.encode(), None)
-        own = x509.load_pem_x509_certificate(self.certificate.encode())
-        signer = x509.load_pem_x509_certificate(self.authority.text.encode())
-        store = pkcs12.serialize_key_and_certificates(
-            b"broker",
-            key,  # type: ignore[arg-type]  # a key of an elliptic curve
-            own,
-            [signer],
-            BestAvailableEncryption(PASSWORD.encode()),
-        )
-        Path(self.pkcs12).write_bytes(store)
-        keytool(
-            "-importkeystore", "-srckeystore", self.pkcs12, "-srcstorepass", PASSWORD,
-            "-destkeystore", self.jks, "-deststoretype", "JKS", "-deststorepass", PASSWORD,
-        )  # fmt: skip
-        for path, kind in ((self.trust_pkcs12, "PKCS12"), (self.trust_jks, "JKS")):
-            keytool(
-                "-importcert", "-noprompt", "-alias", "ca", "-file", self.authority.file,
-                "-keystore", path, "-storetype", kind, "-storepass", PASSWORD,
-            )  # fmt: skip
-
-
-def keytool(*arguments: str) -> None:
-    subprocess.run(["keytool", *arguments], check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    return Files(tmp_path_factory.mktemp("stores"))
+def files(tmp_path_factory: pytest.TempPathFactory) -> KeyStores:
+    return KeyStores(tmp_path_factory.mktemp("stores"))
 
 
 def first_certificate(pem: str) -> bytes:
@@ -79,7 +34,7 @@ def first_certificate(pem: str) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["PEM", "encrypted", "inline", "PKCS12", "JKS", "PKCS12 as JKS"])
-def test_a_key_is_read_in_every_form(files: Files, form: str) -> None:
+def test_a_key_is_read_in_every_form(files: KeyStores, form: str) -> None:
     keys = {
         "PEM": Keys({"keystore.type": "PEM", "keystore.location": files.pem}),
         "encrypted": Keys(
@@ -130,7 +85,7 @@ def test_a_key_is_read_in_every_form(files: Files, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["PEM", "inline", "PKCS12", "JKS", "JKS without a password"])
-def test_whom_to_trust_is_read_in_every_form(files: Files, form: str) -> None:
+def test_whom_to_trust_is_read_in_every_form(files: KeyStores, form: str) -> None:
     keys = {
         "PEM": Keys({"truststore.type": "PEM", "truststore.location": files.authority.file}),
         "inline": Keys({"truststore.type": "PEM", "truststore.certificates": files.authority.text}),
@@ -246,7 +201,7 @@ def test_without_stores_there_is_none() -> None:
     ],
 )
 def test_stores_that_cannot_be_used_say_why(
-    files: Files, given: dict[str, str], key: str, message: str
+    files: KeyStores, given: dict[str, str], key: str, message: str
 ) -> None:
     keys = Keys({name: value.format_map(vars(files)) for name, value in given.items()})
     with pytest.raises(ConfigError, match=message) as caught:
@@ -255,7 +210,7 @@ def test_stores_that_cannot_be_used_say_why(
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_damaged_store_raises_one_error(files: Files) -> None:
+def test_a_damaged_store_raises_one_error(files: KeyStores) -> None:
     data = Path(files.jks).read_bytes()
     for cut in range(0, len(data), 7):
         with pytest.raises(jks.KeyStoreError):
@@ -265,7 +220,7 @@ def test_a_damaged_store_raises_one_error(files: Files) -> None:
 
 
 def test_without_the_library_a_store_says_what_to_install(
-    files: Files, monkeypatch: pytest.MonkeyPatch
+    files: KeyStores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
     keys = Keys({"keystore.location": files.pkcs12, "keystore.password": PASSWORD})

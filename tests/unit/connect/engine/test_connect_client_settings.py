@@ -56,7 +56,7 @@ def test_connector_overrides_worker_which_overrides_defaults() -> None:
         "sasl.mechanism": "PLAIN",
         "sasl.username": "own",
         "sasl.password": "other",
-        "queue.buffering.max.kbytes": 1024,
+        "queue.buffering.max.kbytes": "1024",
         "enable.idempotence": True,
         "partitioner": "murmur2_random",
     }

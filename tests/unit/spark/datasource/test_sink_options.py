@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -18,6 +20,7 @@ from pyspark.sql.types import (
 from barnabas.kafka.wire import Access
 from barnabas.spark.datasource.options import OptionError, read_options
 from barnabas.spark.datasource.sink import SchemaError, check_schema
+from support.certificates import Authority
 
 SERVERS = {"kafka.bootstrap.servers": "a:9092, [::1]:9093"}
 JAAS = 'org.apache.kafka.common.security.{} required username="ann" password=\'p"w\' other="x";'
@@ -58,14 +61,15 @@ def test_settings_of_the_producer() -> None:
         ({"kafka.sasl.jaas.config": JAAS.format("scram.ScramLoginModule")}, "ann", 'p"w'),
     ],
 )
-def test_sasl_and_tls(given: dict[str, str], user: str, password: str) -> None:
+def test_sasl_and_tls(tmp_path: Path, given: dict[str, str], user: str, password: str) -> None:
+    authority = Authority(tmp_path)
     options = read_options(
         {
             **SERVERS,
             "kafka.security.protocol": "sasl_ssl",
             "kafka.sasl.mechanism": "SCRAM-SHA-512",
             "kafka.ssl.truststore.type": "PEM",
-            "kafka.ssl.truststore.location": "/ca.pem",
+            "kafka.ssl.truststore.location": authority.file,
             "kafka.ssl.endpoint.identification.algorithm": "",
             **given,
         }
@@ -73,14 +77,14 @@ def test_sasl_and_tls(given: dict[str, str], user: str, password: str) -> None:
     assert options.access == Access(
         SERVERS["kafka.bootstrap.servers"],
         has_tls=True,
-        ca_path="/ca.pem",
+        ca_pem=authority.text,
         checks_host=False,
         mechanism="SCRAM-SHA-512",
         user=user,
         password=password,
     )
     assert options.connection["security.protocol"] == "SASL_SSL"
-    assert options.connection["ssl.ca.location"] == "/ca.pem"
+    assert options.connection["ssl.ca.pem"] == authority.text
     assert options.connection["ssl.endpoint.identification.algorithm"] == "none"
     assert options.connection["sasl.password"] == password
 
@@ -97,7 +101,10 @@ REFUSED = {
         r"kafka\.bootstrap\.servers: 'b' is not host:port",
     ),
     "lost": ({**SERVERS, "onLostTransaction": "ignore"}, "fail or skip, not ignore"),
-    "protocol": ({**SERVERS, "kafka.security.protocol": "TLS"}, "is one of PLAINTEXT, SSL"),
+    "protocol": (
+        {**SERVERS, "kafka.security.protocol": "TLS"},
+        "TLS is none of PLAINTEXT, SSL",
+    ),
     "plaintext with TLS": (
         {**SERVERS, "kafka.ssl.ca.location": "/ca"},
         r"kafka\.ssl\.ca\.location needs kafka\.security\.protocol",
@@ -108,7 +115,7 @@ REFUSED = {
             "kafka.security.protocol": "SSL",
             "kafka.ssl.truststore.location": "/trust.jks",
         },
-        r"kafka\.ssl\.truststore\.type must be PEM",
+        r"kafka\.ssl\.truststore\.location: cannot be read",
     ),
     "mechanism": (
         {
@@ -116,7 +123,7 @@ REFUSED = {
             "kafka.security.protocol": "SASL_SSL",
             "kafka.sasl.mechanism": "GSSAPI",
         },
-        "is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, not GSSAPI",
+        "GSSAPI is not served; set one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
     ),
     "no password": (
         {
@@ -125,7 +132,7 @@ REFUSED = {
             "kafka.sasl.mechanism": "PLAIN",
             "kafka.sasl.username": "ann",
         },
-        r"needs kafka\.sasl\.username and kafka\.sasl\.password",
+        "has no password; it is written",
     ),
     "another login": (
         {
@@ -134,17 +141,18 @@ REFUSED = {
             "kafka.sasl.mechanism": "PLAIN",
             "kafka.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
         },
-        "has no PlainLoginModule",
+        r"kafka\.sasl\.jaas\.config: has no username and no password",
     ),
 }
 
 
-def test_no_secret_is_shown() -> None:
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    own = Authority(tmp_path).issue("ann", password="secret")
     options = read_options(
         {
             **SERVERS,
             "kafka.security.protocol": "SASL_SSL",
-            "kafka.ssl.keystore.location": "/key.pem",
+            "kafka.ssl.keystore.location": own,
             "kafka.ssl.keystore.type": "PEM",
             "kafka.ssl.key.password": "secret",
             "kafka.sasl.mechanism": "PLAIN",
@@ -152,7 +160,8 @@ def test_no_secret_is_shown() -> None:
             "kafka.sasl.password": "secret",
         }
     )
-    assert (options.access.password, options.access.key_password) == ("secret", "secret")
+    assert options.access.own is not None
+    assert (options.access.password, options.access.own.password) == ("secret", "secret")
     assert "secret" not in repr(options)
 
 

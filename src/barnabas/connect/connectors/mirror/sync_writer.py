@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.records import OffsetSync
-from barnabas.kafka.partitioning import JAVA_PARTITIONER
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 _CLOSE_SECONDS: Final = 5.0
 _WAIT_SECONDS: Final = 0.1

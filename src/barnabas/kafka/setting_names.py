@@ -1,0 +1,94 @@
+"""The names of settings that say how clients connect, and settings by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from barnabas.base.scram import HASHES
+
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS: Final = ("PLAIN", *HASHES)
+"""Those that log in with a name and a password, which every client has."""
+SYSTEM_STORE: Final = "probe"
+"""librdkafka's word for the authorities of the system, as `ssl.ca.location`."""
+SECURITY_PREFIXES: Final = ("security.protocol", "sasl.", "ssl.")
+NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
+JAAS: Final = "sasl.jaas.config"
+KEYSTORE: Final = "ssl.keystore.location"
+TRUSTED: Final = ("ssl.ca.location", "ssl.ca.pem")
+OWN: Final = (
+    *("ssl.certificate.location", "ssl.key.location"),
+    *("ssl.certificate.pem", "ssl.key.pem"),
+)
+LIBRDKAFKA_FILES: Final = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+_JAVA_STORES: Final = frozenset(
+    {
+        *("ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.password"),
+        *("ssl.truststore.certificates", "ssl.keystore.type", KEYSTORE, "ssl.keystore.password"),
+        *("ssl.keystore.key", "ssl.keystore.certificate.chain"),
+    }
+)
+_LOGIN: Final = frozenset(
+    {JAAS, "sasl.mechanism", "sasl.mechanisms", "sasl.username", "sasl.password"}
+)
+SECURITY_NAMES: Final = frozenset(
+    {"security.protocol", "ssl.key.password", NAME_CHECK, *TRUSTED, *OWN} | _JAVA_STORES | _LOGIN
+)
+"""What `Security` reads."""
+JAVA_SECURITY: Final = frozenset(
+    {
+        *("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"),
+        *("sasl.login.class", "security.providers", "ssl.client.auth"),
+        *("ssl.client.authentication", "ssl.enabled.protocols"),
+        *("ssl.engine.factory.class", "ssl.keymanager.algorithm", "ssl.protocol", "ssl.provider"),
+        *("ssl.secure.random.implementation", "ssl.trustmanager.algorithm"),
+    }
+)
+
+
+def is_true(value: object) -> bool:
+    """Whether a setting of librdkafka's is on."""
+    return str(value).lower() in ("true", "t", "1", "yes")
+
+
+class SettingNames(Protocol):
+    """Settings by Java's names, whatever stands before them where they are written."""
+
+    def find(self, name: str) -> str | None:
+        """The value, which may be empty; None where it is not set."""
+
+    def key(self, name: str) -> str:
+        """The name as it is written, for messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Settings of a mapping; of several prefixes the first that is set wins."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    prefixes: tuple[str, ...] = ("",)
+
+    def find(self, name: str) -> str | None:
+        """The value, which may be empty; None where it is not set."""
+        for prefix in self.prefixes:
+            value = self.values.get(prefix + name)
+            if value is not None:
+                return str(value)
+        return None
+
+    def key(self, name: str) -> str:
+        """The name as it is written, for messages."""
+        written = (prefix + name for prefix in self.prefixes if prefix + name in self.values)
+        return next(written, self.prefixes[-1] + name)
+
+    def others(self, prefix: str) -> dict[str, str]:
+        """Settings that begin so and that `Security` has no use for itself."""
+        found: dict[str, str] = {}
+        for before in reversed(self.prefixes):
+            for written, value in self.values.items():
+                name = written.removeprefix(before)
+                if written.startswith(before + prefix) and name not in SECURITY_NAMES:
+                    found[name] = str(value)
+        return found

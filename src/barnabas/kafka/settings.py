@@ -1,0 +1,86 @@
+"""Settings of Kafka clients: one translator, from Java's names to each kind of client.
+
+Users write settings as Kafka's documentation has them, or under librdkafka's names: either is taken
+everywhere. `security.py` beside this translates what says how to connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from barnabas.base.config.errors import ConfigError
+from barnabas.kafka.partitioners import JAVA_PARTITIONER
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import JAVA_SECURITY, SECURITY_PREFIXES, Names
+
+JAVA_ONLY: Final = JAVA_SECURITY | {
+    *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
+    *("auto.include.jmx.reporter", "config.providers", "default.api.timeout.ms"),
+    *("enable.metrics.push", "exclude.internal.topics", "interceptor.classes", "max.block.ms"),
+    *("max.poll.records", "metric.reporters", "metrics.num.samples", "metrics.recording.level"),
+    *("metrics.sample.window.ms", "partitioner.adaptive.partitioning.enable"),
+    *("partitioner.availability.timeout.ms", "partitioner.ignore.keys"),
+    "socket.connection.setup.timeout.max.ms",
+}
+"""Settings of Java's clients that librdkafka has no counterpart of."""
+RENAMED: Final = {
+    "buffer.memory": "queue.buffering.max.kbytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "partitioner.class": "partitioner",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
+"""Settings of Java's clients that librdkafka has under another name."""
+_ASSIGNORS: Final = {
+    "CooperativeStickyAssignor": "cooperative-sticky",
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "cooperative-sticky",
+}
+
+
+def librdkafka_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A client's settings for librdkafka; those that only Java's clients have are left out.
+
+    Raises ConfigError.
+    """
+    settings: dict[str, Any] = {}
+    for name, value in given.items():
+        if not name.startswith(SECURITY_PREFIXES) and name not in JAVA_ONLY:
+            own = RENAMED.get(name, name)
+            settings[own] = librdkafka_value(name, value)
+    return settings | Security(Names(given)).librdkafka()
+
+
+def java_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A client's settings for Java's clients. Raises ConfigError."""
+    others = {
+        name: value for name, value in given.items() if not name.startswith(SECURITY_PREFIXES)
+    }
+    return others | Security(Names(given)).java()
+
+
+def librdkafka_value(name: str, value: Any) -> Any:
+    """The value that a setting has for librdkafka. Raises ConfigError."""
+    text = str(value)
+    if name == "partition.assignment.strategy" and "Assignor" in text:
+        kinds = [_ASSIGNORS.get(part.strip().rpartition(".")[2]) for part in text.split(",")]
+        return next((kind for kind in kinds if kind), "cooperative-sticky")
+    if name == "buffer.memory":
+        if not text.isdecimal():
+            raise ConfigError(name, f"{text!r} is not a size in bytes")
+        return str(max(1, int(text) // 1024))
+    if name in ("partitioner", "partitioner.class") and "." in text:
+        return JAVA_PARTITIONER["partitioner"]
+    if name == "auto.offset.reset" and text == "none":
+        return "error"
+    return value
+
+
+def check_servers(text: str, name: str = "bootstrap.servers") -> None:
+    """Raise ConfigError for an address that is not host:port."""
+    for server in text.split(","):
+        if not server.strip().rpartition(":")[2].isdigit():
+            raise ConfigError(name, f"{server!r} is not host:port")
