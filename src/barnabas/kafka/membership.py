@@ -27,7 +27,6 @@ from typing import Final
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.kafka.wire import GROUP_KEY, Access, AccessError, Brokers, Connection, WireError
 from barnabas.protocol.apis import (
-    FIND_COORDINATOR,
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
@@ -35,7 +34,6 @@ from barnabas.protocol.apis import (
 )
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (
-    FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -130,14 +128,11 @@ class Coordination:
         if self._connection is not None:
             return
         brokers = Brokers(self._access)
-        request = FindCoordinatorRequest(
-            key_type=GROUP_KEY, coordinator_keys=[self._settings.group_id]
-        )
         try:
-            (found,) = brokers.any().call(FIND_COORDINATOR, request).coordinators
-            self._raise_for(found.error_code)
-            self._address = found.host, found.port
-            connection = Connection(self._access, found.host, found.port)
+            error_code, address = brokers.coordinator(self._settings.group_id, GROUP_KEY)
+            self._raise_for(error_code)
+            self._address = address
+            connection = Connection(self._access, *address)
         except WireError as error:
             raise CoordinatorLostError(str(error)) from error
         except AccessError as error:

@@ -233,6 +233,15 @@ class Brokers:
             self._connections[at] = Connection(self._access, host, port)
         return self._connections[at]
 
+    def coordinator(self, name: str, key_type: int) -> tuple[ErrorCode, tuple[str, int]]:
+        """Ask for the address of a group's coordinator, or of a transactional id's.
+
+        Raises WireError.
+        """
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name])
+        (found,) = self.any().call(FIND_COORDINATOR, request).coordinators
+        return ErrorCode.of(found.error_code), (found.host, found.port)
+
     def addresses(self) -> Sequence[tuple[str, int]]:
         """Return the addresses of all brokers that live. Raises WireError."""
         answer: Any = self.any().call(METADATA, MetadataRequest(topics=[]))
@@ -356,14 +365,12 @@ class Coordinators:
         """Return the connection to a coordinator. Raises WireError, CoordinatorError."""
         place = key_type, name
         if place not in self._addresses:
-            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name])
-            (found,) = self._brokers.any().call(FIND_COORDINATOR, request).coordinators
-            if found.error_code != ErrorCode.NONE:
-                error = ErrorCode.of(found.error_code)
+            error, address = self._brokers.coordinator(name, key_type)
+            if error != ErrorCode.NONE:
                 if error.retriable:
                     raise WireError(error.message)
                 raise CoordinatorError(f"{name} has no coordinator: {error.name}, {error.message}")
-            self._addresses[place] = (found.host, found.port)
+            self._addresses[place] = address
         return self._brokers.at(*self._addresses[place])
 
     def forget(self) -> None:

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.base.ids import Uuid
-from barnabas.kafka.wire import AccessError, Brokers, Connection, WireError
-from barnabas.protocol.apis import FIND_COORDINATOR, METADATA, SHARE_GROUP_HEARTBEAT
+from barnabas.kafka.wire import GROUP_KEY, AccessError, Brokers, Connection, WireError
+from barnabas.protocol.apis import METADATA, SHARE_GROUP_HEARTBEAT
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.share_groups import ShareGroupHeartbeatRequest
 from barnabas.spark.datasource.share_ranges import Partition
@@ -37,7 +36,6 @@ UNREACHABLE_S: Final = 60.0
 """Without a coordinator; then the query fails."""
 LEAVING: Final = -1
 JOINING: Final = 0
-GROUP: Final = 0
 
 _MOVED = frozenset(
     {
@@ -176,15 +174,12 @@ class Members(threading.Thread):
         )
 
     def _find_coordinator(self) -> Connection:
-        request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self._options.group])
-        answer: Any = self._brokers.any().call(FIND_COORDINATOR, request)
-        (found,) = answer.coordinators
-        code = ErrorCode.of(found.error_code)
+        code, address = self._brokers.coordinator(self._options.group, GROUP_KEY)
         if code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise ShareSourceError(f"share group {self._options.group}: {code.name}")
         if code is not ErrorCode.NONE:
             raise WireError(f"no coordinator of group {self._options.group}: {code.name}")
-        return Connection(self._options.access, found.host, found.port)
+        return Connection(self._options.access, *address)
 
     def _forget_coordinator(self) -> None:
         self._brokers.close()
