@@ -249,7 +249,8 @@ class ConnectKit:
     ) -> RawRecord:
         """Write a record; returns it with its place."""
         now_ms = time.time_ns() // 1_000_000
-        return self.topics.append(
+        return self.topics.put(
+            topic,
             RawRecord(
                 topic=topic,
                 partition=partition,
@@ -257,7 +258,7 @@ class ConnectKit:
                 value=value,
                 timestamp_ms=now_ms if timestamp_ms is None else timestamp_ms,
                 headers=headers,
-            )
+            ),
         )
 
     def records(self, topic: str) -> list[RawRecord]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.kafka.memory import MemoryTopics
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.supervision import why
 from barnabas.streams.errors import PipelineError
@@ -105,7 +105,7 @@ class Feed:
 
     def records_now(self, source: Source) -> DataFrame:
         """Return what was written to a topic."""
-        lines = [sent.line(source.topic) for sent in self._topics.written[source.topic]]
+        lines = [sent.line(source.topic) for sent in self._topics.written.get(source.topic, ())]
         return _Still(self._topics, lines).records_now(source)
 
     def add(self, lines: list[str]) -> None:
@@ -113,15 +113,15 @@ class Feed:
         self._memory.addData(self._jvm.PythonUtils.toSeq(lines))
 
 
-class Topics:
+class Topics(MemoryTopics[Sent]):
     """The topics of a test: what was written to them, and how."""
 
     def __init__(
         self, spark: SparkSession, schemas: MemoryRegistry, dead_letters: str | None
     ) -> None:
+        super().__init__()
         self.spark = spark
         self.dead_letters = dead_letters
-        self.written: dict[str, list[Sent]] = defaultdict(list)
         self._schemas = schemas
         self._pins: dict[str, str] = {}
         self.failed: list[Record] = []
@@ -153,7 +153,7 @@ class Topics:
 
         from barnabas.streams.dead_letters import dead_letters
 
-        lines = [sent.line(source.topic) for sent in self.written[source.topic][done:]]
+        lines = [sent.line(source.topic) for sent in self.written.get(source.topic, [])[done:]]
         if not lines:
             return []
         still = _Still(self, lines)

@@ -65,7 +65,6 @@ class PipelineTest:
         self._letters_read: dict[str, int] = {}
         self._unread: dict[str, list[Record]] = defaultdict(list)
         self._sources = {source.topic: source for source in self.pipeline.sources()}
-        self._next: dict[tuple[str, int], int] = defaultdict(int)
         self._waiting: dict[str, list[str]] = defaultdict(list)
 
     def __enter__(self) -> PipelineTest:
@@ -190,16 +189,14 @@ class PipelineTest:
         return query
 
     def _write(self, topic: str, sent: Sent) -> None:
-        sent.offset = self._next[topic, sent.partition]
-        self._next[topic, sent.partition] += 1
-        self._topics.written[topic].append(sent)
-        self._waiting[topic].append(sent.line(topic))
+        written = self._topics.put(topic, sent)
+        self._waiting[topic].append(written.line(topic))
 
     def _read_letters(self) -> list[Record]:
         letters = []
         for source in self.pipeline.sources():
             done = self._letters_read.get(source.topic, 0)
-            self._letters_read[source.topic] = len(self._topics.written[source.topic])
+            self._letters_read[source.topic] = len(self._topics.written.get(source.topic, ()))
             letters += self._topics.letters(source, done, self.pipeline.name)
         failed, self._topics.failed = self._topics.failed, []
         return letters + failed

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from threading import Event, RLock
+from dataclasses import dataclass, field
+from threading import Event
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.engine.base import TaskPlan
@@ -14,38 +13,17 @@ from barnabas.connect.engine.transport import GroupListener, Offsets
 from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import JsonMap
 from barnabas.java.regex import compile_java
+from barnabas.kafka import memory
 from barnabas.schemas.data.errors import ConfigError
 
 
-@dataclass(slots=True)
-class MemoryTopics:
+class MemoryTopics(memory.MemoryTopics[RawRecord]):
     """Topics with records, offsets of sources, and groups."""
 
-    partitions: int = 1
-    """Of topics that come to be by being written to."""
-    lock: RLock = field(default_factory=RLock)
-    topics: dict[str, list[list[RawRecord]]] = field(default_factory=dict)
-    stored: dict[tuple[str, str], tuple[JsonMap, JsonMap]] = field(default_factory=dict)
-    committed: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
-    members: dict[str, list[MemoryGroup]] = field(default_factory=dict)
-
-    def create(self, topic: str, partitions: int) -> None:
-        """Make a topic."""
-        with self.lock:
-            self.topics.setdefault(topic, [[] for _ in range(partitions)])
-
-    def append(self, record: RawRecord) -> RawRecord:
-        """Write a record; returns it with its place."""
-        with self.lock:
-            self.create(record.topic, self.partitions)
-            logs = self.topics[record.topic]
-            number = record.partition
-            if number is None:
-                number = zlib.crc32(record.key) % len(logs) if record.key else 0
-            log = logs[number]
-            written = replace(record, partition=number, offset=len(log))
-            log.append(written)
-            return written
+    def __init__(self, partitions: int = 1) -> None:
+        super().__init__(partitions)
+        self.stored: dict[tuple[str, str], tuple[JsonMap, JsonMap]] = {}
+        self.members: dict[str, list[MemoryGroup]] = {}
 
     def store(self, connector: str, offsets: Offsets) -> None:
         """Store offsets of a source."""
@@ -100,7 +78,7 @@ class MemoryTransport:
 
     def read(self, where: SinkRange) -> Iterator[RawRecord]:
         """Yield the records of a range."""
-        yield from self.topics.topics[where.topic][where.partition][where.start : where.end]
+        yield from self.topics.read((where.topic, where.partition), where.start, where.end)
 
     def group(self, listener: GroupListener) -> MemoryGroup:
         """Join the group of the connector."""
@@ -149,7 +127,7 @@ class MemoryOutput:
     def _write(self) -> None:
         with self.topics.lock:
             for record, on_written in self.waiting:
-                written = self.topics.append(record)
+                written = self.topics.put(record.topic, record)
                 if on_written is not None:
                     on_written(written.offset)
             self.waiting.clear()
@@ -199,7 +177,7 @@ class MemoryGroup:
     def ranges(self) -> Sequence[SinkRange]:
         """Return what there is to read."""
         with self._topics.lock:
-            ends = {place: len(self._topics.topics[place[0]][place[1]]) for place in self.owned}
+            ends = {place: self._topics.end(place) for place in self.owned}
             return [
                 SinkRange(*place, start, ends[place])
                 for place, start in self.owned.items()
@@ -232,9 +210,5 @@ class MemoryGroup:
             for topic in self._topics.topics
             if topic in self._names or (pattern is not None and pattern.matches(topic))
         ]
-        places = [
-            (topic, number)
-            for topic in sorted(topics)
-            for number in range(len(self._topics.topics[topic]))
-        ]
+        places = self._topics.places(sorted(topics))
         return places[self._members.index(self) :: len(self._members)]

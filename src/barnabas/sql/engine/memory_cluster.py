@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from barnabas.kafka.memory import MemoryTopics, Place
 from barnabas.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
 from barnabas.sql.runtime.topics import TopicRecord
 
@@ -23,12 +24,13 @@ class MemoryCluster:
         self.cluster_id = "memory"
         self._lock = threading.RLock()
         self._topics: dict[str, NewTopic] = {}
-        self.records: dict[str, list[TopicRecord]] = {}
+        self._logs = MemoryTopics[TopicRecord]()
+        self.records = self._logs.written
         self._followers: list[_MemoryFollower] = []
         self._pending: deque[tuple[str, TopicRecord]] = deque()
         self._is_handing_on = False
-        self._groups: dict[str, dict[str, tuple[int, int]]] = {}
-        """By group and topic the first record that it took, and the one after its last."""
+        self._groups: dict[str, dict[Place, tuple[int, int]]] = {}
+        """By group and partition the first record that it took, and the one after its last."""
 
     def topics(self) -> Mapping[str, TopicInfo]:
         with self._lock:
@@ -41,12 +43,12 @@ class MemoryCluster:
         with self._lock:
             if topic.name not in self._topics:
                 self._topics[topic.name] = topic
-                self.records[topic.name] = []
+                self._logs.create(topic.name, topic.partitions)
 
     def delete_topic(self, name: str) -> None:
         with self._lock:
             self._topics.pop(name, None)
-            self.records.pop(name, None)
+            self._logs.delete(name)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
         with self._lock:
@@ -57,15 +59,17 @@ class MemoryCluster:
     def bounds(
         self, places: Sequence[tuple[str, int]]
     ) -> Mapping[tuple[str, int], tuple[int, int]]:
-        return {place: (0, len(self.records.get(place[0], ()))) for place in places}
+        return {place: (0, self._logs.end(place)) for place in places}
+
+    def end(self, place: Place) -> int:
+        """The offset that the next record of a partition gets."""
+        return self._logs.end(place)
 
     def write(self, topic: str, record: TopicRecord) -> None:
         with self._lock:
             if topic not in self._topics:
                 raise ClusterError(f"Topic '{topic}' does not exist.")
-            log = self.records[topic]
-            written = replace(record, offset=len(log), partition=record.partition or 0)
-            log.append(written)
+            written = self._logs.put(topic, replace(record, partition=record.partition or 0))
             self._pending.append((topic, written))
             self._hand_on()
 
@@ -97,17 +101,17 @@ class MemoryCluster:
         with self._lock:
             done = self._groups.setdefault(group, {}) if group is not None else {}
             follower = _MemoryFollower(self, topics, take, done, after_batch, on_error)
-            waiting = {(topic, record.offset) for topic, record in self._pending}
-            earlier = []
-            for topic in dict.fromkeys(topics):
-                log = self.records.get(topic, [])
-                begin = 0 if start is Start.EARLIEST else len(log)
-                first, _ = done.setdefault(topic, (begin, begin))
-                earlier += [
-                    (record.timestamp_ms, topic, record)
-                    for record in log[first:]
-                    if (topic, record.offset) not in waiting
-                ]
+            for place in self._logs.places(topics):
+                begin = 0 if start is Start.EARLIEST else self._logs.end(place)
+                done.setdefault(place, (begin, begin))
+            waiting = {(*_place(topic, record), record.offset) for topic, record in self._pending}
+            earlier = [
+                (record.timestamp_ms, topic, record)
+                for topic in dict.fromkeys(topics)
+                for record in self.records.get(topic, ())
+                if record.offset >= done[_place(topic, record)][0]
+                and (*_place(topic, record), record.offset) not in waiting
+            ]
             earlier.sort(key=lambda item: item[0])
             for _, topic, record in earlier:
                 follower.offer(topic, record)
@@ -132,7 +136,7 @@ class _MemoryFollower:
         cluster: MemoryCluster,
         topics: Sequence[str],
         take: Take,
-        done: dict[str, tuple[int, int]],
+        done: dict[Place, tuple[int, int]],
         after_batch: Callable[[], None] | None,
         on_error: Callable[[Exception], None] | None,
     ) -> None:
@@ -147,7 +151,8 @@ class _MemoryFollower:
     def offer(self, topic: str, record: TopicRecord) -> None:
         if self._is_closed or topic not in self._topics:
             return
-        first, stop = self._done[topic]
+        place = _place(topic, record)
+        first, stop = self._done.setdefault(place, (0, 0))
         try:
             self._take(topic, replace(record), record.offset < stop)
             if self._after_batch is not None:
@@ -158,17 +163,22 @@ class _MemoryFollower:
                 raise
             self._on_error(error)
             return
-        self._done[topic] = (first, max(stop, record.offset + 1))
+        self._done[place] = (first, max(stop, record.offset + 1))
 
     def wait_until_caught_up(self, timeout_s: float) -> bool:
         return True
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         return {
-            (topic, 0): (self._done[topic][1], len(self._cluster.records.get(topic, ())))
-            for topic in self._topics
+            place: (stop, self._cluster.end(place))
+            for place, (_, stop) in self._done.items()
+            if place[0] in self._topics
         }
 
     def close(self) -> None:
         self._is_closed = True
         self._cluster.remove(self)
+
+
+def _place(topic: str, record: TopicRecord) -> Place:
+    return topic, record.partition or 0
