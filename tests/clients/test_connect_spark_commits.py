@@ -16,7 +16,7 @@ from barnabas.connect.engine.spark_exactly_once import (
     sink_options,
 )
 from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.spark.datasource.protocol import Decision, Prepared
 from barnabas.spark.datasource.task import close_connections

@@ -16,7 +16,7 @@ from barnabas.app.testing import Kafka
 from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.connect.engine.topics import TopicCreation
 from barnabas.connect.engine.transport import BatchAbortedError
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.kafka import wire
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.wire import Connection, WireError

@@ -13,8 +13,7 @@ from importlib import import_module
 from typing import Any, Final, Literal
 
 from barnabas.base.extras import install_hint
-from barnabas.connect.absent_plugins import not_found, why_absent
-from barnabas.connect.allowed_plugins import check_on, check_own
+from barnabas.connect.allowed_plugins import check_on, check_own, not_found, why_absent
 from barnabas.schemas.data.errors import ConfigError
 
 Kind = Literal[

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from barnabas.connect.raw import RawRecord
 from barnabas.schemas.data.schema import Schema
+
+# Records as topics have them: bytes, before converters read them and after they wrote them.
+
+
+@dataclass(slots=True, kw_only=True)
+class RawRecord:
+    """A record of a topic. To be written: `offset` is -1, `partition` None lets the key decide."""
+
+    topic: str
+    partition: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+    timestamp_ms: int | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    offset: int = -1
+    timestamp_type: str = "CreateTime"
+
 
 JsonMap = Mapping[str, Any]
 """What JSON can hold: partitions and offsets of sources."""

@@ -35,10 +35,9 @@ from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.jobs import RangeDone, SplitDone
 from barnabas.connect.engine.local import LocalEngine, connector_of
 from barnabas.connect.engine.memory import MemoryOffsets, MemoryTopics
-from barnabas.connect.engine.runner import LocalRunner, Runner
+from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
 from barnabas.connect.engine.transport import Offsets, Transport
-from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap
+from barnabas.connect.record import JsonMap, RawRecord
 
 _log = logging.getLogger(__name__)
 WAIT_SECONDS: Final = 30.0
@@ -140,7 +139,7 @@ class RunningConnector:
         self.connector.stop()
 
 
-class _PicklingRunner(LocalRunner):
+class _PicklingRunner(LocalBatchRunner):
     """Hands readers and writers over as Spark does: each micro-batch works on a copy.
 
     A deep copy is made of what `__getstate__` gives, and fails for most that cannot be pickled.
@@ -164,7 +163,7 @@ class _KitEngine(LocalEngine):
         stopping: Any,
         packages: Mapping[str, str],
         boundary: Boundary | None,
-    ) -> Runner:
+    ) -> BatchRunner:
         return _PicklingRunner(spec, transport, stopping, boundary)
 
 
@@ -213,10 +212,10 @@ class ConnectKit:
         offsets = MemoryOffsets(self.topics, name)
         context = KitContext(name, offsets)
         connector.start(context, settings)
-        found = connector.task_settings(int(settings.get("tasks.max", "1")))
+        task_settings = connector.task_settings(int(settings.get("tasks.max", "1")))
         running = RunningConnector(connector, context, [], [])
         self._running.append(running)
-        for number, own in enumerate(found):
+        for number, own in enumerate(task_settings):
             log = TaskLog()
             plan = TaskPlan(
                 TaskId(name, number),

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.connect.engine.offset_records import offset_key, offset_value
+from barnabas.connect.engine.kafka_output import offset_key, offset_value
 from barnabas.connect.record import JsonMap
 from barnabas.connect.testing import TaskLog
 from support.node_process import wait_until

@@ -9,7 +9,7 @@ settings       settings that all databases share, and what they mean
 definition     their names, defaults and documentation
 envelopes      keys and values of a table's records, and what all records have in common
 transactions   an event's place in its transaction, and the records of begin and end
-changes        from a split of the log to records, on executors
+changes        from a split of the log to records, on executors; notifications
 batches        plans micro-batches of the log, on the driver
 snapshot       tables as of one point of the log: which, in which order, and their records
 signals        what signals ask for
@@ -19,8 +19,6 @@ steps          its events and effects
 chunks         reads chunks and writes their marks
 queries        SQL of chunks
 stored         how far it is, in Debezium's keys of stored offsets
-java_objects   keys as Java serializes them
-notifications  what is reported about snapshots
 
 Source: the documentation and the events of Debezium 3.3.
 """

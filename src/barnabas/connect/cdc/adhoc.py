@@ -12,7 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from barnabas.connect.cdc import stored
-from barnabas.connect.cdc.changes import AdHocItem, ChunkRows, StateChanged
+from barnabas.connect.cdc.changes import (
+    INCREMENTAL_SNAPSHOT,
+    AdHocItem,
+    ChunkRows,
+    Note,
+    StateChanged,
+)
 from barnabas.connect.cdc.chunks import Chunks, key_text
 from barnabas.connect.cdc.database import (
     BEGIN,
@@ -28,7 +34,6 @@ from barnabas.connect.cdc.database import (
     Place,
 )
 from barnabas.connect.cdc.incremental import IncrementalSnapshot
-from barnabas.connect.cdc.notifications import INCREMENTAL_SNAPSHOT, Note
 from barnabas.connect.cdc.settings import CaptureSettings
 from barnabas.connect.cdc.signals import CLOSE, OPEN, BlockingAsked, Signal, request_of
 from barnabas.connect.cdc.steps import (

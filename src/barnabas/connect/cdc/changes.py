@@ -22,12 +22,49 @@ from barnabas.connect.cdc.database import (
     Place,
 )
 from barnabas.connect.cdc.envelopes import RecordMaker, TableRecords, records_of
-from barnabas.connect.cdc.notifications import NOTE_KEY, Note, note_value
 from barnabas.connect.cdc.settings import CaptureSettings
 from barnabas.connect.cdc.tables import Row, Table
 from barnabas.connect.cdc.transactions import KEY, MESSAGES, EventCounts, begun
 from barnabas.connect.record import Header, JsonMap, SourceRecord
+from barnabas.schemas.data.builder import INT64, STRING, map_of, optional, struct_of
 from barnabas.schemas.data.schema import Struct
+
+# What is reported about snapshots.
+#
+# Source: Debezium's documentation, "Notifications".
+
+INCREMENTAL_SNAPSHOT: Final = "Incremental Snapshot"
+NOTE_KEY: Final = struct_of(
+    {"id": STRING}, name="io.debezium.connector.common.NotificationKey", version=1
+)
+NOTE_VALUE: Final = struct_of(
+    {
+        "id": STRING,
+        "type": STRING,
+        "aggregate_type": STRING,
+        "additional_data": optional(map_of(STRING, STRING)),
+        "timestamp": INT64,
+    },
+    name="io.debezium.connector.common.Notification",
+    version=1,
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Note:
+    """A notification."""
+
+    id: str
+    kind: str
+    status: str
+    data: dict[str, str]
+    time_ms: int
+
+
+def note_value(note: Note) -> Struct:
+    """Return the value of a notification's record."""
+    return Struct(NOTE_VALUE, [note.id, note.status, note.kind, note.data, note.time_ms])
+
 
 # What the driver puts between the log's messages.
 
@@ -147,7 +184,7 @@ def _events_of(
             yield table.full_name, 2 if is_moved else 1
 
 
-class ChangeReader(RecordMaker):
+class ChangeRecords(RecordMaker):
     """Turns one split of the log into records."""
 
     _cursor: LogCursor

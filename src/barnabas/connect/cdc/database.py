@@ -7,11 +7,11 @@ A database is a room in `connect/connectors`. It has:
     ChangeLog        reads the messages of its log, and writes positions into offsets and records
     LogState         on the driver: follows the log, and knows which messages are done already
     LogCursor        on executors: follows the messages of one split
-    Dialect          how its SQL names a table and limits a query
+    ChunkDialect          how its SQL names a table and limits a query
     Database         on the driver: asks the database over its own connections
 
 The driver takes messages from the log and plans them with `batches.LogBatches`; executors make
-records of a split with `changes.ChangeReader`, and of rows of a snapshot with
+records of a split with `changes.ChangeRecords`, and of rows of a snapshot with
 `snapshot.SnapshotRecords`. Connections, threads and the snapshot's transaction stay in the
 database's own room, and so does the `SourceReader` that ties them together.
 
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from barnabas.connect.cdc.queries import Dialect, Query
+from barnabas.connect.cdc.queries import ChunkDialect, Query
 from barnabas.connect.cdc.tables import Column, ColumnType, RowChange, Table
 from barnabas.connect.record import JsonMap
 from barnabas.schemas.data.schema import Struct
@@ -185,7 +185,7 @@ class Database(Protocol):
     """The database, asked on the driver. All raise RetriableError or ConnectError."""
 
     @property
-    def dialect(self) -> Dialect:
+    def dialect(self) -> ChunkDialect:
         """How its SQL is written."""
 
     def captured(self) -> Sequence[Table]:

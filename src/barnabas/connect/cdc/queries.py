@@ -16,7 +16,7 @@ from barnabas.connect.cdc.tables import Column, Table
 from barnabas.java.object_stream import Key
 
 
-class Dialect(Protocol):
+class ChunkDialect(Protocol):
     """How a database's SQL is written."""
 
     has_nulls_last: bool
@@ -43,7 +43,9 @@ class Query:
     values: tuple[str | None, ...] | None = None
 
 
-def last_query(dialect: Dialect, table: Table, keys: Sequence[Column], condition: str) -> Query:
+def last_query(
+    dialect: ChunkDialect, table: Table, keys: Sequence[Column], condition: str
+) -> Query:
     """Return the query of the greatest key."""
     listed = ", ".join(_name(dialect, column) for column in keys)
     order = ", ".join(f"{_name(dialect, column)} DESC" for column in keys)
@@ -53,7 +55,7 @@ def last_query(dialect: Dialect, table: Table, keys: Sequence[Column], condition
 
 
 def chunk_query(
-    dialect: Dialect,
+    dialect: ChunkDialect,
     table: Table,
     keys: Sequence[Column],
     condition: str,
@@ -77,7 +79,7 @@ def chunk_query(
     return Query(f"{text} ORDER BY {order} {dialect.limit(size)}", values)
 
 
-def _greater(dialect: Dialect, keys: Sequence[Column], key: Key) -> Query:
+def _greater(dialect: ChunkDialect, keys: Sequence[Column], key: Key) -> Query:
     """The condition that a row comes after a key. Nulls, which a surrogate key may have, come where
     the database sorts them."""
     if not any(column.is_optional for column in keys):
@@ -105,7 +107,7 @@ def _greater(dialect: Dialect, keys: Sequence[Column], key: Key) -> Query:
     return Query(f"({' OR '.join(options)})" if options else "FALSE", tuple(values))
 
 
-def _name(dialect: Dialect, column: Column) -> str:
+def _name(dialect: ChunkDialect, column: Column) -> str:
     return _escaped(dialect.quoted(column.name))
 
 
@@ -116,28 +118,28 @@ def _escaped(text: str) -> str:
 # Marks: rows in the table of signals.
 
 
-def open_mark(dialect: Dialect, table: tuple[str, str], chunk: str, open_us: int) -> Query:
+def open_mark(dialect: ChunkDialect, table: tuple[str, str], chunk: str, open_us: int) -> Query:
     """Return the statement that writes the first mark of a chunk."""
     return _insert(dialect, table, f"{chunk}-open", OPEN, _mark_data(open_us))
 
 
 def close_mark(
-    dialect: Dialect, table: tuple[str, str], chunk: str, open_us: int, close_us: int
+    dialect: ChunkDialect, table: tuple[str, str], chunk: str, open_us: int, close_us: int
 ) -> Query:
     """Return the statement that writes the second mark of a chunk."""
     return _insert(dialect, table, f"{chunk}-close", CLOSE, _mark_data(open_us, close_us))
 
 
-def delete_mark(dialect: Dialect, table: tuple[str, str], chunk: str) -> Query:
+def delete_mark(dialect: ChunkDialect, table: tuple[str, str], chunk: str) -> Query:
     """Return the statement that deletes the first mark of a chunk."""
     return Query(f"DELETE FROM {_target(dialect, table)} WHERE id = %s", (f"{chunk}-open",))
 
 
-def _insert(dialect: Dialect, table: tuple[str, str], *values: str) -> Query:
+def _insert(dialect: ChunkDialect, table: tuple[str, str], *values: str) -> Query:
     return Query(f"INSERT INTO {_target(dialect, table)} VALUES (%s, %s, %s)", values)
 
 
-def _target(dialect: Dialect, table: tuple[str, str]) -> str:
+def _target(dialect: ChunkDialect, table: tuple[str, str]) -> str:
     return _escaped(".".join(map(dialect.quoted, table)))
 
 

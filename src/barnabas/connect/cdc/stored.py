@@ -82,8 +82,8 @@ def blocking_of(offset: JsonMap) -> tuple[Wanted, ...]:
 
 
 def _key(text: Any) -> tuple[Any, tuple[str, ...]]:
-    found = None if text is None else key_of(str(text))
-    return (None, ()) if found is None else found
+    key_and_classes = None if text is None else key_of(str(text))
+    return (None, ()) if key_and_classes is None else key_and_classes
 
 
 def _tables(tables: Sequence[Wanted]) -> str:

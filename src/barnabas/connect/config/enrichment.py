@@ -116,10 +116,10 @@ def _definition_of(
             raise ConfigError(
                 f"Invalid value null for configuration {setting}: Not a {BASES[kind][0]}"
             )
-        found = load_of(kind, name)
+        plugin = load_of(kind, name)
     except ConfigError:
         if is_strict:
             raise
         return None
-    definition = getattr(found, "definition", None)
+    definition = getattr(plugin, "definition", None)
     return definition if isinstance(definition, Definition) else Definition()

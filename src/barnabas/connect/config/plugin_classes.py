@@ -37,13 +37,13 @@ def plugin_of(kind: plugins.Kind) -> Validator:
 def load_of(kind: plugins.Kind, class_name: str) -> Any:
     """Return a class by its name. Raises ConfigError if it is of another kind."""
     interface, base = BASES[kind]
-    found = plugins.load(class_name, kind)
-    if not isinstance(found, type) or not issubclass(found, base):
+    plugin = plugins.load(class_name, kind)
+    if not isinstance(plugin, type) or not issubclass(plugin, base):
         verb, what = (
             ("extend", "class") if kind in ("source", "sink") else ("implement", "interface")
         )
         raise ConfigError(f"Class class {class_name} does not {verb} the {interface} {what}")
-    return found
+    return plugin
 
 
 def names_of(kind: plugins.Kind) -> Recommender:
@@ -68,19 +68,19 @@ def version_of(class_name: str | None, kind: plugins.Kind) -> str | None:
     if class_name is None:
         return None
     try:
-        found = plugins.load(class_name.strip(), kind)
+        plugin = plugins.load(class_name.strip(), kind)
     except ConfigError:
         return None
-    return getattr(found, "version", "") or __version__
+    return getattr(plugin, "version", "") or __version__
 
 
 def kind_of(class_name: str) -> plugins.Kind | None:
     """Return the kind of a class; None if there is no such class or it is no plugin."""
     try:
-        found = plugins.load(class_name)
+        plugin = plugins.load(class_name)
     except ConfigError:
         return None
     for kind, (_, base) in BASES.items():
-        if isinstance(found, type) and issubclass(found, base):
+        if isinstance(plugin, type) and issubclass(plugin, base):
             return kind
     return None

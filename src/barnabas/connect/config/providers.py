@@ -9,22 +9,62 @@ Source: org.apache.kafka.common.config.ConfigTransformer and …config.provider 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import allow
-from barnabas.connect.config.hiding import Hiding
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
+
+# Takes secrets out of texts, also where Python, JSON or a URL spells them in its way.
+
+HIDDEN: Final = "[hidden]"
+LENGTH_MIN: Final = 4
+"""Shorter values stand in texts by chance: hiding each `a` would hide the text."""
+
+
+class Hiding:
+    """Hides secrets; a call returns a text without them."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        spellings = {
+            spelling
+            for secret in secrets
+            if len(secret) >= LENGTH_MIN
+            for spelling in _spellings(secret)
+        }
+        self._spellings = sorted(spellings, key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        for spelling in self._spellings:
+            if spelling in text:
+                text = text.replace(spelling, HIDDEN)
+        return text
+
+
+def _spellings(secret: str) -> Iterable[str]:
+    yield secret
+    python = "".join(char if char in "'\"" else repr(char)[1:-1] for char in secret)
+    yield python
+    yield python.replace("'", "\\'")
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    known = secret.encode(errors="surrogatepass")
+    yield quote(known)
+    yield quote(known, safe="")
+    yield quote_plus(known)
+
 
 log = logging.getLogger(__name__)
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")

@@ -132,12 +132,12 @@ def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         .settings[TOPIC_CREATION_GROUPS]
         .parse(settings.get(TOPIC_CREATION_GROUPS), is_given=TOPIC_CREATION_GROUPS in settings)
     )
-    found = {}
+    rules = {}
     for name in dict.fromkeys(names):
         if name != DEFAULT_GROUP:
             inner = creation_definition(name, default["replication.factor"], default["partitions"])
-            found[name] = _group(settings, name, inner)
-    return {**found, DEFAULT_GROUP: {**default, "include": [".*"], "exclude": []}}
+            rules[name] = _group(settings, name, inner)
+    return {**rules, DEFAULT_GROUP: {**default, "include": [".*"], "exclude": []}}
 
 
 def _group(settings: Mapping[str, str], name: str, inner: Definition) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from barnabas.connect.config.answers import (
     value_json,
 )
 from barnabas.connect.config.client_overrides import refusal
+from barnabas.connect.config.common import DLQ_TOPIC, TOPICS, TOPICS_REGEX
 from barnabas.connect.config.definition import ConfigValue, Definition, Setting
 from barnabas.connect.config.enrichment import enriched
 from barnabas.connect.config.plugin_classes import (
@@ -32,10 +33,11 @@ from barnabas.connect.config.plugin_classes import (
     names_of,
     version_of,
 )
-from barnabas.connect.config.sink_topics import sink_errors
 from barnabas.connect.config.values import HIDDEN
 from barnabas.connect.connectors.base import Connector, EngineKind, SourceConnector
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 Given = Mapping[str, str | None]
@@ -63,18 +65,18 @@ class WorkerRules:
 def new_connector(class_name: str) -> Connector:
     """Return a new connector. Raises ConnectError as Kafka's worker does."""
     try:
-        found = plugins.load(class_name)
+        connector_class = plugins.load(class_name)
     except (plugins.MissingPackageError, NotAllowedError):
         raise
     except ConfigError:
-        found = None
-    if found is None or kind_of(class_name) not in ("source", "sink"):
+        connector_class = None
+    if connector_class is None or kind_of(class_name) not in ("source", "sink"):
         names = ", ".join(listed("sink") + listed("source"))
         raise ConnectError(
             "Failed to find any class that implements Connector and which name matches "
             f"{class_name}, available connectors are: {names}"
         )
-    made = found()
+    made = connector_class()
     assert isinstance(made, Connector)
     return made
 
@@ -279,8 +281,8 @@ def _converter_answer(
     if class_name is None or name not in values or values[name].errors:
         return None
     kind: plugins.Kind = "header_converter" if name == common.HEADER_CONVERTER else "converter"
-    found = plugins.load(class_name.strip(), kind)
-    definition: Definition = getattr(found, "definition", Definition())
+    plugin = plugins.load(class_name.strip(), kind)
+    definition: Definition = getattr(plugin, "definition", Definition())
     prefix = f"{name}."
     inner: dict[str, str | None] = {
         key.removeprefix(prefix): value for key, value in settings.items() if key.startswith(prefix)
@@ -328,3 +330,46 @@ def plugin_settings(class_name: str) -> list[dict[str, Any]]:
         name = "connector" + common.VERSION
         settings[name] = replace(settings[name], default=version_of(class_name, kind))
     return [setting_json(setting) for setting in settings.values()]
+
+
+# The topics that a sink reads, and what may be wrong with them.
+#
+# Source: SinkConnectorConfig (Kafka 4.3).
+
+
+def sink_errors(settings: Mapping[str, str | None]) -> dict[str, list[str]]:
+    """Return what is wrong with a sink's topics, per setting (SinkConnectorConfig.validate)."""
+    topics, pattern = settings.get(TOPICS) or "", settings.get(TOPICS_REGEX) or ""
+    dlq = (settings.get(DLQ_TOPIC) or "").strip()
+    errors: dict[str, list[str]] = {}
+    if topics.strip() and pattern.strip():
+        text = f"{TOPICS} and {TOPICS_REGEX} are mutually exclusive options, but both are set."
+        errors = {TOPICS: [text], TOPICS_REGEX: [text]}
+    elif not topics.strip() and not pattern.strip():
+        text = f"Must configure one of {TOPICS} or {TOPICS_REGEX}"
+        errors = {TOPICS: [text], TOPICS_REGEX: [text]}
+    names = topic_names(settings)
+    if dlq and dlq in names:
+        errors.setdefault(TOPICS, []).append(
+            f"The DLQ topic '{dlq}' may not be included in the list of topics "
+            f"('{TOPICS}=[{', '.join(names)}]') consumed by the connector"
+        )
+    if dlq and pattern.strip() and _matches(pattern, dlq):
+        errors.setdefault(TOPICS_REGEX, []).append(
+            f"The DLQ topic '{dlq}' may not be matched by the regex for the topics "
+            f"('{TOPICS_REGEX}={pattern}') consumed by the connector"
+        )
+    return errors
+
+
+def topic_names(settings: Mapping[str, str | None]) -> list[str]:
+    """Return the topics that a sink names, each once."""
+    names = [name.strip() for name in (settings.get(TOPICS) or "").split(",")]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    try:
+        return compile_java(pattern).matches(topic)
+    except PatternError as error:
+        raise ConfigError(f"{TOPICS_REGEX}: {error}") from None

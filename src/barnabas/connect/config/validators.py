@@ -113,10 +113,10 @@ def non_empty_without_control_characters(name: str, value: Any) -> None:
         return
     if value == "":
         raise invalid(name, value, "String may not be empty")
-    found = [str(ord(char)) for char in value if unicodedata.category(char) == "Cc"]
-    if found:
+    controls = [str(ord(char)) for char in value if unicodedata.category(char) == "Cc"]
+    if controls:
         text = "String may not contain control sequences but had the following ASCII chars: "
-        raise invalid(name, value, text + ", ".join(found))
+        raise invalid(name, value, text + ", ".join(controls))
 
 
 def all_of(*validators: Validator) -> Validator:
@@ -150,7 +150,7 @@ def regex(name: str, value: Any) -> None:
 def _as_java(text: str, pattern: str) -> str:
     """PatternSyntaxException shows the pattern below its text, with a mark where it went wrong."""
     lines = [text.removesuffix(f": {pattern}"), pattern]
-    found = re.search(r"near index (\d+)$", lines[0])
-    if found and int(found[1]) < len(pattern):
-        lines.append(" " * int(found[1]) + "^")
+    place = re.search(r"near index (\d+)$", lines[0])
+    if place and int(place[1]) < len(pattern):
+        lines.append(" " * int(place[1]) + "^")
     return "\n".join(lines)

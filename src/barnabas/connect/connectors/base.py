@@ -28,8 +28,7 @@ from time import sleep
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap, SinkRecord, SourceRecord
+from barnabas.connect.record import JsonMap, RawRecord, SinkRecord, SourceRecord
 
 Settings = Mapping[str, str]
 """A connector's configuration as it was given, secrets resolved."""

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 from uuid import UUID
 
-from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
-from barnabas.connect.config.unsupported import refuse
+from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting, refuse
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.converters.base import Converter, RawHeaders, SchemaAndValue, flag
 from barnabas.connect.converters.registry_settings import (

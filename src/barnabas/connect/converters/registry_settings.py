@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
-from barnabas.connect.config.unsupported import Unsupported
+from barnabas.connect.config.definition import (
+    ConfigType,
+    Definition,
+    Importance,
+    Setting,
+    Unsupported,
+)
 from barnabas.connect.config.validators import at_least
 from barnabas.connect.config.values import Password
 from barnabas.connect.converters.base import flag

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Final
 
-from barnabas.connect.config.hiding import Hiding
+from barnabas.connect.config.providers import Hiding
 from barnabas.connect.engine.chain import Chain, Settings, make_chain
 from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
@@ -26,10 +26,10 @@ from barnabas.connect.errors.tolerance import (
     Tolerance,
     java_class,
 )
-from barnabas.connect.raw import RawRecord
 from barnabas.connect.record import (
     ConnectRecord,
     Header,
+    RawRecord,
     SinkRecord,
     SourceRecord,
 )

@@ -17,8 +17,7 @@ from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
 from barnabas.connect.engine.flow import SinkFlow, SourceFlow
 from barnabas.connect.engine.transport import Output, Transport
 from barnabas.connect.errors.tolerance import ErrorCounts, java_class
-from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap, SinkRecord, SourceRecord
+from barnabas.connect.record import JsonMap, RawRecord, SinkRecord, SourceRecord
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)

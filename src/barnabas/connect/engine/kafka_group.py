@@ -94,15 +94,15 @@ class KafkaGroup:
         moved = [place for place, end in ends.items() if self._positions[place] != end]
         if not moved:
             return ()
-        found = []
+        offsets = []
         for place, low in self._asked(moved, OFFSET_BEGINNING).items():
             start, high = self._positions[place], ends[place]
             if start is None or start < low or start > high:
                 start = self._begin(place, low, high, start)
                 self._positions[place] = start
             if start < high:
-                found.append(SinkRange(*place, start, high))
-        return found
+                offsets.append(SinkRange(*place, start, high))
+        return offsets
 
     def _asked(self, places: Iterable[Place], which: int) -> Mapping[Place, int]:
         """Ask for the first or the last offset of partitions: a request to each of their leaders.
@@ -111,17 +111,17 @@ class KafkaGroup:
         """
         asked = [TopicPartition(*place, which) for place in places]
         try:
-            found = self._consumer.offsets_for_times(asked, CALL_TIMEOUT_SECONDS)
+            at_time = self._consumer.offsets_for_times(asked, CALL_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise _failed("cannot ask for offsets", error.args[0]) from error
-        silent = {(one.topic, one.partition): one.error for one in found if one.error is not None}
+        silent = {(one.topic, one.partition): one.error for one in at_time if one.error is not None}
         for (topic, partition), reason in silent.items():
             failed = _failed(f"cannot ask for offsets of {topic}-{partition}", reason)
-            if len(silent) == len(found) or not isinstance(failed, RetriableError):
+            if len(silent) == len(at_time) or not isinstance(failed, RetriableError):
                 raise failed
             if (topic, partition) not in self._silent:
                 _log.warning("%s; the other partitions go on", failed)
-        answered = {(one.topic, one.partition): one.offset for one in found if one.error is None}
+        answered = {(one.topic, one.partition): one.offset for one in at_time if one.error is None}
         self._silent = self._silent - answered.keys() | silent.keys()
         return answered
 
@@ -221,11 +221,11 @@ class KafkaGroup:
         """
         asked = [TopicPartition(*place) for place in self._new]
         try:
-            found = self._consumer.committed(asked, CALL_TIMEOUT_SECONDS)
+            committed = self._consumer.committed(asked, CALL_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise _failed("cannot read committed offsets", error.args[0]) from error
         positions: dict[Place, int | None] = {}
-        for one in found:
+        for one in committed:
             if one.error is not None:
                 raise _failed("cannot read committed offsets", one.error)
             is_committed = one.offset is not None and one.offset >= 0

@@ -20,9 +20,20 @@ from confluent_kafka import (
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine.kafka_errors import is_passing
-from barnabas.connect.engine.taking import take
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.schemas.data.errors import ConnectError, RetriableError
+
+# Takes what a consumer has.
+
+
+def take(consumer: Consumer, count: int, seconds: float) -> list[Message]:
+    """Return up to so many messages as soon as there is one; none after `seconds`.
+
+    `consume` alone would wait for all that are asked for, or the whole time.
+    """
+    first = consumer.poll(seconds)
+    return [] if first is None else [first, *consumer.consume(count - 1, 0)]
+
 
 CONSUMERS_MAX: Final = 32
 """Consumers that stay open; each holds threads and up to 16 MiB of records. One more is closed at

@@ -27,7 +27,7 @@ from barnabas.connect.engine.task_ids import transactional_id
 from barnabas.connect.engine.transport import GroupListener
 from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.schemas.data.errors import ConfigError
 
 OUTPUTS_MAX: Final = 16

@@ -29,7 +29,7 @@ from barnabas.connect.engine.boundaries import Boundary, ConnectorsOwn, make_bou
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.runner import LocalRunner, Runner
+from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
 from barnabas.connect.engine.sink_task import SinkTask
 from barnabas.connect.engine.source_task import SourceTask
 from barnabas.connect.engine.task import EngineTask
@@ -170,12 +170,12 @@ class LocalEngine:
         stopping: Event,
         packages: Mapping[str, str],
         boundary: Boundary | None,
-    ) -> Runner:
+    ) -> BatchRunner:
         """Return who carries out the micro-batches of a task; `packages` are for Spark.
 
         `boundary` is where a source's transactions end; None is at least once.
         """
-        return LocalRunner(spec, transport, stopping, boundary)
+        return LocalBatchRunner(spec, transport, stopping, boundary)
 
     def transport(self, plan: TaskPlan, settings: Settings) -> Transport:
         """Return where the records of a task are."""

@@ -10,8 +10,7 @@ from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.engine.base import TaskPlan
 from barnabas.connect.engine.chain import Settings, names
 from barnabas.connect.engine.transport import GroupListener, Offsets
-from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap
+from barnabas.connect.record import JsonMap, RawRecord
 from barnabas.java.regex import compile_java
 from barnabas.kafka import memory
 from barnabas.schemas.data.errors import ConfigError
@@ -45,8 +44,8 @@ class MemoryOffsets:
 
     def offset(self, partition: JsonMap) -> JsonMap | None:
         """Return the offset of a source partition."""
-        found = self.topics.stored.get((self.connector, repr(sorted(partition.items()))))
-        return None if found is None else found[1]
+        offset = self.topics.stored.get((self.connector, repr(sorted(partition.items()))))
+        return None if offset is None else offset[1]
 
     def all(self) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Return all (partition, offset)."""

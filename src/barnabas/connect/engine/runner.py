@@ -33,7 +33,7 @@ class SinkFailedError(Exception):
         self.done = done
 
 
-class Runner(Protocol):
+class BatchRunner(Protocol):
     """Carries out micro-batches."""
 
     def prepare_source(self) -> None:
@@ -71,7 +71,7 @@ class Runner(Protocol):
         """Close what it holds open."""
 
 
-class LocalRunner:
+class LocalBatchRunner:
     """Carries them out in this process, one after another."""
 
     def __init__(

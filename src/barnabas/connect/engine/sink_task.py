@@ -20,7 +20,7 @@ from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import TaskListener, TaskPlan
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.jobs import RangeDone
-from barnabas.connect.engine.runner import Runner, SinkFailedError
+from barnabas.connect.engine.runner import BatchRunner, SinkFailedError
 from barnabas.connect.engine.task import IDLE_SECONDS, IDLE_SECONDS_MAX, EngineTask
 from barnabas.connect.engine.transport import Group, Transport
 from barnabas.schemas.data.errors import ConnectError, RetriableError
@@ -40,7 +40,7 @@ class SinkTask(EngineTask):
         plan: TaskPlan,
         settings: Settings,
         connector: SinkConnector,
-        runner: Runner,
+        runner: BatchRunner,
         transport: Transport,
         listener: TaskListener,
         stopping: Event,

@@ -17,7 +17,7 @@ from barnabas.connect.connectors.base import (
 )
 from barnabas.connect.engine.base import StoreOffsets, TaskListener, TaskPlan
 from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.runner import Runner
+from barnabas.connect.engine.runner import BatchRunner
 from barnabas.connect.engine.task import IDLE_SECONDS, EngineTask
 from barnabas.connect.engine.transport import BatchAbortedError
 from barnabas.connect.errors.tolerance import java_class
@@ -37,7 +37,7 @@ class SourceTask(EngineTask):
         plan: TaskPlan,
         settings: Settings,
         connector: SourceConnector,
-        runner: Runner,
+        runner: BatchRunner,
         listener: TaskListener,
         offsets: OffsetReader,
         store_offsets: StoreOffsets,

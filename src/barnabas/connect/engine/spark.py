@@ -21,9 +21,9 @@ from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
 from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.engine.runner import Runner
+from barnabas.connect.engine.runner import BatchRunner
 from barnabas.connect.engine.spark_packages import add_packages
-from barnabas.connect.engine.spark_runner import SparkRunner, is_connect
+from barnabas.connect.engine.spark_runner import SparkBatchRunner, is_connect
 from barnabas.connect.engine.transport import Transport
 from barnabas.schemas.data.errors import ConfigError
 
@@ -53,7 +53,7 @@ class SparkEngine(LocalEngine):
         stopping: Event,
         packages: Mapping[str, str],
         boundary: Boundary | None,
-    ) -> Runner:
+    ) -> BatchRunner:
         """Return who carries out the micro-batches of a task. Raises ConfigError."""
         assert isinstance(transport, KafkaTransport)
         if boundary is not None and not isinstance(boundary, EachBatch):
@@ -61,7 +61,7 @@ class SparkEngine(LocalEngine):
                 f"{SETTING}={kind_of(spec.settings)} needs {ENGINE}=local: on Spark each "
                 "micro-batch is committed for itself, as with poll"
             )
-        return SparkRunner(
+        return SparkBatchRunner(
             spec,
             transport,
             self.session,

@@ -56,8 +56,8 @@ def _fetched(session: SparkSession, class_name: str, coordinates: str) -> list[s
     assert jvm is not None
     try:
         address = jvm.java.net.URI.create(f"ivy://{coordinates}")
-        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
-        return [found.apply(number) for number in range(found.length())]
+        resolved = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
+        return [resolved.apply(number) for number in range(resolved.length())]
     except (Py4JError, PySparkException) as error:
         cause = getattr(error, "java_exception", None) or error
         reason = str(cause).strip().splitlines()[0]

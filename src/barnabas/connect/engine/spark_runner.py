@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _POOL = "spark.scheduler.pool"
 
 
-class SparkRunner:
+class SparkBatchRunner:
     """Carries out the micro-batches of one task."""
 
     def __init__(

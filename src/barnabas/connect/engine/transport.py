@@ -10,8 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
-from barnabas.connect.raw import RawRecord
-from barnabas.connect.record import JsonMap
+from barnabas.connect.record import JsonMap, RawRecord
 from barnabas.schemas.data.errors import ConnectError
 
 Offsets = Sequence[tuple[JsonMap, JsonMap]]

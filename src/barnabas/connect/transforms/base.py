@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from barnabas.connect.config.definition import Definition
+from barnabas.connect.config.definition import ConfigType, Definition, Importance, Setting
+from barnabas.connect.config.validators import one_of_any_case
+from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
 
 
@@ -40,3 +42,29 @@ class Predicate(ABC):
 
     def close(self) -> None:
         """Close what it holds open."""
+
+
+# Settings and checks that several transforms have.
+
+REPLACE_NULL: Final = Setting(
+    "replace.null.with.default",
+    ConfigType.BOOLEAN,
+    default=True,
+    importance=Importance.MEDIUM,
+    doc="Whether a field that is null and has a default gets the default.",
+)
+FIELD_SYNTAX: Final = Setting(
+    "field.syntax.version",
+    ConfigType.STRING,
+    default="V1",
+    importance=Importance.HIGH,
+    doc="How fields are named: V1 is the name of one at the top, V2 a path with dots between "
+    "names, where a name with dots of its own stands in backticks.",
+    validator=one_of_any_case("V1", "V2"),
+)
+
+
+def non_empty_list(name: str, value: Any) -> None:
+    """A list with something in it. Raises ConfigError."""
+    if not value:
+        raise invalid(name, value, "Empty list")

@@ -22,8 +22,8 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import REPLACE_NULL
 from barnabas.connect.transforms.rebuild import Rebuild, basics_of, plain
-from barnabas.connect.transforms.settings import REPLACE_NULL
 from barnabas.connect.transforms.sides import (
     Sided,
     require_map,

@@ -17,12 +17,12 @@ from barnabas.connect.config.definition import (
 from barnabas.connect.config.validators import list_of
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.paths import FieldPath
-from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.settings import (
+from barnabas.connect.transforms.base import (
     FIELD_SYNTAX,
     REPLACE_NULL,
 )
+from barnabas.connect.transforms.paths import FieldPath
+from barnabas.connect.transforms.rebuild import Rebuild, plain
 from barnabas.connect.transforms.sides import (
     PlainTransform,
     Sided,

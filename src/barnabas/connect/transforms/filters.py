@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 from barnabas.connect.config.definition import ConfigType, Definition, Setting
 from barnabas.connect.config.validators import all_of, non_empty
+from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
-from barnabas.connect.transforms.settings import java_regex
 from barnabas.java.regex import compile_java
 
 
@@ -68,9 +68,9 @@ class TopicNameMatches(Predicate):
 
     def test(self, record: ConnectRecord) -> bool:
         """Whether the topic matches."""
-        found = self._known.get(record.topic)
-        if found is None:
-            found = self._pattern.matches(record.topic)
+        is_match = self._known.get(record.topic)
+        if is_match is None:
+            is_match = self._pattern.matches(record.topic)
             if len(self._known) < 1000:
-                self._known[record.topic] = found
-        return found
+                self._known[record.topic] = is_match
+        return is_match

@@ -16,8 +16,8 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import list_of, non_null, one_of
 from barnabas.connect.record import ConnectRecord, Header
+from barnabas.connect.transforms.base import REPLACE_NULL, non_empty_list
 from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.settings import REPLACE_NULL, non_empty_list
 from barnabas.connect.transforms.sides import (
     PlainTransform,
     Sided,

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Final
 from barnabas.connect.config.definition import ConfigType, Definition, Setting
 from barnabas.connect.config.values import invalid
 from barnabas.connect.record import ConnectRecord, SinkRecord
+from barnabas.connect.transforms.base import REPLACE_NULL
 from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.settings import REPLACE_NULL
 from barnabas.connect.transforms.sides import (
     Sided,
     require_map,

@@ -16,9 +16,9 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.transforms.base import REPLACE_NULL
 from barnabas.connect.transforms.cast import type_of
 from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.settings import REPLACE_NULL
 from barnabas.connect.transforms.sides import (
     Sided,
     require_map,

@@ -85,8 +85,8 @@ def require_struct(value: Any, purpose: str, schema: Schema | None = None) -> St
     """The value, if it is a struct; the schema tells what else it is. Raises DataError."""
     if type(value) is Struct:
         return value
-    found = _class_name(value, schema)
-    raise DataError(f"Only Struct objects supported for [{purpose}], found: {found}")
+    class_name = _class_name(value, schema)
+    raise DataError(f"Only Struct objects supported for [{purpose}], found: {class_name}")
 
 
 def _class_name(value: Any, schema: Schema | None = None) -> str:

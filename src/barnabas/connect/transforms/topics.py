@@ -14,8 +14,8 @@ from barnabas.connect.config.definition import (
     Importance,
     Setting,
 )
+from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.record import ConnectRecord
-from barnabas.connect.transforms.settings import java_regex
 from barnabas.connect.transforms.sides import PlainTransform
 from barnabas.java.errors import JavaError
 from barnabas.java.regex import compile_java, expand

@@ -124,13 +124,13 @@ class Herder(ABC):
         state = self._known(name, f"Connector {name} not found")
         config = self.worker.resolve(state.connectors[name])
         if connector_type(config) == "sink":
-            found = offset_requests.sink_offsets(self.worker.settings, name, config)
+            offsets = offset_requests.sink_offsets(self.worker.settings, name, config)
         else:
-            found = list(self.store.offsets(name, config).all())
+            offsets = list(self.store.offsets(name, config).all())
         return {
             "offsets": [
                 {"partition": dict(partition), "offset": dict(offset)}
-                for partition, offset in found
+                for partition, offset in offsets
             ]
         }
 

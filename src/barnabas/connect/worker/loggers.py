@@ -66,8 +66,8 @@ class Loggers:
                 if isinstance(logger, logging.Logger) and logger.level
             }
             names |= {ROOT, *self._set}
-        found = {name: self.level(name) for name in sorted(names)}
-        return {name: level for name, level in found.items() if level is not None}
+        levels = {name: self.level(name) for name in sorted(names)}
+        return {name: level for name, level in levels.items() if level is not None}
 
     def set_level(self, namespace: str, level: str) -> list[str]:
         """Set the level of a logger and those below; returns the names of all of them."""

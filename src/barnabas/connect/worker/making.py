@@ -94,8 +94,8 @@ def cluster_of(settings: Mapping[str, str]) -> str | None:
     try:
         first_reachable(str(given["bootstrap.servers"]))
         admin = AdminClient(given)
-        found: str | None = admin.list_topics(timeout=_CLUSTER_S).cluster_id
-        return found
+        cluster_id: str | None = admin.list_topics(timeout=_CLUSTER_S).cluster_id
+        return cluster_id
     except UnreachableError as error:
         raise NoClusterError(str(error)) from error
     except KafkaException as error:

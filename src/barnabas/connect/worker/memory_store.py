@@ -36,8 +36,8 @@ class MemoryState:
 
     def tasks(self, connector: str) -> tuple[TaskId, ...]:
         """Return the tasks of a connector, in order."""
-        found = [task for task in self.task_configs if task.connector == connector]
-        return tuple(sorted(found, key=lambda task: task.task))
+        tasks = [task for task in self.task_configs if task.connector == connector]
+        return tuple(sorted(tasks, key=lambda task: task.task))
 
 
 class MemoryStore:

@@ -69,14 +69,14 @@ class OffsetFile:
         """Return a connector's offsets."""
         with self._lock:
             entries = list(self._raw.items())
-        found: list[tuple[JsonMap, JsonMap]] = []
+        pairs: list[tuple[JsonMap, JsonMap]] = []
         for key, value in entries:
             owner, partition = _read_key(key)
             if owner == connector and partition is not None and value is not None:
                 offset = json.loads(value)
                 if isinstance(offset, dict):
-                    found.append((partition, offset))
-        return found
+                    pairs.append((partition, offset))
+        return pairs
 
     def put(self, connector: str, offsets: Sequence[tuple[JsonMap, JsonMap | None]]) -> None:
         """Store offsets; None deletes. Raises ConnectError."""

@@ -198,13 +198,13 @@ def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int
     try:
         asked = [ConsumerGroupTopicPartitions(group)]
         future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group]
-        found = answer_of(future)
+        answer = answer_of(future)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return {}
         text = f"Failed to retrieve consumer group offsets for sink connector {name}"
         raise ConnectError(text) from error
-    return {(one.topic, one.partition): one.offset for one in found.topic_partitions or ()}
+    return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or ()}
 
 
 def _alter(

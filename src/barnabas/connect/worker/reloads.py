@@ -98,9 +98,9 @@ class Reloads:
     def _resolve_all(
         self, given: Sequence[Mapping[str, str]]
     ) -> tuple[list[dict[str, str]], int | None]:
-        found = [self._resolve(one) for one in given]
-        ttls = [ttl_ms for _, ttl_ms in found if ttl_ms is not None]
-        return [values for values, _ in found], min(ttls, default=None)
+        resolved = [self._resolve(one) for one in given]
+        ttls = [ttl_ms for _, ttl_ms in resolved if ttl_ms is not None]
+        return [values for values, _ in resolved], min(ttls, default=None)
 
     def _wait(self, name: Name, one: _Resolved, ttl_ms: int) -> None:
         due_s = time.monotonic() + max(ttl_ms, _TTL_MS_MIN) / 1000

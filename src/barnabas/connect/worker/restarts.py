@@ -170,10 +170,10 @@ class Restarts:
 
     def take_due(self, now_ms: int) -> list[Attempt]:
         """Return what is to start now."""
-        found = [attempt for attempt in self._due.values() if attempt.due_ms <= now_ms]
-        for attempt in found:
+        due = [attempt for attempt in self._due.values() if attempt.due_ms <= now_ms]
+        for attempt in due:
             del self._due[attempt.name]
-        return found
+        return due
 
     def next_due_ms(self) -> int | None:
         """Return when the next one is due."""

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,7 +26,7 @@ from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import Connector, OffsetReader
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.connect.errors.traces import trace_of
+from barnabas.connect.errors.reports import trace_of
 from barnabas.connect.worker.reloads import Reloads
 from barnabas.connect.worker.state import (
     DESTROYED,
@@ -39,9 +39,9 @@ from barnabas.connect.worker.state import (
     UNASSIGNED,
     Properties,
     Status,
+    TopicStatus,
 )
 from barnabas.connect.worker.store import Store
-from barnabas.connect.worker.task_listener import StatusListener
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 _log = logging.getLogger(__name__)
@@ -151,10 +151,10 @@ class Worker:
         connector = name if isinstance(name, str) else name.connector
         config = self.store.snapshot().connectors.get(connector, {})
         try:
-            found = plugins.load(config.get(common.CONNECTOR_CLASS, ""))
+            plugin = plugins.load(config.get(common.CONNECTOR_CLASS, ""))
         except ConfigError:
             return __version__
-        return getattr(found, "version", "") or __version__
+        return getattr(plugin, "version", "") or __version__
 
     def start_connector(
         self, name: str, config: Properties, target: str, reconfigure: Callable[[str], None]
@@ -373,3 +373,73 @@ class Worker:
         for late in wait(stops, STOP_S).not_done:
             _log.warning("connector %s did not stop in time and is left to itself", stops[late])
         self.engine.close()
+
+
+# Hears how a task fares, from the engine's threads, and writes its status.
+
+
+class StatusListener:
+    """A `TaskListener`. After `leave` nothing more is written: the task is somebody else's."""
+
+    def __init__(self, task: TaskId, worker: Worker, confirm: Callable[[], None]) -> None:
+        self._task, self._worker, self._confirm = task, worker, confirm
+        self._topics: set[str] = set()
+        self._lock = threading.Lock()
+        self._is_left = False
+        self.is_failed = False
+
+    def leave(self) -> None:
+        """Hear no more."""
+        with self._lock:
+            self._is_left = True
+
+    def _say(self, state: str, error: BaseException | None = None, *, safely: bool = False) -> None:
+        with self._lock:
+            if not self._is_left:
+                self._worker.put_status(self._task, state, error, safely=safely)
+
+    def confirm(self) -> None:
+        """See TaskListener."""
+        self._confirm()
+
+    def started(self) -> None:
+        """See TaskListener."""
+        self._say(RUNNING)
+
+    def paused(self) -> None:
+        """See TaskListener."""
+        self._say(PAUSED)
+
+    def resumed(self) -> None:
+        """See TaskListener."""
+        self._say(RUNNING)
+
+    def failed(self, error: BaseException) -> None:
+        """See TaskListener."""
+        _log.error("task %s failed: %s", self._task, error, exc_info=error)
+        self.is_failed = True
+        self._say(FAILED, error, safely=True)
+        if not self._is_left:
+            self._worker.on_task_failed(self._task, error)
+
+    def stopped(self) -> None:
+        """See TaskListener."""
+        self._say(UNASSIGNED, safely=True)
+
+    def topics_used(self, topics: Sequence[str]) -> None:
+        """See TaskListener."""
+        if str(self._worker.settings.get("topic.tracking.enable", "true")).lower() != "true":
+            return
+        now_ms = time.time_ns() // 1_000_000
+        for topic in topics:
+            with self._lock:
+                if topic in self._topics or self._is_left:
+                    continue
+                self._topics.add(topic)
+            status = TopicStatus(topic, self._task.connector, self._task.task, now_ms)
+            self._worker.store.put_topic(status)
+
+    def forget_topics(self) -> None:
+        """The connector's topics were reset: each is told again when it is used."""
+        with self._lock:
+            self._topics.clear()

@@ -7,8 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.connect.config.hiding import Hiding
-from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.config.providers import ConfigProviders, Hiding
 
 _ROOT: Final = __name__.partition(".")[0]
 _KEPT_MAX: Final = 1_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from barnabas.connect.cdc.batches import LogBatches
-from barnabas.connect.cdc.changes import ChangeReader
+from barnabas.connect.cdc.changes import ChangeRecords
 from barnabas.connect.cdc.chunks import NotReadableError
 from barnabas.connect.cdc.database import (
     BEGIN,
@@ -535,7 +535,7 @@ class ToyCapture:
         made: list[SourceRecord] = []
         if split is not None:
             self.splits.append(split)
-            reader = ChangeReader(self.settings, 0, self._log, self._clock)
+            reader = ChangeRecords(self.settings, 0, self._log, self._clock)
             made = list(reader.read(pickle.loads(pickle.dumps(split))))
             self._written(iter(made))
         if is_stored:

@@ -9,8 +9,8 @@ from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.client_overrides import ALLOWLIST, POLICY, override_policy
 from barnabas.connect.config.validation import WorkerRules, validate_connector
 from barnabas.connect.connectors.mirror import settings as mirror
+from barnabas.connect.connectors.mirror.dedicated import read_flows
 from barnabas.connect.connectors.mirror.flow import Flow
-from barnabas.connect.connectors.mirror.maker import read_flows
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.engine.clients import admin_settings, consumer_settings, producer_settings
 from barnabas.schemas.data.errors import ConfigError

@@ -10,8 +10,7 @@ from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 
-from barnabas.connect.config.hiding import Hiding
-from barnabas.connect.config.providers import ConfigProviders
+from barnabas.connect.config.providers import ConfigProviders, Hiding
 from barnabas.connect.worker.secrets import Secrets
 
 SECRET = "a b/c'd\"e\\f\ng+ü%&"

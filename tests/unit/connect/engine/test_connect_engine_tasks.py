@@ -17,7 +17,7 @@ from barnabas.connect.connectors.file.reader import FileReader
 from barnabas.connect.engine import sink_task, task
 from barnabas.connect.engine.memory import MemoryGroup, MemoryOutput
 from barnabas.connect.engine.task import EngineTask
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.connect.testing import ConnectKit, TaskLog
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 

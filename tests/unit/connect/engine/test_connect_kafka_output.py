@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from barnabas.connect.engine import kafka_output
 from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
 from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.schemas.data.errors import ConnectError
 
 

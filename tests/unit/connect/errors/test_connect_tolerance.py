@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.config.hiding import Hiding
-from barnabas.connect.errors.reports import DeadLetters, LogReporter
+from barnabas.connect.config.providers import Hiding
+from barnabas.connect.errors.reports import DeadLetters, LogReporter, trace_of
 from barnabas.connect.errors.tolerance import (
     Dropped,
     ErrorCounts,
@@ -20,9 +20,8 @@ from barnabas.connect.errors.tolerance import (
     Tolerance,
     java_class,
 )
-from barnabas.connect.errors.traces import trace_of
 from barnabas.connect.plugins import load
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 
 RECORD = RawRecord(topic="t", partition=3, key=b"k", value=b"secret", offset=7)

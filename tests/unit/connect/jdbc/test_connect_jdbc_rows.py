@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.jdbc.dialects import ColumnSpec
-from barnabas.connect.connectors.jdbc.rows import Columns
+from barnabas.connect.connectors.jdbc.sink import Columns
 from barnabas.schemas.data.builder import (
     INT32,
     INT64,

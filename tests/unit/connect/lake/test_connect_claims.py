@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from barnabas.connect.connectors.base import SinkRange, TaskContext
-from barnabas.connect.connectors.s3 import claims as s3_claims
+from barnabas.connect.connectors.s3 import bucket as s3_bucket
 from barnabas.connect.connectors.s3.bucket import Bucket
 from barnabas.connect.connectors.s3.connectors import S3Sink
 from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
@@ -287,7 +287,7 @@ def test_an_object_that_came_since_the_look_is_not_replaced(
     server: S3Server, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = bucket_of(server, **{"s3.part.size": str(5 * 1024 * 1024)})
-    look = s3_claims._condition
+    look = s3_bucket._condition
 
     def looked(*given: Any) -> Mapping[str, str]:
         condition = look(*given)
@@ -295,12 +295,12 @@ def test_an_object_that_came_since_the_look_is_not_replaced(
             Bucket="events",
             Key="one",
             Body=b"first",
-            Metadata={s3_claims.CLAIM: Claim("r", 5).text()},
+            Metadata={s3_bucket.CLAIM: Claim("r", 5).text()},
         )
         return condition
 
     with monkeypatch.context() as patched:
-        patched.setattr(s3_claims, "_condition", looked)
+        patched.setattr(s3_bucket, "_condition", looked)
         with pytest.raises(RetriableError, match="PreconditionFailed"):
             put(bucket, "one", b"b" * size, Claim("r", 7))
     with pytest.raises(TakenError):

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.connectors.storage.compatibility import Compatibility
-from barnabas.connect.connectors.storage.cutting import CutRules, Cutter
+from barnabas.connect.connectors.storage.cutting import Compatibility, CutRules, Cutter
 from barnabas.connect.connectors.storage.partitioners import (
     DefaultPartitioner,
     FieldPartitioner,

@@ -10,7 +10,7 @@ import pytest
 from barnabas.connect.connectors.mirror.figures import CheckpointFigures, SourceFigures, Tally
 from barnabas.connect.connectors.mirror.records import Checkpoint
 from barnabas.connect.connectors.mirror.source_reader import WrittenRuns
-from barnabas.connect.raw import RawRecord
+from barnabas.connect.record import RawRecord
 
 
 class Clock:

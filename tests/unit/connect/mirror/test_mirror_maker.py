@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from barnabas.connect.connectors.mirror import dedicated
-from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
-from barnabas.connect.connectors.mirror.maker import read_flows
+from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror, read_flows
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,

@@ -22,8 +22,7 @@ from barnabas.connect.connectors.mongodb.reader import (
     operation_time,
     partition_name,
 )
-from barnabas.connect.connectors.mongodb.settings import SOURCE
-from barnabas.connect.connectors.mongodb.topics import TopicNames
+from barnabas.connect.connectors.mongodb.settings import SOURCE, TopicNames
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 from barnabas.schemas.data.schema import Struct

@@ -16,9 +16,8 @@ from pymongo import DeleteOne, InsertOne, ReplaceOne, UpdateOne
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.mongodb.connectors import MongoSink
 from barnabas.connect.connectors.mongodb.documents import from_connect
-from barnabas.connect.connectors.mongodb.settings import SINK
+from barnabas.connect.connectors.mongodb.settings import SINK, for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink import writer as writer_module
-from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.builder import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.connectors.postgres.snapshot import Snapshot
+from barnabas.connect.connectors.postgres.snapshot import HeldSnapshot
 from barnabas.schemas.data.errors import RetriableError
 
 
@@ -26,5 +26,5 @@ def test_a_task_that_ends_does_not_wait_for_its_snapshot() -> None:
         return True
 
     with pytest.raises(RetriableError, match="the task ends before its snapshot is due"):
-        Snapshot(settings, None, wait=wait)
+        HeldSnapshot(settings, None, wait=wait)
     assert waits == [3600.0]

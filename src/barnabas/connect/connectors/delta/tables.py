@@ -40,8 +40,8 @@ class DeltaTables(Tables):
 
     def offsets(self, table: str, partitions: Sequence[TopicPartition]) -> Offsets:
         """Ask the table's log."""
-        found = self._open(table)
-        return {} if found is None else self._stored(found, partitions)
+        delta_table = self._open(table)
+        return {} if delta_table is None else self._stored(delta_table, partitions)
 
     def _stored(self, table: DeltaTable, partitions: Iterable[TopicPartition]) -> Offsets:
         versions = {place: table.transaction_version(self._app(place)) for place in partitions}

@@ -146,9 +146,9 @@ class Exchange:
             if self._sleep(self._pause_s(tries, answer)):
                 raise GaveUpError(f"{text.partition(': ')[0]} (the task ends)")
         try:
-            found = answer.json()
-            self._token = str(found[name])
-            life_s = float(found.get("expires_in", _TOKEN_SECONDS))
+            document = answer.json()
+            self._token = str(document[name])
+            life_s = float(document.get("expires_in", _TOKEN_SECONDS))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RefusedError(f"no token: {shown(url)} answered without {name}") from error
         self._token_until_s = time.monotonic() + max(life_s - _EARLY_SECONDS, life_s / 2)

@@ -67,13 +67,13 @@ class PageReader(SourceReader):
 
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the records of a page."""
-        start, end, found = partition
+        start, end, records = partition
         where = partition_of(self._values)
         topic = str(self._values["topic"])
         is_text = self._values["response.format"] == "text"
         key_at = self._values["response.key.pointer"]
-        for number, record in enumerate(found, 1):
-            offset = end if number == len(found) else self._behind(start, number)
+        for number, record in enumerate(records, 1):
+            offset = end if number == len(records) else self._behind(start, number)
             key = None if key_at is None or is_text else pointed(record, str(key_at))
             yield SourceRecord(
                 source_partition=where,
@@ -108,24 +108,24 @@ class PageReader(SourceReader):
     def _ask(self) -> None:
         place, values = self._place, self._values
         answer = self._page(place["position"])
-        found = self._records(answer)
+        records = self._records(answer)
         following = None
         if self._mode == "cursor":
             following = pointed(answer, str(values["paging.cursor.pointer"]), None)
-            found = found[place["skip"] :]
+            records = records[place["skip"] :]
         if following in (None, "", place["position"]):
-            end = {**self._behind(place, len(found)), "round": place["round"] + 1}
+            end = {**self._behind(place, len(records)), "round": place["round"] + 1}
         else:
             end = {"position": following, "skip": 0, "round": place["round"] + 1}
         if self._mode == "none":
             end["skip"] = 0
         is_last = self._mode == "none" or (
-            not found if self._mode == "offset" else following in (None, "", place["position"])
+            not records if self._mode == "offset" else following in (None, "", place["position"])
         )
         if is_last:
             self._due_s = time.monotonic() + float(values["poll.interval.ms"]) / 1000
         is_moved = end["position"] != place["position"]
-        self._found, self._end = (found, end) if found or is_moved else (None, place)
+        self._found, self._end = (records, end) if records or is_moved else (None, place)
 
     def _page(self, position: Any) -> Any:
         values = self._values
@@ -156,10 +156,10 @@ class PageReader(SourceReader):
 
     def _records(self, answer: Any) -> list[Any]:
         at = str(self._values["response.records.pointer"])
-        found = answer if self._values["response.format"] == "text" else pointed(answer, at, None)
-        if found is None:
+        value = answer if self._values["response.format"] == "text" else pointed(answer, at, None)
+        if value is None:
             return []
-        return found if isinstance(found, list) else [found]
+        return value if isinstance(value, list) else [value]
 
 
 def partition_of(values: Mapping[str, Any]) -> JsonMap:
@@ -176,13 +176,13 @@ _NONE: Final = object()
 
 def pointed(document: Any, pointer: str, default: Any = _NONE) -> Any:
     """Return what a JSON pointer (RFC 6901) points at. Raises ConnectError without a default."""
-    found = document
+    value = document
     for part in pointer.split("/")[1:] if pointer else ():
         name = part.replace("~1", "/").replace("~0", "~")
         try:
-            found = found[int(name)] if isinstance(found, list) else found[name]
+            value = value[int(name)] if isinstance(value, list) else value[name]
         except (KeyError, ValueError, IndexError, TypeError):
             if default is not _NONE:
                 return default
             raise ConnectError(f"the answer has nothing at {pointer}") from None
-    return found
+    return value

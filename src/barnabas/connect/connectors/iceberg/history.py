@@ -46,9 +46,9 @@ class History:
         """
         snapshot = self._table.snapshot(branch) if branch is not None else self._head()
         while snapshot is not None:
-            found = self._offsets_of(snapshot)
-            if found:
-                return found
+            offsets = self._offsets_of(snapshot)
+            if offsets:
+                return offsets
             parent = snapshot.parentId()
             if parent is None:
                 return {}
@@ -59,8 +59,8 @@ class History:
 
     def _offsets_of(self, snapshot: Any) -> dict[str, int]:
         text = snapshot.summary().get(self._property)
-        found: dict[str, int] = json.loads(text) if text else {}
-        return found
+        offsets: dict[str, int] = json.loads(text) if text else {}
+        return offsets
 
     def _tagged_offsets(self) -> dict[str, int]:
         refs = self._table.refs()

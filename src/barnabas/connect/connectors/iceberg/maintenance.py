@@ -52,12 +52,12 @@ class Maintenance:
     def due(self, table: str) -> list[Job]:
         """Return what is to be done now: the first time is an interval after the first commit."""
         now_s = self._now_s()
-        found = []
+        tables = []
         for job, interval_s in self._intervals_s.items():
             if now_s >= self._due_s.setdefault((job, table), now_s + interval_s):
                 self._due_s[job, table] = now_s + interval_s
-                found.append(job)
-        return found
+                tables.append(job)
+        return tables
 
     def do(self, job: Job, spark: Any, table: Any, describe: Callable[[Exception], str]) -> None:
         """Do one job."""

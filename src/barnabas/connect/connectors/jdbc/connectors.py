@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.connect.allowed_paths import database_paths
-from barnabas.connect.config.unsupported import refuse
+from barnabas.connect.config.definition import refuse
 from barnabas.connect.connectors.base import (
     Settings,
     SinkConnector,

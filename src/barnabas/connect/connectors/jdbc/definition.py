@@ -10,8 +10,8 @@ from barnabas.connect.config.definition import (
     Definition,
     Importance,
     Setting,
+    Unsupported,
 )
-from barnabas.connect.config.unsupported import Unsupported
 from barnabas.connect.config.validators import at_least, one_of_any_case
 
 BOOLEAN, INT, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LIST

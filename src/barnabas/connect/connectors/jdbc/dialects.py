@@ -96,15 +96,15 @@ class Dialect(ABC):
 
     def type_of(self, schema: Schema) -> str:
         """Return the type of a new column. Raises ConnectError if there is none."""
-        found = self.types.get(schema.name or "") or self.types.get(schema.type)
-        if found is None and schema.type is Type.ARRAY and schema.value_schema is not None:
-            found = f"{self.type_of(schema.value_schema)}[]"
-        if found is None:
+        sql_type = self.types.get(schema.name or "") or self.types.get(schema.type)
+        if sql_type is None and schema.type is Type.ARRAY and schema.value_schema is not None:
+            sql_type = f"{self.type_of(schema.value_schema)}[]"
+        if sql_type is None:
             raise ConnectError(
                 f"{schema.name or schema.type} ({schema.type.name}) type doesn't have a mapping to "
                 "the SQL database column type"
             )
-        return found
+        return sql_type
 
     def column(self, spec: ColumnSpec) -> str:
         """Return a column as CREATE TABLE and ALTER TABLE have it."""

@@ -66,8 +66,8 @@ class JdbcSourceReader(SourceReader):
         stored = context.offsets
         self._stored: dict[str, Offset] = {}
         for table in self._tables:
-            found = stored.offset(self._partition(table)) if stored else None
-            self._stored[table] = dict(found or {})
+            offset = stored.offset(self._partition(table)) if stored else None
+            self._stored[table] = dict(offset or {})
         self._connection: Any = None
         self._query: _Query | None = None
         self._planned: tuple[RowsSplit, dict[str, Any]] | None = None

@@ -58,8 +58,8 @@ class MirrorCheckpoint(SourceConnector):
         is_wanted = flow.plugin("group.filter.class").should_replicate_group
 
         def look() -> bool:
-            found = frozenset(group for group in source.groups() if is_wanted(group))
-            is_changed, self._groups = found != self._groups, found
+            groups = frozenset(group for group in source.groups() if is_wanted(group))
+            is_changed, self._groups = groups != self._groups, groups
             return is_changed
 
         def refresh() -> None:

@@ -12,17 +12,80 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
 from barnabas.connect.connectors.base import Figure, SourceReader, TaskContext
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror.cluster import GroupOffsets, cluster_of
+from barnabas.connect.connectors.mirror.cluster import GroupOffsets, Patience, cluster_of
 from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow
-from barnabas.connect.connectors.mirror.log_reader import LogReader
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
+from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
+from barnabas.connect.engine.kafka_ranges import take
 from barnabas.connect.record import SourceRecord
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 from barnabas.schemas.data.schema import Schema, Type
+
+# Reads a topic of one partition from its beginning, again and again up to its end.
+
+_CHUNK: Final = 1000
+_POLL_SECONDS: Final = 0.2
+
+
+class LogReader:
+    """Goes on where it was."""
+
+    def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
+        self._topic = topic
+        self._next = 0
+        self._patience = Patience()
+        more = {
+            "fetch.wait.max.ms": 100,
+            **settings,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+        self._consumer = Consumer(more)
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def read_to_end(self, timeout_s: float) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yield keys and values up to the end as it is now. Raises RetriableError, ConnectError.
+
+        A try is short, as the leader may be dead: try again. It goes on as long as records come.
+        """
+        patience_s = self._patience.begin(timeout_s)
+        try:
+            _, end = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, 0), patience_s, cached=False
+            )
+        except KafkaException as error:
+            raise as_connect_error(f"cannot read {self._topic}", error) from error
+        deadline = time.monotonic() + timeout_s
+        came_s = time.monotonic()
+        while self._next < end:
+            begun = self._next
+            for message in take(self._consumer, _CHUNK, _POLL_SECONDS):
+                failure = message.error()
+                offset = message.offset() or 0
+                if failure is None:
+                    self._next = offset + 1
+                    yield message.key() or b"", message.value()
+                elif failure.code() == KafkaError._PARTITION_EOF:
+                    self._next = max(self._next, offset)
+                elif not is_passing(failure):
+                    raise as_connect_error(f"cannot read {self._topic}", KafkaException(failure))
+            now_s = time.monotonic()
+            if self._next > begun:
+                came_s = now_s
+            if now_s > min(deadline, came_s + patience_s):
+                raise RetriableError(f"{self._topic} does not answer")
+        self._patience.answered()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._consumer.close()
+
 
 ASSIGNED: Final = "task.assigned.groups"
 _BYTES: Final = Schema(Type.BYTES)
@@ -159,12 +222,12 @@ class _Driver:
                 if value is None:
                     continue
                 try:
-                    found = Checkpoint.read(key, value)
+                    checkpoint = Checkpoint.read(key, value)
                 except DataError as error:
                     _log.warning("passed over in %s: %s", self._flow.checkpoints_topic, error)
                     continue
-                if found.group in self._groups:
-                    self._noted.setdefault(found.group, {})[found.place] = found
+                if checkpoint.group in self._groups:
+                    self._noted.setdefault(checkpoint.group, {})[checkpoint.place] = checkpoint
         except ConnectError as error:
             self._noted.clear()
             if isinstance(error, RetriableError) and time.monotonic() < self._load_until_s:
@@ -199,15 +262,15 @@ class _Driver:
             if self._is_mirrored(topic)
             for number in range(count)
         ]
-        found: list[Checkpoint] = []
+        checkpoints: list[Checkpoint] = []
         for group in self._groups:
             try:
                 offsets = self._here.read(group, places)
             except ConnectError as error:
                 _log.warning("%s", error)
                 continue
-            found += self._news(group, offsets)
-        return found
+            checkpoints += self._news(group, offsets)
+        return checkpoints
 
     def _news(self, group: str, offsets: Mapping[Place, tuple[int, str]]) -> Iterator[Checkpoint]:
         noted = self._noted.get(group, {})

@@ -32,10 +32,32 @@ from confluent_kafka.admin import (
 
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.flow import Flow, Side
-from barnabas.connect.connectors.mirror.patience import Patience
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.kafka.listed_offsets import answer_of, told_offset
 from barnabas.schemas.data.errors import ConnectError, RetriableError
+
+# How long a mirror waits for brokers' answers, of which one may be dead.
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long they are waited for at first."""
+
+
+class Patience:
+    """Each try that follows one that failed waits twice as long as that, up to a limit."""
+
+    def __init__(self) -> None:
+        self._seconds = PATIENCE_SECONDS
+
+    def begin(self, limit_s: float) -> float:
+        """Begin a try; returns how long it may wait."""
+        seconds = min(self._seconds, limit_s)
+        self._seconds = seconds * 2
+        return seconds
+
+    def answered(self) -> None:
+        """The try went well."""
+        self._seconds = PATIENCE_SECONDS
+
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
@@ -81,12 +103,12 @@ class Cluster:
     def partitions(self) -> dict[str, int]:
         """Return all topics with how many partitions they have. Raises ConnectError."""
         try:
-            found = self._admin.list_topics(timeout=self.timeout_s)
+            metadata = self._admin.list_topics(timeout=self.timeout_s)
         except KafkaException as error:
             raise self._failed("list topics", error) from error
         return {
             name: len(topic.partitions)
-            for name, topic in found.topics.items()
+            for name, topic in metadata.topics.items()
             if topic.error is None and topic.partitions
         }
 
@@ -180,16 +202,16 @@ class Cluster:
         patience_s = self._groups_patience.begin(self.timeout_s)
         try:
             future = self._admin.list_consumer_groups(request_timeout=patience_s)
-            found = self._result(future, patience_s)
+            answer = self._result(future, patience_s)
         except KafkaException as error:
             raise self._failed("list consumer groups", error) from error
-        for missing in found.errors:
+        for missing in answer.errors:
             failure = self._failed("list a broker's consumer groups", KafkaException(missing))
             if isinstance(failure, RetriableError) and patience_s < self.timeout_s:
                 raise failure
             _log.warning("%s", failure)
         self._groups_patience.answered()
-        return {one.group_id for one in found.valid if one.group_id.strip()}
+        return {one.group_id for one in answer.valid if one.group_id.strip()}
 
     def offsets(
         self, places: Sequence[Place], *, is_latest: bool, is_committed: bool = False
@@ -205,7 +227,7 @@ class Cluster:
             return {}
         patience_s = self._offsets_patience.begin(self.timeout_s)
         futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=patience_s)
-        found: dict[Place, int] = {}
+        offsets: dict[Place, int] = {}
         for place, future in futures.items():
             try:
                 offset = told_offset(self._result(future, patience_s))
@@ -217,9 +239,9 @@ class Cluster:
                 ):
                     continue
                 raise self._failed("list offsets", error) from error
-            found[place.topic, place.partition] = offset
+            offsets[place.topic, place.partition] = offset
         self._offsets_patience.answered()
-        return found
+        return offsets
 
     def _result(self, future: Future[Any], timeout_s: float | None = None) -> Any:
         """Wait for an answer. Raises RetriableError, KafkaException."""
@@ -273,13 +295,13 @@ class GroupOffsets:
         """Return the offsets with their texts. Raises ConnectError."""
 
         def ask(consumer: Consumer) -> dict[Place, tuple[int, str]]:
-            found: dict[Place, tuple[int, str]] = {}
+            offsets: dict[Place, tuple[int, str]] = {}
             for start in range(0, len(places), _CHUNK):
                 asked = [TopicPartition(*place) for place in places[start : start + _CHUNK]]
                 for one in consumer.committed(asked, timeout=self._timeout_s):
                     if one.error is None and one.offset >= 0:
-                        found[one.topic, one.partition] = one.offset, one.metadata or ""
-            return found
+                        offsets[one.topic, one.partition] = one.offset, one.metadata or ""
+            return offsets
 
         found: dict[Place, tuple[int, str]] = self._with(group, "list offsets", ask)
         return found

@@ -182,10 +182,10 @@ class CheckpointFigures:
         with self._lock:
             now_s = self._clock()
             key = checkpoint.group, checkpoint.place
-            found = self._groups.get(key)
-            if found is None:
-                found = self._groups[key] = _Place(now_s)
-            found.add(tally, now_s)
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = _Place(now_s)
+            group.add(tally, now_s)
 
     def seen(self) -> list[Figure]:
         """Return all figures."""

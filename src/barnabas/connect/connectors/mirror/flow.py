@@ -164,16 +164,16 @@ class Flow:
 
 def client_names(settings: Settings) -> dict[str, str]:
     """Return the client's setting that each of a connector's settings stands for."""
-    found = {}
+    flows = {}
     for side in ("source", "target"):
         for name in with_prefix(settings, f"{side}.cluster."):
             if is_client_setting(name):
-                found[f"{side}.cluster.{name}"] = name
+                flows[f"{side}.cluster.{name}"] = name
     for prefix in _CLIENTS:
         for name in with_prefix(settings, prefix):
             if prefix + name not in _OWN and not name.startswith("override."):
-                found[prefix + name] = name
-    return found
+                flows[prefix + name] = name
+    return flows
 
 
 def client_errors(settings: Settings) -> dict[str, list[str]]:

@@ -56,22 +56,22 @@ class TopicMirror:
 
         Raises ConnectError.
         """
-        found = {
+        topics = {
             topic: count
             for topic, count in self._source.partitions().items()
             if self.is_mirrored(topic)
         }
         there = self._target.partitions()
-        self._create([topic for topic in found if self.remote(topic) not in there], found)
+        self._create([topic for topic in topics if self.remote(topic) not in there], topics)
         grown = {
             self.remote(topic): count
-            for topic, count in found.items()
+            for topic, count in topics.items()
             if count > there.get(self.remote(topic), count)
         }
         if grown:
             self._target.grow(grown)
-        is_changed = found != self.known
-        self.known = found
+        is_changed = topics != self.known
+        self.known = topics
         return is_changed
 
     def _create(self, topics: Sequence[str], partitions: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
@@ -69,3 +70,32 @@ def told(what: str) -> Iterator[None]:
         raise ConnectError(f"{what}: {error}") from error
     except PyMongoError as error:
         raise ConnectError(f"{what}: {error}") from error
+
+
+# The change stream of a whole deployment, as BSON though pymongo decodes it.
+
+
+class AllDatabases:
+    """Watches a whole deployment; pymongo decodes the changes of a client's stream."""
+
+    def __init__(self, client: MongoClient[Any]) -> None:
+        self._client = client
+
+    def watch(self, pipeline: Any, **options: Any) -> Any:
+        """Open the stream."""
+        return _Encoded(self._client.watch(pipeline, **options))
+
+
+class _Encoded:
+    """A stream whose changes are encoded again."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def try_next(self) -> Any:
+        """The next change, if there is one."""
+        change = self._stream.try_next()
+        return None if change is None else bson.raw_bson.RawBSONDocument(bson.encode(change))

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
 
-from barnabas.connect.config.definition import Definition
-from barnabas.connect.config.unsupported import refuse
+from barnabas.connect.config.definition import Definition, refuse
 from barnabas.connect.connectors.base import (
     ConnectorContext,
     Settings,
@@ -31,8 +30,9 @@ from barnabas.connect.connectors.mongodb.settings import (
     SINK_UNSUPPORTED,
     SOURCE,
     SOURCE_UNSUPPORTED,
+    for_topic,
+    overridden,
 )
-from barnabas.connect.connectors.mongodb.sink.overrides import for_topic, overridden
 from barnabas.connect.connectors.mongodb.sink.writer import MongoWriter, Topic
 from barnabas.connect.record import JsonMap
 from barnabas.schemas.data.errors import ConfigError, ConnectError
@@ -52,13 +52,13 @@ class MongoSource(SourceConnector):
             values = self.definition.parse(settings)
         except ConfigError:
             return {}  # told with the setting itself
-        found: dict[str, list[str]] = {}
+        errors: dict[str, list[str]] = {}
         try:
             refuse(settings, SOURCE_UNSUPPORTED)
         except ConfigError as error:
-            found["connection.uri"] = [str(error)]
+            errors["connection.uri"] = [str(error)]
         if values["collection"] and not values["database"]:
-            found["collection"] = ["Missing configuration database, which collection needs"]
+            errors["collection"] = ["Missing configuration database, which collection needs"]
         for name, check in (
             ("output.json.formatter", lambda: json_formatter(values["output.json.formatter"])),
             (_AT, lambda: operation_time(str(values[_AT] or ""))),
@@ -67,8 +67,8 @@ class MongoSource(SourceConnector):
             try:
                 check()
             except ConfigError as error:
-                found[name] = [str(error)]
-        return found
+                errors[name] = [str(error)]
+        return errors
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""

@@ -119,8 +119,8 @@ def infer(value: Any, name: str | None = None) -> Schema:
         case bytes():
             return OPTIONAL_BYTES
         case list():
-            found = {infer(one, None if name is None else f"{name}_item") for one in value}
-            items = found.pop() if len(found) == 1 else OPTIONAL_STRING
+            schemas = {infer(one, None if name is None else f"{name}_item") for one in value}
+            items = schemas.pop() if len(schemas) == 1 else OPTIONAL_STRING
             return optional(array_of(items))
         case Mapping():
             ordered = sorted(value, key=lambda one: (one != "_id", one))
@@ -216,12 +216,12 @@ def from_connect(value: Any, schema: Schema | None = None) -> dict[str, Any] | N
 
 def _of_text(text: str) -> dict[str, Any]:
     try:
-        found = json_util.loads(text, json_options=json_util.JSONOptions(tz_aware=True))
+        document = json_util.loads(text, json_options=json_util.JSONOptions(tz_aware=True))
     except (ValueError, TypeError, PyMongoError) as error:
         raise DataError("the text is no document in JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise DataError("the text is no document in JSON")
-    return found
+    return document
 
 
 def _of_bytes(data: bytes) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from barnabas.connect.connectors.mongodb.documents import (
     json_formatter,
     to_connect,
 )
-from barnabas.connect.connectors.mongodb.settings import is_tolerant
-from barnabas.connect.connectors.mongodb.topics import TopicNames
+from barnabas.connect.connectors.mongodb.settings import TopicNames, is_tolerant
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.schemas.converters.avro_plain import AvroNames
 from barnabas.schemas.converters.avro_reading import AvroReading

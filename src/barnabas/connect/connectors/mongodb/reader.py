@@ -21,8 +21,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from barnabas.connect.connectors.base import OffsetReader, SourceReader
-from barnabas.connect.connectors.mongodb.client import RAW, make_client, told
-from barnabas.connect.connectors.mongodb.deployment import AllDatabases
+from barnabas.connect.connectors.mongodb.client import RAW, AllDatabases, make_client, told
 from barnabas.connect.connectors.mongodb.events import Events
 from barnabas.connect.connectors.mongodb.settings import is_tolerant, secret
 from barnabas.connect.record import JsonMap, SourceRecord
@@ -68,9 +67,9 @@ def operation_time(text: str) -> Timestamp | None:
         if text.isdecimal():
             return Timestamp(int(text), 0)
         if text.startswith("{"):
-            found = json_util.loads(text)
-            if isinstance(found, Timestamp):
-                return found
+            pipeline = json_util.loads(text)
+            if isinstance(pipeline, Timestamp):
+                return pipeline
         else:
             return Timestamp(int(datetime.fromisoformat(text).timestamp()), 0)
     except (ValueError, TypeError) as error:
@@ -350,10 +349,10 @@ class ChangeReader(SourceReader):
     def _collections(self, client: MongoClient[Any]) -> list[tuple[str, str]]:
         database, collection = self._namespace
         if collection:
-            found = [(database, collection)]
+            namespaces = [(database, collection)]
         else:
             databases = [database] if database else client.list_database_names()
-            found = [
+            namespaces = [
                 (name, one)
                 for name in databases
                 if name not in _HIDDEN
@@ -362,7 +361,7 @@ class ChangeReader(SourceReader):
             ]
         pattern = next(filter(None, self._of_copy("namespace.regex", "")), "")
         is_wanted = compile_java(pattern).matches if pattern else bool
-        return [(db, c) for db, c in found if is_wanted(f"{db}.{c}")]
+        return [(db, c) for db, c in namespaces if is_wanted(f"{db}.{c}")]
 
     def _of_copy(self, name: str, default: Any) -> list[Any]:
         """A setting of copies under its name and under its old one."""

@@ -12,11 +12,12 @@ from barnabas.connect.config.definition import (
     ConfigType,
     Definition,
     Importance,
+    Unsupported,
 )
-from barnabas.connect.config.unsupported import Unsupported
 from barnabas.connect.config.values import Password, invalid
-from barnabas.connect.connectors.mongodb.topics import topic_map
 from barnabas.connect.connectors.storage.settings import group
+from barnabas.java.regex import compile_java
+from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError
 
 _T = ConfigType
@@ -290,3 +291,80 @@ def short(class_name: Any) -> str:
 def is_tolerant(values: Mapping[str, Any]) -> bool:
     """Whether single documents may fail."""
     return str(values["mongo.errors.tolerance"] or values["errors.tolerance"]).lower() == "all"
+
+
+# The topics that changes of collections are written to.
+
+
+def topic_map(text: str) -> dict[str, str]:
+    """Return what `topic.namespace.map` says. Raises ConfigError."""
+    try:
+        names = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise ConfigError(f"it is no JSON: {error}") from error
+    if not isinstance(names, dict) or not all(isinstance(one, str) for one in names.values()):
+        raise ConfigError("it must be an object of texts in JSON")
+    for name in names:
+        if name.startswith("/"):
+            try:
+                compile_java(name[1:])
+            except PatternError as error:
+                raise ConfigError(f"{name}: {error}") from error
+    return names
+
+
+class TopicNames:
+    """Names topics. Source: MongoDB's DefaultTopicMapper."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._separator = str(values["topic.separator"])
+        self._prefix = str(values["topic.prefix"] or "")
+        self._suffix = str(values["topic.suffix"] or "")
+        self._map = topic_map(str(values["topic.namespace.map"] or ""))
+        self._found: dict[tuple[str, str], str] = {}
+
+    def topic(self, database: str, collection: str) -> str:
+        """The topic of a namespace; the collection may be empty."""
+        topic = self._found.get((database, collection))
+        if topic is None:
+            parts = (self._prefix, self._mapped(database, collection), self._suffix)
+            topic = self._separator.join(part for part in parts if part)
+            self._found[database, collection] = topic
+        return topic
+
+    def _mapped(self, database: str, collection: str) -> str:
+        namespace = f"{database}.{collection}" if collection else database
+        if namespace in self._map:
+            return self._map[namespace]
+        sep = self._separator
+        behind = f"{sep}{collection}" if collection else ""
+        if database in self._map:
+            return self._map[database] + behind
+        for pattern, name in self._map.items():
+            if pattern.startswith("/") and compile_java(pattern[1:]).matches(namespace):
+                filled = name.replace("{db}", database).replace("{coll}", collection)
+                return filled.replace("{sep}", sep).replace("{sep_coll}", behind)
+        return self._map.get("*", database + behind)
+
+
+# Settings for single topics: `topic.override.<topic>.<setting>`.
+
+
+def overridden(settings: Mapping[str, str]) -> list[str]:
+    """The topics that have settings of their own."""
+    topics = {}
+    for name in settings:
+        if name.startswith(OVERRIDE):
+            rest = name.removeprefix(OVERRIDE)
+            for setting in SINK.settings:
+                if rest.endswith(f".{setting}"):
+                    topics[rest.removesuffix(f".{setting}")] = True
+                    break
+    return list(topics)
+
+
+def for_topic(settings: Mapping[str, str], topic: str) -> dict[str, str]:
+    """The settings that hold for a topic."""
+    prefix = f"{OVERRIDE}{topic}."
+    own = {name[len(prefix) :]: text for name, text in settings.items() if name.startswith(prefix)}
+    return {**settings, **own}

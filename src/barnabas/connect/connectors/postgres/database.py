@@ -44,7 +44,7 @@ SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
 _UNSEEN_MAX_S: Final = 60.0
 
 
-class PostgresDialect:
+class PostgresChunkDialect:
     """How PostgreSQL's SQL is written."""
 
     has_nulls_last = True
@@ -112,9 +112,9 @@ class PostgresDatabase:
         seen are taken out."""
 
     @property
-    def dialect(self) -> PostgresDialect:
+    def dialect(self) -> PostgresChunkDialect:
         """How its SQL is written."""
-        return PostgresDialect(self._settings, self._connected().info.server_version)
+        return PostgresChunkDialect(self._settings, self._connected().info.server_version)
 
     def captured(self) -> Sequence[Table]:
         """Return the tables that are there and wanted."""

@@ -29,7 +29,7 @@ from barnabas.connect.connectors.postgres.events import (
 )
 from barnabas.connect.connectors.postgres.positions import (
     SNAPSHOT_RUNS,
-    Position,
+    LogPosition,
     position_of,
 )
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
@@ -76,7 +76,7 @@ class Transaction:
 class LogStart:
     """Where a split begins. For `xmin` the slot keeps the catalog."""
 
-    position: Position
+    position: LogPosition
     transaction: Transaction | None
     xmin: int | None = None
 
@@ -87,7 +87,7 @@ class SnapshotPoint:
 
     id: str
     lsn: int
-    log_begin: Position
+    log_begin: LogPosition
     xid: int
     time_us: int
 
@@ -190,9 +190,9 @@ class PostgresCursor:
         if operation == BEGIN:
             self._transaction = Transaction.of(message, lsn)
         elif operation == COMMIT:
-            self._position, self._transaction = Position(pgoutput.commit_end(message)), None
+            self._position, self._transaction = LogPosition(pgoutput.commit_end(message)), None
         elif (transaction := self._transaction) is not None:
-            self._position = Position(self._position.done, transaction.commit_lsn, events)
+            self._position = LogPosition(self._position.done, transaction.commit_lsn, events)
 
     def transaction_id(self, lsn: int | None) -> str:
         """Return what Debezium has: of each event an id of its own."""
@@ -228,7 +228,7 @@ class PostgresLogState:
     done, and the changes that are done of a transaction, come again and are passed over.
     """
 
-    def __init__(self, begin: Position, clock: Clock) -> None:
+    def __init__(self, begin: LogPosition, clock: Clock) -> None:
         self.position = begin
         self.xmin: int | None = None
         """The oldest transaction that the slot keeps the catalog for, as far as it is known."""
@@ -276,7 +276,7 @@ class PostgresLogState:
         """The server has sent all transactions whose commits are before `lsn`."""
         is_known = self._begin.after_lsn is None or lsn > self._begin.after_lsn
         if self._transaction is None and is_known and lsn > self.position.done:
-            self.position = Position(lsn)
+            self.position = LogPosition(lsn)
 
     def takes(self, lsn: int, data: bytes) -> bool:
         """Follow a message; whether it is wanted."""
@@ -291,7 +291,7 @@ class PostgresLogState:
             was_passing_over, self._is_passing_over = self._is_passing_over, False
             self._transaction = None
             if not was_passing_over:
-                self.position = Position(pgoutput.commit_end(data))
+                self.position = LogPosition(pgoutput.commit_end(data))
             return not was_passing_over
         return kind in pgoutput.CHANGES and self._takes_change(kind, lsn, data)
 
@@ -305,7 +305,7 @@ class PostgresLogState:
             self._events_to_pass_over -= 1
             return False
         events = self.position.events_done(transaction.commit_lsn) + 1
-        self.position = Position(self.position.done, transaction.commit_lsn, events)
+        self.position = LogPosition(self.position.done, transaction.commit_lsn, events)
         if self._begin.is_event_done(transaction.xid, lsn):
             return False
         if kind in pgoutput.ROW_CHANGES:
@@ -316,12 +316,12 @@ class PostgresLogState:
         """A logical message outside transactions."""
         if lsn < self._begin.done or lsn <= (self._begin.after_lsn or -1):
             return False
-        self.position = Position(max(self.position.done, lsn + 1))
+        self.position = LogPosition(max(self.position.done, lsn + 1))
         return True
 
 
 def offset_at(
-    position: Position, transaction: Transaction | None, lsn: int, kind: str | None, clock: Clock
+    position: LogPosition, transaction: Transaction | None, lsn: int, kind: str | None, clock: Clock
 ) -> dict[str, Any]:
     """Return what is stored of a place in the log."""
     offset: dict[str, Any] = {

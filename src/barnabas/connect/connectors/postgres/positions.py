@@ -22,7 +22,7 @@ SNAPSHOT_RUNS: Final = {"snapshot": "INITIAL", "snapshot_completed": False}
 
 
 @dataclass(slots=True, frozen=True)
-class Position:
+class LogPosition:
     """A place in the log.
 
     `after_lsn` and `after_xid` are what Debezium stored: the last event and its transaction.
@@ -58,16 +58,16 @@ class Position:
         return {DONE: self.done, TRANSACTION: self.transaction, EVENTS: self.events}
 
 
-def position_of(offset: JsonMap) -> Position:
+def position_of(offset: JsonMap) -> LogPosition:
     """Read a stored offset, ours or Debezium's."""
     if offset.get(DONE) is not None:
-        return Position(int(offset[DONE]), offset.get(TRANSACTION), int(offset.get(EVENTS) or 0))
+        return LogPosition(int(offset[DONE]), offset.get(TRANSACTION), int(offset.get(EVENTS) or 0))
     lsn = offset.get("lsn")
     if lsn is None:
-        return Position()
+        return LogPosition()
     if offset.get("last_snapshot_record") or offset.get("snapshot_completed"):
-        return Position(int(lsn))  # where the slot's snapshot was taken
-    return Position(0, after_lsn=int(lsn), after_xid=offset.get("txId"))
+        return LogPosition(int(lsn))  # where the slot's snapshot was taken
+    return LogPosition(0, after_lsn=int(lsn), after_xid=offset.get("txId"))
 
 
 def is_in_snapshot(offset: JsonMap) -> bool:

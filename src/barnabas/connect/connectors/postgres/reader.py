@@ -16,7 +16,7 @@ from typing import Any, Final
 import psycopg
 
 from barnabas.connect.cdc.batches import LogBatches
-from barnabas.connect.cdc.changes import ChangeReader, LogSplit
+from barnabas.connect.cdc.changes import ChangeRecords, LogSplit
 from barnabas.connect.cdc.envelopes import log_left_out
 from barnabas.connect.cdc.snapshot import SnapshotSplit
 from barnabas.connect.cdc.stored import blocking_of
@@ -26,7 +26,7 @@ from barnabas.connect.connectors.postgres.catalog import Catalog
 from barnabas.connect.connectors.postgres.database import PostgresDatabase
 from barnabas.connect.connectors.postgres.log import PostgresLog, PostgresLogState
 from barnabas.connect.connectors.postgres.positions import (
-    Position,
+    LogPosition,
     is_in_snapshot,
     lsn_text,
     position_of,
@@ -42,7 +42,7 @@ from barnabas.connect.connectors.postgres.slots import (
     slot_of,
     xmin_of,
 )
-from barnabas.connect.connectors.postgres.snapshot import Snapshot, SnapshotReader
+from barnabas.connect.connectors.postgres.snapshot import HeldSnapshot, SnapshotReader
 from barnabas.connect.connectors.postgres.stream import LogStream
 from barnabas.connect.connectors.signal_channels import channels_of
 from barnabas.connect.record import JsonMap, SourceRecord
@@ -64,12 +64,12 @@ class PostgresReader(SourceReader):
         self._start: dict[str, Any] = dict(stored or {})
         self._end = self._committed = self._start
         self._planned: Sequence[Split] | None = None
-        self._begin = Position()
+        self._begin = LogPosition()
         self._xmin: int | None = None
         self._xmin_due = 0.0
         self._is_prepared = False
         self._has_taken = False
-        self._snapshot: Snapshot | None = None
+        self._snapshot: HeldSnapshot | None = None
         self._stream: LogStream | None = None
         self._batches: LogBatches[PostgresLogState] | None = None
         self._connection: psycopg.Connection[Any] | None = None
@@ -117,7 +117,7 @@ class PostgresReader(SourceReader):
     def read(self, partition: Split) -> Iterator[SourceRecord]:
         if isinstance(partition, LogSplit):
             log = PostgresLog(self._settings, time)
-            return ChangeReader(self._settings, self._task, log, time).read(partition)
+            return ChangeRecords(self._settings, self._task, log, time).read(partition)
         return SnapshotReader(self._settings, self._task).read(partition)
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
@@ -169,16 +169,16 @@ class PostgresReader(SourceReader):
             slot = make_slot(settings)
         elif not is_lost:
             stored = position_of(offset)
-            log_begin = stored if stored.done else Position(slot.confirmed)
+            log_begin = stored if stored.done else LogPosition(slot.confirmed)
         wants = mode == "always" or not offset or is_interrupted or is_lost
         if wants and mode not in _WITHOUT_SNAPSHOT and not self._was_taken():
-            self._snapshot = Snapshot(settings, log_begin, wait=self._wait)
+            self._snapshot = HeldSnapshot(settings, log_begin, wait=self._wait)
             for table in tables:
                 log_left_out(table, settings.types)
         elif mode == "initial_only":
             self._is_over = True
         elif not offset or is_lost:
-            self._begin = Position(slot.confirmed)
+            self._begin = LogPosition(slot.confirmed)
         self._is_prepared = True
 
     def _was_taken(self) -> bool:
@@ -200,7 +200,7 @@ class PostgresReader(SourceReader):
         if self._snapshot is not None:
             return
         try:
-            self._snapshot = Snapshot(
+            self._snapshot = HeldSnapshot(
                 *(self._settings, batches.state.position, batches.adhoc.blocking), wait=self._wait
             )
         except RetriableError:

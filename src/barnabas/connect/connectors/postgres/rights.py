@@ -74,10 +74,11 @@ def missing_rights(
         row = connection.execute(_ROLE).fetchone()
         assert row is not None
         role = _Role(*row)
-        found = {table.oid: table for table in tables}
-        rows = connection.execute(_TABLES, (list(found),)).fetchall()
+        known = {table.oid: table for table in tables}
+        rows = connection.execute(_TABLES, (list(known),)).fetchall()
         access = sorted(
-            (_Access(found[oid], *rest) for oid, *rest in rows), key=lambda one: one.table.full_name
+            (_Access(known[oid], *rest) for oid, *rest in rows),
+            key=lambda one: one.table.full_name,
         )
         user = [*_of_role(role), *_of_tables(role, settings, access)]
         publication = _of_publication(connection, role, settings, access)

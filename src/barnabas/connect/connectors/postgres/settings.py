@@ -15,7 +15,7 @@ from barnabas.connect.cdc.settings import (
     CaptureSettings,
     Patterns,
 )
-from barnabas.connect.config.unsupported import Unsupported, refuse
+from barnabas.connect.config.definition import Unsupported, refuse
 from barnabas.connect.connectors.postgres.definition import DEFINITION
 from barnabas.connect.connectors.postgres.events import SOURCE
 from barnabas.connect.connectors.postgres.types import Modes, PostgresTypes

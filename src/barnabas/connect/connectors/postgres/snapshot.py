@@ -30,7 +30,7 @@ from barnabas.connect.connectors.postgres.log import (
     SnapshotPoint,
     snapshot_offset,
 )
-from barnabas.connect.connectors.postgres.positions import Position, lsn_of
+from barnabas.connect.connectors.postgres.positions import LogPosition, lsn_of
 from barnabas.connect.connectors.postgres.server import (
     command,
     connect,
@@ -49,13 +49,13 @@ Pages = tuple[int, "int | None"]
 end."""
 
 
-class Snapshot:
+class HeldSnapshot:
     """Holds a snapshot and plans its splits."""
 
     def __init__(
         self,
         settings: PostgresSettings,
-        log_begin: Position | None = None,
+        log_begin: LogPosition | None = None,
         wanted: Sequence[Wanted] = (),
         *,
         wait: Callable[[float], bool | None] = time.sleep,
@@ -128,7 +128,7 @@ class Snapshot:
             b"SELECT pg_export_snapshot(), txid_snapshot_xmax(txid_current_snapshot())"
         ).fetchone()
         assert row is not None
-        begin = self._log_begin or Position(lsn)
+        begin = self._log_begin or LogPosition(lsn)
         return SnapshotPoint(row[0], lsn, begin, row[1], time.time_ns() // 1000)
 
     def _with_rows(self) -> Iterator[tuple[Table, Sequence[Pages], str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Lock
@@ -14,9 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from barnabas.connect.connectors.s3.answers import NotFoundError, refused
-from barnabas.connect.connectors.s3.claims import make_visible, metadata
-from barnabas.connect.connectors.storage.claims import Claim
+from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.store import (
     ChangedFileError,
     Store,
@@ -24,6 +23,65 @@ from barnabas.connect.connectors.storage.store import (
     Upload,
 )
 from barnabas.schemas.data.errors import ConnectError, RetriableError
+
+# What a server of S3 refused, as errors that say whether the same request may succeed later.
+
+_SERVER_ERROR: Final = 500
+_DENIED: Final = frozenset({"AccessDenied", "AllAccessDisabled", "403"})
+_LASTING: Final = frozenset(
+    {
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidBucketName",
+        "InvalidToken",
+        "MethodNotAllowed",
+        "NoSuchBucket",
+        "PermanentRedirect",
+        "SignatureDoesNotMatch",
+        "400",
+        "401",
+    }
+)
+_BUSY: Final = frozenset({"SlowDown", "RequestTimeout", "RequestTimeTooSkewed", "503", "500"})
+_CHANGED: Final = frozenset({"ConditionalRequestConflict", "PreconditionFailed", "409", "412"})
+
+
+class NoSuchObjectError(ConnectError):
+    """There is no such object or bucket."""
+
+
+class DeniedError(ConnectError):
+    """The keys do not allow it."""
+
+
+class ChangedError(ConnectError):
+    """The object is not as the request's condition wants it."""
+
+
+class NotSupportedError(ConnectError):
+    """The server does not know what was asked."""
+
+
+def refused(what: str, error: ClientError) -> ConnectError:
+    """Return the error for an answer; `what` was asked."""
+    details = error.response.get("Error", {})
+    code, message = str(details.get("Code", "")), details.get("Message", "")
+    text = f"cannot {what}: {code} {message}".rstrip()
+    if code in ("404", "NoSuchKey", "NoSuchUpload"):
+        return NoSuchObjectError(text)
+    if code in ("NotImplemented", "501"):
+        return NotSupportedError(text)
+    if code in _DENIED:
+        return DeniedError(text)
+    if code in _CHANGED:
+        return ChangedError(text)
+    if code in _LASTING:
+        return ConnectError(text)
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code in _BUSY or status >= _SERVER_ERROR:
+        return RetriableError(text)
+    return ConnectError(text)
+
 
 T = TypeVar("T")
 
@@ -67,7 +125,7 @@ class Bucket(Store):
         bucket = self._place.bucket
         try:
             self.ask("find", lambda: self.client.head_bucket(Bucket=bucket))
-        except NotFoundError as error:
+        except NoSuchObjectError as error:
             raise ConnectError(f"Non-existent S3 bucket: {bucket}") from error
 
     def create(self, name: str, claim: Claim | None = None) -> Upload:
@@ -311,3 +369,68 @@ class _S3Reader(io.RawIOBase):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
+
+
+# Objects that are written once: who comes second learns what the first one's claim is.
+#
+# The claim is the object's own metadata. It is looked at before an object is made visible, and a
+# condition (`If-None-Match: *`) sees to it that there is none since. Where a server knows no
+# conditions or does not let the connector look, objects are put in place of others, as without
+# claims; that is logged once.
+
+CLAIM: Final = "barnabas-claim"
+_log = logging.getLogger(__name__)
+_unconditional: Final[set[BucketPlace]] = set()
+"""Buckets of this process that know no conditions."""
+
+
+def metadata(claim: Claim | None) -> dict[str, Any]:
+    """Return the parameters with which an object is begun."""
+    return {} if claim is None else {"Metadata": {CLAIM: claim.text()}}
+
+
+def make_visible(bucket: Bucket, name: str, claim: Claim | None, call: Callable[..., Any]) -> None:
+    """Make an object visible, unless there is one with such a claim.
+
+    Raises TakenError; RetriableError, also where another came in between; ConnectError.
+    """
+    what, place = f"write {name} to", bucket.place
+    if claim is None:
+        bucket.ask(what, call)
+        return
+    condition = _condition(bucket, name, claim)
+    try:
+        bucket.ask(what, lambda: call(**condition))
+    except ChangedError as error:
+        raise RetriableError(str(error)) from None
+    except NotSupportedError as error:
+        if not condition:
+            raise
+        _warn(place, str(error))
+        bucket.ask(what, call)
+
+
+def _condition(bucket: Bucket, name: str, claim: Claim) -> Mapping[str, str]:
+    place = bucket.place
+    try:
+        head = bucket.ask(
+            f"look at {name} of",
+            lambda: bucket.client.head_object(Bucket=place.bucket, Key=name, **place.put_part),
+        )
+    except NoSuchObjectError:
+        return {} if place in _unconditional else {"IfNoneMatch": "*"}
+    except DeniedError as error:
+        _warn(place, str(error))
+        return {}
+    theirs = Claim.read(head.get("Metadata", {}).get(CLAIM, ""))
+    if theirs is not None and theirs.rules == claim.rules:
+        raise TakenError(name, theirs)
+    return {}
+
+
+def _warn(place: BucketPlace, reason: str) -> None:
+    if place not in _unconditional:
+        _unconditional.add(place)
+        _log.warning(
+            "%s: a task that is cut off from its group may write over longer objects", reason
+        )

@@ -54,12 +54,12 @@ class _Parser:
         self._tokens: list[tuple[str, str]] = []
         at = 0
         while text[at:].strip():
-            found = _TOKEN.match(text, at)
-            if found is None:
+            token = _TOKEN.match(text, at)
+            if token is None:
                 raise self._error(text[at:].strip())
-            kind = str(found.lastgroup)
-            self._tokens.append((kind, found[kind]))
-            at = found.end()
+            kind = str(token.lastgroup)
+            self._tokens.append((kind, token[kind]))
+            at = token.end()
         self._at = 0
 
     def schema(self) -> spark.StructType:
@@ -113,20 +113,20 @@ class _Parser:
 
     def _inner(self, count: int) -> list[spark.DataType]:
         self._must("<")
-        found = [self._type()]
+        types = [self._type()]
         for _ in range(count - 1):
             self._must(",")
-            found.append(self._type())
+            types.append(self._type())
         self._must(">")
-        return found
+        return types
 
     def _numbers(self, count: int) -> list[int]:
         self._must("(")
-        found = [self._number()]
-        while len(found) < count and self._takes(","):
-            found.append(self._number())
+        numbers = [self._number()]
+        while len(numbers) < count and self._takes(","):
+            numbers.append(self._number())
         self._must(")")
-        return found
+        return numbers
 
     def _number(self) -> int:
         _, given = self._next("a number")

@@ -226,10 +226,10 @@ def field_of(value: Any, path: str) -> tuple[Schema | None, Any]:
     schema: Schema | None = None
     for name in path.split("."):
         if isinstance(value, Struct):
-            found = value.schema.field(name)
-            if found is None:
+            field = value.schema.field(name)
+            if field is None:
                 return None, None
-            schema, value = found.schema, value.get(name)
+            schema, value = field.schema, value.get(name)
         elif isinstance(value, Mapping):
             schema, value = None, value.get(name)
         else:

@@ -190,8 +190,8 @@ class FileSourceReader(SourceReader):
             self._done = {}
             for partition, offset in self._offsets.all() if self._offsets is not None else ():
                 if partition.get("store") == self._settings.place and "file" in partition:
-                    found = str(offset.get("version")), int(offset.get("position", 0))
-                    self._done[str(partition["file"])] = found
+                    place = str(offset.get("version")), int(offset.get("position", 0))
+                    self._done[str(partition["file"])] = place
         return self._done
 
     def _found(self) -> list[FilePart]:

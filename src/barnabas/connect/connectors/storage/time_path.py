@@ -28,10 +28,10 @@ Part = Callable[[datetime], str]
 def zone_of(name: str) -> tzinfo:
     """Return a time zone by its long name or as `+hh:mm`. Raises ConfigError."""
     name = name.strip()
-    found = _OFFSET.fullmatch(name)
-    if found:
-        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
-        return timezone(offset if found[1] == "+" else -offset)
+    match = _OFFSET.fullmatch(name)
+    if match:
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+        return timezone(offset if match[1] == "+" else -offset)
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

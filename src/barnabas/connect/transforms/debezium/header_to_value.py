@@ -88,15 +88,15 @@ class HeaderToValue(PlainTransform):
         if record.value is None:
             return record
         value = require_struct(record.value, "Header field insertion", record.value_schema)
-        found = [header for header in record.headers if header.key in self._fields]
-        if not found:
+        moved = [header for header in record.headers if header.key in self._fields]
+        if not moved:
             return record
-        entries = tuple((self._fields[header.key], header.schema) for header in found)
+        entries = tuple((self._fields[header.key], header.schema) for header in moved)
         schema = self._schemas((value.schema, entries))
         copy = record.copied()
         paths = [name.split(".") for name, _ in entries]
         copy.value_schema = schema
-        copy.value = _filled(value, schema, paths, [header.value for header in found])
+        copy.value = _filled(value, schema, paths, [header.value for header in moved])
         if self._moves:
             copy.headers = [header for header in copy.headers if header.key not in self._fields]
         return copy

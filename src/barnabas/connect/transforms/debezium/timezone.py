@@ -268,8 +268,8 @@ def _table(envelope: Struct) -> str | None:
     table = source.schema.field("table")
     if table is None or table.schema.type is not Type.STRING:
         return None
-    found: str | None = source.values[table.index]
-    return found
+    name: str | None = source.values[table.index]
+    return name
 
 
 def _place(envelope: Struct, name: str) -> int:
@@ -280,8 +280,8 @@ def _place(envelope: Struct, name: str) -> int:
 
 def _struct(envelope: Struct, name: str) -> Struct | None:
     field = envelope.schema.field(name)
-    found = None if field is None else envelope.values[field.index]
-    return found if type(found) is Struct else None
+    source = None if field is None else envelope.values[field.index]
+    return source if type(source) is Struct else None
 
 
 def _zone(text: str) -> Zone:

@@ -18,6 +18,7 @@ from barnabas.connect.config.definition import (
 )
 from barnabas.connect.config.validators import one_of_any_case
 from barnabas.connect.record import ConnectRecord, Header
+from barnabas.connect.transforms.base import REPLACE_NULL
 from barnabas.connect.transforms.debezium.envelope import (
     AFTER,
     BEFORE,
@@ -27,7 +28,6 @@ from barnabas.connect.transforms.debezium.envelope import (
     with_value,
 )
 from barnabas.connect.transforms.rebuild import Rebuild, plain
-from barnabas.connect.transforms.settings import REPLACE_NULL
 from barnabas.connect.transforms.sides import PlainTransform, require_struct
 from barnabas.schemas.data.builder import OPTIONAL_STRING, STRING, with_fields
 from barnabas.schemas.data.cache import Cache

@@ -140,10 +140,10 @@ def _check_arrays(described: Document) -> None:
 
 
 def _document(value: Any, name: str) -> Document:
-    found = _read(value)
-    if not isinstance(found, dict):
+    document = _read(value)
+    if not isinstance(document, dict):
         raise DataError(f"the change has no {name}")
-    return found
+    return document
 
 
 def _read(value: Any) -> Any:

@@ -82,10 +82,10 @@ def _provided(document: Document | None, part: str) -> Any:
 
 def _given_uuid(given: Any, *, is_text: bool) -> Any:
     try:
-        found = uuid.UUID(bytes=bytes(given)) if isinstance(given, bytes) else uuid.UUID(str(given))
+        made = uuid.UUID(bytes=bytes(given)) if isinstance(given, bytes) else uuid.UUID(str(given))
     except ValueError as error:
         raise DataError("the _id is no UUID") from error
-    return _uuid(found, is_text=is_text)
+    return _uuid(made, is_text=is_text)
 
 
 def _uuid(value: uuid.UUID, *, is_text: bool) -> Any:

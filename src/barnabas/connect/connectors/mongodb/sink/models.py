@@ -84,10 +84,10 @@ def _without_id(document: Document) -> Document:
 
 
 def _business_key(one: SinkDocument) -> Document:
-    found = _id(one)
-    if not isinstance(found, dict):
+    document_id = _id(one)
+    if not isinstance(document_id, dict):
         raise DataError("the `_id` of a business key must be a document")
-    return found
+    return document_id
 
 
 def _replace_by_business_key(one: SinkDocument) -> Model:

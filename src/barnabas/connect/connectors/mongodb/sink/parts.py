@@ -22,12 +22,12 @@ class SinkDocument:
 
 def at_path(document: Mapping[str, Any] | None, path: str) -> Any:
     """What a path as `a.b` leads to; None where it leads nowhere."""
-    found: Any = document
+    part: Any = document
     for name in path.split("."):
-        if not isinstance(found, Mapping):
+        if not isinstance(part, Mapping):
             return None
-        found = found.get(name)
-    return found
+        part = part.get(name)
+    return part
 
 
 def without(document: Document, fields: Iterable[str]) -> Document:

@@ -122,17 +122,17 @@ def _by_regex(values: Mapping[str, Any]) -> Process:
 
 
 def _list(values: Mapping[str, Any], name: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = json.loads(values[name] or "[]")
+    rules: list[dict[str, str]] = json.loads(values[name] or "[]")
     wanted = (
         {"oldName", "newName"} if name.endswith("mapping") else {"regexp", "pattern", "replace"}
     )
-    for one in found:
+    for one in rules:
         if not isinstance(one, dict) or not wanted <= one.keys():
             raise ConfigError(
                 f"Invalid value {values[name]} for configuration {name}: "
                 f"each one must have {', '.join(sorted(wanted))}"
             )
-    return found
+    return rules
 
 
 def _renamer(rename: Callable[[str, str], str]) -> Process:

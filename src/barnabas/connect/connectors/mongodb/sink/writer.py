@@ -14,14 +14,13 @@ from pymongo.errors import BulkWriteError, DocumentTooLarge, InvalidOperation
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.mongodb.client import make_client, told
 from barnabas.connect.connectors.mongodb.documents import from_connect
-from barnabas.connect.connectors.mongodb.settings import SINK, is_tolerant, short
+from barnabas.connect.connectors.mongodb.settings import SINK, for_topic, is_tolerant, short
 from barnabas.connect.connectors.mongodb.sink.cdc import change_handler
 from barnabas.connect.connectors.mongodb.sink.models import (
     Model,
     delete_strategy,
     write_strategy,
 )
-from barnabas.connect.connectors.mongodb.sink.overrides import for_topic
 from barnabas.connect.connectors.mongodb.sink.parts import SinkDocument, at_path
 from barnabas.connect.connectors.mongodb.sink.processors import chain
 from barnabas.connect.record import SinkRecord
@@ -97,9 +96,9 @@ class Topic:
             path = self.values[f"namespace.mapper.{side}.{part}.field"]
             if not path:
                 continue
-            found = at_path(document, path)
-            if isinstance(found, str) and found:
-                return found
+            value = at_path(document, path)
+            if isinstance(value, str) and value:
+                return value
             if self.values["namespace.mapper.error.if.invalid"]:
                 raise DataError(f"Missing or invalid {side} field `{path}` for the {part}")
         return None
@@ -198,9 +197,9 @@ class MongoWriter(SinkWriter):
             time.sleep(rest_ms / 1000)
 
     def _topic_of(self, name: str) -> Topic:
-        found = self._topics.get(name)
-        if found is None:
+        topic = self._topics.get(name)
+        if topic is None:
             if len(self._topics) >= _TOPICS_MAX:  # a transform makes ever new ones
                 self._topics.clear()
-            found = self._topics[name] = Topic(SINK.parse(for_topic(self._settings, name)))
-        return found
+            topic = self._topics[name] = Topic(SINK.parse(for_topic(self._settings, name)))
+        return topic

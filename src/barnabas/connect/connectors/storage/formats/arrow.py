@@ -92,10 +92,10 @@ def _connect(type_: Any) -> Schema:
         return builder.TIME_SCHEMA
     if types.is_timestamp(type_):
         return builder.TIMESTAMP_SCHEMA
-    found = _BY_ARROW.get(str(type_))
-    if found is None:
+    schema = _BY_ARROW.get(str(type_))
+    if schema is None:
         raise DataError(f"Arrow's type {type_} has no counterpart in Connect")
-    return found
+    return schema
 
 
 _LOGICAL: Final = {

@@ -14,9 +14,8 @@ import cramjam
 import fastavro
 
 from barnabas.connect.connectors.storage.formats.avro_schema import avro_of, connect_of
-from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
+from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output, maker
 from barnabas.connect.connectors.storage.formats.plain import plain
-from barnabas.connect.connectors.storage.formats.structs import maker
 from barnabas.schemas.data.errors import ConnectError, DataError
 from barnabas.schemas.data.schema import Schema
 

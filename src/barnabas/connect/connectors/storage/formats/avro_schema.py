@@ -178,10 +178,10 @@ def _complex(kind: str, avro: Mapping[str, Any], named: dict[str, Schema]) -> Sc
 
 
 def _named_or_primitive(name: str, named: dict[str, Schema]) -> Schema:
-    found = named.get(name) or _BY_AVRO.get(name)
-    if found is None:
+    schema = named.get(name) or _BY_AVRO.get(name)
+    if schema is None:
         raise DataError(f"Avro's type {name} has no counterpart in Connect")
-    return found
+    return schema
 
 
 _BY_AVRO: Final = {

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from barnabas.connect.connectors.storage.formats.arrow import arrow_schema, connect_struct
-from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
+from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output, maker
 from barnabas.connect.connectors.storage.formats.plain import Plain, plain
-from barnabas.connect.connectors.storage.formats.structs import maker
 from barnabas.schemas.data.errors import ConnectError, DataError
 from barnabas.schemas.data.schema import (
     DATE,
