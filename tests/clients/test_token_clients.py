@@ -19,6 +19,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokenProvid
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.clock import SystemClock
+from barnabas.kafka.wire_producer import WireProducer
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.login import PlainLogin
@@ -97,6 +98,54 @@ def test_librdkafka_asks_the_provider_itself(cluster: Cluster, provider: Identit
         }
     )
     assert provider.times("/token") >= 1
+
+
+@pytest.mark.parametrize("is_callback", [True, False])
+def test_records_with_the_timestamp_0_are_written_with_the_same_login(
+    cluster: Cluster, provider: IdentityProvider, is_callback: bool
+) -> None:
+    provider.subject = "by-oidc"
+    login: dict[str, Any] = {
+        **SASL,
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "sasl.oauthbearer.extensions": "logicalCluster=a",
+    }
+    if is_callback:
+        login["oauth_cb"] = lambda _: (provider.issuer.token("alice"), time.time() + 3600)
+    else:
+        login |= {
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": "me",
+            "sasl.oauthbearer.client.secret": "s3cret",
+            "sasl.oauthbearer.token.endpoint.url": f"{provider.url}/token",
+        }
+    before = provider.times("/token")
+    errors: list[Any] = []
+    writer = WireProducer(login)
+    topic = f"at-zero-{is_callback}"
+    for number in range(3):
+        writer.produce(
+            topic,
+            str(number).encode(),
+            timestamp=0,
+            on_delivery=lambda error, _: errors.append(error),
+        )
+    assert writer.flush(20) == 0
+    assert errors == [None] * 3
+    assert provider.times("/token") - before == (0 if is_callback else 1), "it is kept"
+
+
+def test_a_refused_token_is_an_error_of_the_login(cluster: Cluster) -> None:
+    login: dict[str, Any] = {
+        **SASL,
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "oauth_cb": lambda _: ("no.token.this", time.time() + 3600),
+    }
+    errors: list[Any] = []
+    writer = WireProducer(login)
+    writer.produce("refused", b"x", timestamp=0, on_delivery=lambda error, _: errors.append(error))
+    writer.flush(20)
+    assert [error.code() for error in errors] == [confluent_kafka.KafkaError._AUTHENTICATION]
 
 
 @pytest.mark.slow

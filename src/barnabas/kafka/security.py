@@ -43,7 +43,7 @@ from barnabas.kafka.setting_names import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.kafka.wire import Access
+    from barnabas.kafka.wire import Access, BearerLogin
 
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -231,17 +231,20 @@ class Security:
             }
         return options
 
-    def access(self, bootstrap_servers: str, timeout_s: float = 10.0) -> Access:
-        """For connections of our own. Raises ConfigError."""
+    def access(
+        self, bootstrap_servers: str, timeout_s: float = 10.0, bearer: BearerLogin | None = None
+    ) -> Access:
+        """For connections of our own; `bearer` is the login by OAUTHBEARER. Raises ConfigError."""
         from barnabas.kafka.wire import Access
 
-        login = self.login() or Login("", "")
+        login = (None if bearer is not None else self.login()) or Login("", "")
         if not self.has_tls:
             return Access(
                 bootstrap_servers,
                 mechanism=self.mechanism,
                 user=login.user,
                 password=login.password,
+                bearer=bearer,
                 timeout_seconds=timeout_s,
             )
         own = self._own_key()
@@ -257,6 +260,7 @@ class Security:
             mechanism=self.mechanism,
             user=login.user,
             password=login.password,
+            bearer=bearer,
             timeout_seconds=timeout_s,
         )
 

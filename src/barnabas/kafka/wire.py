@@ -1,7 +1,7 @@
 """Blocking connections to brokers, for the few requests that client libraries do not offer.
 
-`Connection` is one, with TLS and SASL (PLAIN and SCRAM), for one request at a time. `Brokers` keeps
-those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask.
+`Connection` is one, with TLS and SASL (PLAIN, SCRAM and OAUTHBEARER), for one request at a time.
+`Brokers` keeps those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
@@ -38,6 +38,7 @@ from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.schema import Message
 
+OAUTHBEARER: Final = "OAUTHBEARER"
 CLIENT_ID: Final = "barnabas-sink"
 RESPONSE_SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
 _SIZE = Struct(">i")
@@ -62,6 +63,14 @@ class AccessError(Exception):
 
 
 @dataclass(slots=True, frozen=True)
+class BearerLogin:
+    """A login by OAUTHBEARER. `token` gives one, and raises WireError, AccessError."""
+
+    token: Callable[[], str]
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
 class Access:
     """How to reach the brokers. `mechanism` is a SASL mechanism."""
 
@@ -77,6 +86,8 @@ class Access:
     mechanism: str | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    bearer: BearerLogin | None = field(default=None, repr=False, compare=False)
+    """How OAUTHBEARER logs in."""
     timeout_seconds: float = 10.0
     client_id: str = CLIENT_ID
 
@@ -182,6 +193,10 @@ class Connection:
         if shaken.error_code != ErrorCode.NONE:
             offered = ", ".join(shaken.mechanisms)
             raise AccessError(f"{self._where} does not offer SASL {mechanism}, but {offered}")
+        if mechanism == OAUTHBEARER:
+            assert access.bearer is not None, "there is one where that is the mechanism"
+            self._show_token(access.bearer.token(), access.bearer.extensions)
+            return
         if mechanism not in HASHES:
             self._prove(f"\0{access.user}\0{access.password}".encode())
             return
@@ -190,6 +205,14 @@ class Connection:
             scram.verify(self._prove(scram.final(self._prove(scram.first()))))
         except ScramError as error:
             raise AccessError(f"{self._where}: {error}") from error
+
+    def _show_token(self, token: str, extensions: Mapping[str, str]) -> None:
+        """Source: RFC 7628."""
+        more = "".join(f"{name}={value}\x01" for name, value in extensions.items())
+        refusal = self._prove(f"n,,\x01auth=Bearer {token}\x01{more}\x01".encode())
+        if refusal:  # the broker says why, and waits for us to have read it
+            self._prove(b"\x01")
+            raise AccessError(f"{self._where} refused our token: {refusal!r}")
 
     def _prove(self, message: bytes) -> bytes:
         request = SaslAuthenticateRequest(auth_bytes=message)

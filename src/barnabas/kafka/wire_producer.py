@@ -22,6 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.config.errors import ConfigError
+from barnabas.kafka.bearer_login import bearer_login
 from barnabas.kafka.partitioners import Partitioner
 from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import Names, is_true
@@ -31,6 +32,7 @@ from barnabas.kafka.transactions import (
     kafka_error,
 )
 from barnabas.kafka.wire import (
+    OAUTHBEARER,
     AccessError,
     Brokers,
     Connection,
@@ -92,7 +94,9 @@ class WireProducer:
         """`settings` are librdkafka's. Raises KafkaException for a login that is not supported."""
         servers = settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
         try:
-            self._access = Security(Names(settings)).access(str(servers or ""), timeout_s=30)
+            security = Security(Names(settings))
+            bearer = bearer_login(settings) if security.mechanism == OAUTHBEARER else None
+            self._access = security.access(str(servers or ""), timeout_s=30, bearer=bearer)
         except ConfigError as error:
             reason = f"records with the timestamp 0 cannot be written: {error}"
             raise KafkaException(KafkaError(KafkaError._AUTHENTICATION, reason)) from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import socket
 import ssl
 from collections.abc import Sequence
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 from barnabas.base.clock import SystemClock
 from barnabas.base.network import ListenerOptions, Part, Transport
 from barnabas.node.broker.client_state import client_state
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
 from barnabas.node.net.connection import Connection
 from barnabas.node.net.connection_quotas import ConnectionLimits
+from barnabas.node.net.dialer import Dialer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.server import Server, ServerLimits
 from barnabas.node.net.tcp import TcpNetwork
@@ -214,6 +217,45 @@ async def test_a_peer_that_trusts_nobody_there_says_so(world: World, tmp_path: P
     asking = peer(serving.port, Terms(context))
     try:
         with pytest.raises(TlsError, match=r"no TLS with 127\.0\.0\.1:\d+: its certificate is not"):
+            await asking.connect()
+    finally:
+        asking.close()
+        serving.server.close()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "met"),
+    [
+        ("https", "its certificate is not accepted: IP address mismatch"),
+        ("", "nobody asked for response"),  # TLS went well: this server answers names
+    ],
+)
+async def test_a_node_refuses_another_one_whose_certificate_has_another_name(
+    world: World, algorithm: str, met: str
+) -> None:
+    """As `ssl.endpoint.identification.algorithm` of the node that connects says."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(world.authority.issue("elsewhere", ["127.0.0.2"]))
+    serving = Serving(ListenerOptions("SSL", "SSL", tls=Terms(context)))
+    config = NodeConfig.from_properties(
+        {
+            "node.id": "1",
+            "process.roles": "broker,controller",
+            "listeners": "SSL://127.0.0.1:1,CONTROLLER://127.0.0.1:2",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": "1@127.0.0.1:2",
+            "inter.broker.listener.name": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": world.authority.file,
+            "ssl.endpoint.identification.algorithm": algorithm,
+        }
+    )
+    asking = Dialer(config, TcpNetwork(), SystemClock(), random.Random()).peer(
+        HOST, serving.port, "node-1"
+    )
+    try:
+        with pytest.raises(ConnectionError, match=met):
             await asking.connect()
     finally:
         asking.close()

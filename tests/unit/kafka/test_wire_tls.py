@@ -1,0 +1,60 @@
+"""Our own connections to brokers take a certificate only for the host that they connect to."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.kafka.security import Security
+from barnabas.kafka.setting_names import Names
+from barnabas.kafka.wire import AccessError, Connection, WireError
+from support.certificates import Authority
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@contextlib.contextmanager
+def greeting(authority: Authority, host: str) -> Iterator[int]:
+    """A port where a server shows a certificate for a host, and closes."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(authority.issue("broker", [host]))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            plain, _ = server.accept()
+            with contextlib.suppress(OSError), context.wrap_socket(plain, server_side=True):
+                pass
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("host", "algorithm", "error"),
+    [
+        ("127.0.0.1", "https", WireError),
+        ("127.0.0.2", "https", AccessError),
+        ("127.0.0.2", None, AccessError),
+        ("127.0.0.2", "none", WireError),
+    ],
+)
+def test_a_certificate_for_another_host_is_refused(
+    authority: Authority, host: str, algorithm: str | None, error: type[Exception]
+) -> None:
+    """Where it is taken, the next failure is that the server closes."""
+    settings = {"security.protocol": "SSL", "ssl.ca.location": authority.file}
+    if algorithm is not None:
+        settings["ssl.endpoint.identification.algorithm"] = algorithm
+    with greeting(authority, host) as port, pytest.raises(error):
+        Connection(Security(Names(settings)).access(""), "127.0.0.1", port)
