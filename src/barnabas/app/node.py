@@ -222,6 +222,17 @@ class Node:
                 tags = {"listener": listener}
                 yield Figure("ssl-certificate", tags, "expiry-seconds", seconds)
 
+    def not_ready(self) -> str | None:
+        """Why it cannot serve clients now; None if it can."""
+        if self.failure is not None:
+            return f"the node must end: {self.failure}"
+        if self._failure.is_starting:
+            return "the node is starting"
+        if self._broker is None:
+            return None
+        known = self.metadata.image.brokers.get(self.config.node_id)
+        return "the broker is fenced" if known is None or known.fenced else None
+
     def advertised_endpoints(self) -> dict[str, Endpoint]:
         """What clients are told, with the machine's name and bound ports filled in."""
         return {} if self._broker is None else self._broker.advertised_endpoints()

@@ -109,15 +109,15 @@ def _show_metrics(config: NodeConfig, nodes: list[Node]) -> "MetricsEndpoint | N
     access = metrics_access(config)
     if access is None:
         return None
-    from barnabas.app.metrics.endpoint import MetricsEndpoint  # an HTTP server, for those who ask
+    # An HTTP server, for those who ask.
+    from barnabas.app.metrics.endpoint import MetricsEndpoint
+    from barnabas.web.listening import CannotListenError as CannotShowError
 
     where = config.get_str(LISTENER_KEY)
     try:
-        metrics = MetricsEndpoint.open(
-            config, access, lambda: (figure for node in nodes for figure in node.figures())
-        )
-    except OSError as error:
-        raise StartError(f"cannot show metrics at {where}: {error.strerror or error}") from error
+        metrics = MetricsEndpoint.open(config, access, lambda: nodes[0] if nodes else None)
+    except CannotShowError as error:
+        raise StartError(f"cannot show metrics at {where}: {error.why}") from error
     telemetry.info("metrics are at %s/metrics", where)
     return metrics
 

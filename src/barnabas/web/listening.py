@@ -5,7 +5,11 @@ from dataclasses import dataclass, replace
 
 
 class CannotListenError(Exception):
-    """An address cannot be bound. The message names it."""
+    """An address cannot be bound. The message names it; `why` is the rest of it."""
+
+    def __init__(self, listener: "Listener", why: str) -> None:
+        super().__init__(f"cannot listen at {listener}: {why}")
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +76,5 @@ def _bound(listener: Listener) -> socket.socket:
             raise
     except (OSError, UnicodeError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise CannotListenError(f"cannot listen at {listener}: {why}") from error
+        raise CannotListenError(listener, why) from error
     return found

@@ -21,14 +21,14 @@ class Families:
     def __init__(self) -> None:
         self._found: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
 
-    def gauge(self, name: str, what: str, value: float, **labels: str) -> None:
+    def gauge(self, name: str, what: str, value: float, /, **labels: str) -> None:
         """Add a figure that goes up and down."""
         family = self._found.get(name)
         if family is None:
             family = self._found[name] = GaugeMetricFamily(name, what)
         family.add_sample(name, labels, value)
 
-    def counter(self, name: str, what: str, value: float, **labels: str) -> None:
+    def counter(self, name: str, what: str, value: float, /, **labels: str) -> None:
         """Add a figure that only grows."""
         family = self._found.get(name)
         if family is None:

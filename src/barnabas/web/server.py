@@ -136,6 +136,7 @@ class WebServer:
             await asyncio.gather(*late, return_exceptions=True)
             for connection in list(state.connections):
                 connection.transport.abort()
+            await asyncio.sleep(0)  # they end in the loop's next turn
 
     def _speak(self, place: Place) -> Connection:
         assert self._config is not None
@@ -191,5 +192,5 @@ class ServerThread:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self._loop.run_until_complete(asyncio.sleep(0))  # what was closed ends in one more turn

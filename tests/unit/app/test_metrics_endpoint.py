@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.app.metrics import endpoint as endpoint_module
 from barnabas.app.metrics.access import metrics_access
-from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint
-from barnabas.app.metrics.figure_text import figure_text
+from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint, figure_text
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.config.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure
+from barnabas.web import http1
+from barnabas.web.protection import Refusal
 from support.certificates import Authority
 
 FIGURES = [
@@ -111,17 +111,30 @@ def test_who_may_look(tmp_path: Path, authorization: str | None, is_admitted: bo
         )
     )
     assert access is not None
-    assert access.admits(authorization) is is_admitted
+    assert access.login is not None
+    headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+    refusal = access.login.refusal({"path": "/metrics", "headers": headers})
+    assert refusal is (None if is_admitted else Refusal.NO_LOGIN)
 
 
-def shown() -> Iterator[Figure]:
-    return iter(FIGURES)
+class Node:
+    """A node that is watched."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def figures(self) -> Iterator[Figure]:
+        return iter(FIGURES)
+
+    def not_ready(self) -> str | None:
+        return self.reason
 
 
-def opened(config: NodeConfig) -> MetricsEndpoint:
+def opened(config: NodeConfig, node: Node | None = None) -> MetricsEndpoint:
     access = metrics_access(config)
     assert access is not None
-    return MetricsEndpoint.open(config, access, shown)
+    shown = node or Node()
+    return MetricsEndpoint.open(config, access, lambda: shown)
 
 
 async def test_a_scrape_and_what_is_no_scrape(tmp_path: Path) -> None:
@@ -130,13 +143,30 @@ async def test_a_scrape_and_what_is_no_scrape(tmp_path: Path) -> None:
     try:
         status, text = await asyncio.to_thread(get, endpoint.port, "/metrics?x=1", basic("a:b"))
         assert status == 200
-        assert text == figure_text(FIGURES).decode()
+        assert text.startswith(figure_text(FIGURES).decode())
+        assert "\nhttp_server_connections 1.0\n" in text
         assert (await asyncio.to_thread(get, endpoint.port, "/", basic("a:b")))[0] == 404
         assert (await asyncio.to_thread(get, endpoint.port))[0] == 401
     finally:
         await asyncio.to_thread(endpoint.close)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.to_thread(get, endpoint.port)
+
+
+async def test_health_is_that_of_the_node(tmp_path: Path) -> None:
+    keys = {"barnabas_metrics_listener": "http://127.0.0.1:0", "barnabas_metrics_users": "a:b"}
+    node = Node()
+    endpoint = opened(config(tmp_path, **keys), node)
+    try:
+        live = await asyncio.to_thread(get, endpoint.port, "/health/live")
+        assert live == (200, '{"status":"live"}')
+        ready = await asyncio.to_thread(get, endpoint.port, "/health/ready")
+        assert ready == (200, '{"status":"ready"}')
+        node.reason = "the broker is fenced"
+        status, text = await asyncio.to_thread(get, endpoint.port, "/health/ready")
+        assert (status, "the broker is fenced" in text) == (503, True)
+    finally:
+        await asyncio.to_thread(endpoint.close)
 
 
 async def test_a_scrape_over_tls_while_another_does_not_begin(tmp_path: Path) -> None:
@@ -221,7 +251,7 @@ async def test_a_head_that_does_not_end_ends_the_connection(tmp_path: Path, endl
 async def test_a_head_that_drips_ends_the_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint_module, "SILENCE_MAX_S", 0.3)
+    monkeypatch.setattr(http1, "HEAD_S", 0.3)
     async with at_loopback(tmp_path) as port:
         await asyncio.to_thread(ended, port, b"GET /metrics HTTP/1.1\r\n", b"A: b\r\n")
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from barnabas.base.config.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.web.guard import basic_credentials
+from barnabas.web.login import BasicLogin
 
 LISTENER_KEY: Final = "barnabas.metrics.listener"
 USERS_KEY: Final = "barnabas.metrics.users"
@@ -26,18 +26,21 @@ class Access:
     passwords: Mapping[str, str]
     """By user; empty: whoever reaches the address may look."""
 
-    def admits(self, authorization: str | None) -> bool:
-        """Whether the Authorization header of a request (RFC 7617) lets it in."""
-        if not self.passwords:
-            return True
-        shown = basic_credentials([(authorization or "").encode("latin-1", "replace")])
-        if shown is None:
-            return False
-        user, password = shown
-        expected = self.passwords.get(user)
-        # Compared for an unknown user too, so that both take as long.
+    @property
+    def login(self) -> BasicLogin | None:
+        """What asks for a password; None where nobody is asked."""
+        return BasicLogin(_Users(self.passwords), "metrics") if self.passwords else None
+
+
+class _Users:
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+
+    def roles(self, name: str, password: str) -> frozenset[str] | None:
+        """What a user is called; compared for an unknown user too, so that both take as long."""
+        expected = self._passwords.get(name)
         is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
-        return is_right and expected is not None
+        return frozenset({name}) if is_right and expected is not None else None
 
 
 def metrics_access(config: NodeConfig) -> Access | None:

@@ -1,199 +1,169 @@
-"""The HTTP server of a node's metrics. It has threads of its own and asks the node's loop."""
+"""The HTTP server of a node's metrics and health. It has a thread and an event loop of its own, and
+asks the node's loop.
+
+Names of figures are those under which the JMX exporter shows Kafka's: `kafka.server:type=Produce`,
+attribute `byte-rate`, becomes `kafka_server_produce_byte_rate`.
+"""
 
 import asyncio
-import contextlib
-import io
-import logging
-import ssl
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6, SHUT_RDWR, socket
-from typing import Any, Final
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from barnabas.app.metrics.access import LISTENER_NAME, Access
-from barnabas.app.metrics.figure_text import CONTENT_TYPE, figure_text
+from barnabas.base.descriptors import DescriptorReserve
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide
 from barnabas.node.security.quotas.client_quotas import Figure
-from barnabas.web.crowd import HEAD_BYTES_MAX, Crowd, Place
-from barnabas.web.guard import is_meant_for_loopback, may_ask, only_loopback
+from barnabas.web.crowd import Crowd
+from barnabas.web.guard import only_loopback
+from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.metrics import Families, metrics_text
+from barnabas.web.protection import Protection, Refusal, Refused, Rules
+from barnabas.web.server import ServerThread, WebServer
+from barnabas.web.watch import Watch
 
-PATH: Final = "/metrics"
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
 CONNECTIONS_MAX: Final = 16
 """At a time: scrapers are few. For one more the oldest is closed."""
-SILENCE_MAX_S: Final = 10
-COLLECT_MAX_S: Final = 10
+IDLE_S: Final = 60.0
+STOP_S: Final = 0.5
+"""What is being answered at the end is waited for no longer."""
+Answer = TypeVar("Answer")
+_Series = tuple[str, str, tuple[tuple[str, str], ...]]
+_TEXT: Final = b"text/plain; charset=utf-8"
+_REFUSALS: Final = {
+    Refusal.OTHER_HOST: (403, b"Not for this page or host\n"),
+    Refusal.OTHER_ORIGIN: (403, b"Not for this page or host\n"),
+    Refusal.NO_LOGIN: (401, b"Unauthorized\n"),
+    Refusal.NO_METHOD: (405, b"Ask with GET\n"),
+}
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-telemetry = logging.getLogger(__name__)
+
+class Watched(Protocol):
+    """A node, as far as it is watched. Both are called on its event loop."""
+
+    def figures(self) -> Iterator[Figure]:
+        """What it measures now."""
+
+    def not_ready(self) -> str | None:
+        """Why it cannot serve clients now; None if it can."""
 
 
 class MetricsEndpoint:
-    """Shows figures from `open` to `close`."""
+    """Shows figures and health from `open` to `close`."""
 
-    def __init__(self, server: "_Server") -> None:
+    def __init__(self, server: ServerThread) -> None:
         """Use `open`."""
         self._server = server
-        self._thread = threading.Thread(
-            target=server.serve_forever, name="barnabas-metrics", daemon=True
-        )
-        self._thread.start()
-        self.port: int = server.server_address[1]
+        self.port = server.server.listeners[0].port
 
     @classmethod
     def open(
-        cls, config: NodeConfig, access: Access, figures: Callable[[], Iterator[Figure]]
+        cls, config: NodeConfig, access: Access, node: Callable[[], Watched | None]
     ) -> "MetricsEndpoint":
-        """Serve what `figures` gives on the running loop.
+        """Serve what `node` gives on the running loop; None: it is not opened yet.
 
-        Raises ConfigError for TLS that cannot be had, and OSError for an address that cannot.
+        Raises ConfigError for TLS that cannot be used, and CannotListenError.
         """
         tls = TlsSide(config, LISTENER_NAME, "SSL", is_server=True) if access.is_encrypted else None
         loop = asyncio.get_running_loop()
 
-        async def collect() -> bytes:
-            return figure_text(figures())
+        async def figures() -> list[Figure]:
+            found = node()
+            return [] if found is None else list(found.figures())
 
-        def collect_on_loop() -> bytes:
-            return asyncio.run_coroutine_threadsafe(collect(), loop).result(COLLECT_MAX_S)
+        async def not_ready() -> str | None:
+            found = node()
+            return "the node is starting" if found is None else found.not_ready()
 
-        return cls(_Server(access, tls, collect_on_loop))
+        async def metrics() -> bytes:
+            return figure_text(await _on(loop, figures()))
+
+        async def ready() -> str | None:
+            return await _on(loop, not_ready())
+
+        crowd = Crowd(CONNECTIONS_MAX)
+        rules = Rules(
+            own_names=() if only_loopback([access.host]) else None,
+            login=access.login,
+            watch=Watch(metrics, ready, crowd),
+        )
+        server = WebServer(
+            Protection(_not_found, _refused, rules),
+            [BoundListener(Listener(access.host, access.port, access.is_encrypted))],
+            crowd,
+            tls=None if tls is None else tls.context,
+            idle_s=IDLE_S,
+            stop_s=STOP_S,
+            reserve=_OwnReserve(),
+        )
+        thread = ServerThread(server, "barnabas-metrics")
+        thread.start()
+        return cls(thread)
 
     def close(self) -> None:
-        """Serve no more. What is being answered is not waited for."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        """Serve no more."""
+        self._server.close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+class _OwnReserve(DescriptorReserve):
+    """Scrapes are for when descriptors run short: they may have of those that are kept."""
 
-    def __init__(self, access: Access, tls: TlsSide | None, collect: Callable[[], bytes]) -> None:
-        self.access = access
-        self.collect = collect
-        self._tls = tls
-        self.is_on_loopback = only_loopback([access.host])
-        self._crowd = Crowd(CONNECTIONS_MAX)
-        self._places: dict[socket, Place] = {}
-        if ":" in access.host:
-            self.address_family = AF_INET6
-        super().__init__((access.host, access.port), _Handler)
+    __slots__ = ()
 
-    def get_request(self) -> tuple[socket, Any]:
-        connection, address = super().get_request()
-        connection.settimeout(SILENCE_MAX_S)
-        if self._tls is not None:
-            try:
-                # The handshake is the first read, in the connection's own thread.
-                connection = self._tls.context().wrap_socket(
-                    connection, server_side=True, do_handshake_on_connect=False
-                )
-            except OSError:
-                connection.close()
-                raise
-        return connection, address
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        place = self._crowd.enter(lambda: _end(request))
-        if place is not None:
-            self._places[request] = place
-        return place is not None
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._places.pop(request).leave()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """One line for what a peer did; the stack for what is our own fault."""
-        import sys  # the base class looks there too
-
-        error = sys.exc_info()[1]
-        if isinstance(error, (OSError, ssl.SSLError)):
-            telemetry.debug("metrics for %s: %s", client_address[0], error)
-        else:
-            telemetry.exception("metrics for %s", client_address[0])
+    def is_short(self, *, is_own: bool = True) -> bool:
+        return super().is_short(is_own=is_own)
 
 
-def _end(connection: socket) -> None:
-    """End a connection whose thread waits for it."""
-    with contextlib.suppress(OSError):  # it has ended by itself
-        socket.shutdown(connection, SHUT_RDWR)  # that of TLS would first forget its state
+async def _on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Do something on the node's loop."""
+    try:
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+    except RuntimeError:  # the node has ended
+        work.close()
+        raise
+    return await asyncio.wrap_future(future)
 
 
-class _Head(io.RawIOBase):
-    """What a client sends, up to the length of a head, in the time of one."""
-
-    def __init__(self, connection: socket) -> None:
-        self._connection = connection
-        self._left_bytes = HEAD_BYTES_MAX
-        self._ends_s = time.monotonic() + SILENCE_MAX_S
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left_s = self._ends_s - time.monotonic()
-        if left_s <= 0 or self._left_bytes <= 0:
-            raise TimeoutError("the head of the request is too long, or came too slowly")
-        self._connection.settimeout(left_s)
-        count = self._connection.recv_into(memoryview(buffer)[: self._left_bytes])
-        self._left_bytes -= count
-        self._connection.settimeout(SILENCE_MAX_S)
-        return count
+def _refused(refusal: Refusal) -> Refused:
+    status, body = _REFUSALS.get(refusal, (503, b"Try again\n"))
+    return Refused(status, body, _TEXT)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    server_version = "barnabas"
-    sys_version = ""
-    timeout = SILENCE_MAX_S
+async def _not_found(scope: "Scope", receive: "Receive", send: "Send") -> None:
+    body = b"Look at /metrics\n"
+    headers = [(b"content-type", _TEXT), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 404, "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else body
+    await send({"type": "http.response.body", "body": body})
 
-    def setup(self) -> None:
-        super().setup()
-        self.rfile.close()
-        self.rfile = io.BufferedReader(_Head(self.connection))
 
-    def _may_ask(self) -> bool:
-        host = (self.headers.get("Host") or "").encode("latin-1", "replace")
-        if self.server.is_on_loopback and not is_meant_for_loopback(host):
-            return False
-        origin, site = (
-            None if value is None else value.encode("latin-1", "replace")
-            for value in (self.headers.get("Origin"), self.headers.get("Sec-Fetch-Site"))
-        )
-        return may_ask(origin, site, host)
+def figure_text(figures: Iterable[Figure]) -> bytes:
+    """The text that a scrape gets."""
+    families = Families()
+    for (kind, name, tags), value in _summed(figures).items():
+        labels = {_snake(key): text for key, text in tags}
+        families.gauge(_name(kind, name), f"{kind}: {name}", value, **labels)
+    return metrics_text(families.all())
 
-    def do_GET(self) -> None:
-        if not self._may_ask():
-            self._answer(HTTPStatus.FORBIDDEN, b"Not for this page or host\n", "text/plain")
-        elif not self.server.access.admits(self.headers.get("Authorization")):
-            self._answer(HTTPStatus.UNAUTHORIZED, b"Unauthorized\n", "text/plain")
-        elif self.path.partition("?")[0] != PATH:
-            self._answer(HTTPStatus.NOT_FOUND, b"Look at /metrics\n", "text/plain")
-        else:
-            try:
-                text = self.server.collect()
-            except (FutureTimeoutError, RuntimeError):  # the node is busy, or ends
-                self._answer(HTTPStatus.SERVICE_UNAVAILABLE, b"Try again\n", "text/plain")
-            else:
-                self._answer(HTTPStatus.OK, text, CONTENT_TYPE)
 
-    def _answer(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
-        self.send_response(status)
-        if status is HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", 'Basic realm="metrics"')
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(body)
+def _summed(figures: Iterable[Figure]) -> dict[_Series, float]:
+    """Each series once: both roles of a node may measure the same client at their listeners."""
+    values: dict[_Series, float] = {}
+    for figure in figures:
+        series = figure.kind, figure.name, tuple(sorted(figure.tags.items()))
+        values[series] = values.get(series, 0.0) + figure.value
+    return values
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class's name
-        telemetry.debug("%s: " + format, self.client_address[0], *args)
+
+def _name(kind: str, name: str) -> str:
+    return f"kafka_server_{_snake(kind)}_{_snake(name)}"
+
+
+def _snake(text: str) -> str:
+    return _NOT_IN_NAMES.sub("_", _HUMP.sub("_", text).lower()).strip("_")
