@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -50,17 +49,12 @@ def serving(state: DashboardState) -> Iterator[str]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(stopping),))
     thread.start()
-    wait_until(lambda: _listens(server.port), "the server's start")
+    wait_until(lambda: server.is_up, "the server's start")
     yield f"http://127.0.0.1:{server.port}"
     loop.call_soon_threadsafe(stopping.set)
     thread.join(20)
     assert not thread.is_alive()
     loop.close()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Dashboard:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import h11
 from h2.stream import StreamState
@@ -52,9 +53,9 @@ class _Stream(asyncio.StreamReaderProtocol):
         self._own_transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._own_transport = transport
-        self._place.close = transport.abort
+        own = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        self._own_transport = own
+        self._place.close = own.abort
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

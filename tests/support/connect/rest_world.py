@@ -28,7 +28,7 @@ class RestWorld:
         self.herder = HerderWorld(folder, settings)
         self.herder.herder.is_ready = True
         values = dict(settings or {})
-        resources = Resources(self.herder.herder, values)
+        self.resources = resources = Resources(self.herder.herder, values)
         hide = self.herder.herder.worker.hide
         self.rest = RestApp((*resources.regular(), *resources.admin()), forwarding, hide)
         self.app: ASGIApp = protected(self.rest, values, watch=resources.watch(), **protection)

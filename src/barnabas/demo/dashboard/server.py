@@ -148,6 +148,8 @@ class DashboardServer:
         self.app = Protection(self._routes(), _refused, rules)
         bound = BoundListener(Listener(host, port))
         self.port = bound.listener.port
+        self.is_up = False
+        """Whether it serves."""
         self._web = WebServer(self.app, [bound], crowd, stop_s=_STOP_SECONDS)
 
     def close(self) -> None:
@@ -169,6 +171,7 @@ class DashboardServer:
             thread.start()
         pushing = asyncio.create_task(self._publisher.run())
         await self._web.start()
+        self.is_up = True
         try:
             await stopping.wait()
         finally:
