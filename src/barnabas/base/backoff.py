@@ -3,8 +3,15 @@
 import math
 from typing import Protocol
 
+_DOUBLINGS_MAX = 62
 JITTER = 0.2
 """The share by which a time is made shorter or longer, at most."""
+
+
+def doubled(first: float, longest: float, times: int) -> float:
+    """`first`, doubled so many times; never more than `longest`. Units are the caller's."""
+    grown: float = first * 2 ** min(times, _DOUBLINGS_MAX)
+    return min(grown, longest)
 
 
 class RandomSource(Protocol):

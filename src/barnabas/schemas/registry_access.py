@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from barnabas.base.backoff import doubled
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart
@@ -68,7 +69,7 @@ def _waits(values: Mapping[str, Any]) -> Callable[[int], bool]:
     def wait(failures: int) -> bool:
         if failures > values["max.retries"]:
             return False
-        whole_s = min(first_s * 2 ** min(failures - 1, 62), longest_s)
+        whole_s = doubled(first_s, longest_s, failures - 1)
         time.sleep(whole_s * random.uniform(0.8, 1.0))
         return True
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from barnabas.base.backoff import doubled
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -63,7 +65,6 @@ class Restarts:
         self._initial_ms = initial_ms
         self._max_ms = max_ms
         self._sound_after_ms = sound_after_ms
-        self._pause_ms = 0
         self._running_since_ms: int | None = None
         self.due_ms: int | None = None
         """When the query is started again, if it waits for that."""
@@ -78,9 +79,8 @@ class Restarts:
             return False
         self._running_since_ms = None
         if self.due_ms is None:
-            self._pause_ms = min(self._pause_ms * 2 or self._initial_ms, self._max_ms)
+            self.due_ms = now_ms + int(doubled(self._initial_ms, self._max_ms, self.failures))
             self.failures += 1
-            self.due_ms = now_ms + self._pause_ms
         if now_ms < self.due_ms:
             return False
         self.due_ms = None
@@ -88,7 +88,7 @@ class Restarts:
 
     def sound(self) -> None:
         """Count the failures so far no more."""
-        self._pause_ms = self.failures = 0
+        self.failures = 0
 
     def _note_sound(self, state: QueryState, now_ms: int) -> None:
         if state is not QueryState.RUNNING:

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from barnabas.base.backoff import doubled
 from barnabas.connect.engine.base import TaskId
 from barnabas.schemas.data.errors import ConfigError
 
 _PREFIX: Final = "barnabas.connect.restart."
-_DOUBLINGS_MAX: Final = 30
 Name = str | TaskId
 
 
@@ -38,8 +38,8 @@ class RestartPolicy:
 
     def delay_ms(self, attempt: int) -> int:
         """Return the pause before an attempt; the first is 1."""
-        grown: int = self.backoff_ms * 2 ** min(attempt - 1, _DOUBLINGS_MAX)
-        return min(grown, max(self.backoff_ms_max, self.backoff_ms))
+        longest_ms = max(self.backoff_ms_max, self.backoff_ms)
+        return int(doubled(self.backoff_ms, longest_ms, attempt - 1))
 
 
 def read_policy(worker: Mapping[str, str], connector: Mapping[str, str]) -> RestartPolicy:

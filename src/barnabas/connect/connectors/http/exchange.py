@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import httpx
 
+from barnabas.base.backoff import doubled
 from barnabas.connect.connectors.http.settings import trusted
 from barnabas.schemas.data.errors import ConnectError
 
@@ -113,8 +114,8 @@ class Exchange:
     def _pause_s(self, tries: int, answer: httpx.Response | None) -> float:
         longest = float(self._values["retry.backoff.max.ms"]) / 1000
         said = None if answer is None else retry_after_s(answer.headers.get("Retry-After"))
-        own = float(self._values["retry.backoff.ms"]) / 1000 * float(2 ** min(tries - 1, 20))
-        return min(longest, own if said is None else said)
+        first = float(self._values["retry.backoff.ms"]) / 1000
+        return doubled(first, longest, tries - 1) if said is None else min(longest, said)
 
     def _bearer(self) -> str:
         if self._token and time.monotonic() < self._token_until_s:

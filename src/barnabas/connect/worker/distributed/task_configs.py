@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from barnabas.base.backoff import doubled
 from barnabas.connect.errors.requests import RequestError
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.ticks import Ticks
@@ -21,7 +22,6 @@ from barnabas.schemas.data.errors import ConnectError
 _log = logging.getLogger(__name__)
 _BACKOFF_S: Final = 0.25
 _BACKOFF_S_MAX: Final = 60.0
-_DOUBLINGS_MAX: Final = 10
 
 
 class TaskConfigs:
@@ -78,7 +78,7 @@ class TaskConfigs:
     def _again(self, name: str, attempt: int, error: Exception) -> None:
         tell = _log.info if attempt == 0 else _log.error
         tell("tasks of %s could not be configured, trying again: %s", name, error)
-        pause_s = min(_BACKOFF_S * 2 ** min(attempt, _DOUBLINGS_MAX), _BACKOFF_S_MAX)
+        pause_s = doubled(_BACKOFF_S, _BACKOFF_S_MAX, attempt)
         self._ticks.post(lambda: self._reconfigure(name, attempt + 1), pause_s)
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import httpx
 
+from barnabas.base.backoff import doubled
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.tls.contexts import PropertyKeys, configured_client
@@ -26,6 +27,7 @@ PREFIX: Final = "ksql.connect."
 DEFAULT_URL: Final = "http://localhost:8083"
 _TIMEOUT_MS: Final = 5_000
 _ATTEMPTS_MAX: Final = 3
+_PAUSE_S: Final = 0.002
 _BODY_SHOWN_MAX: Final = 10_000
 _REBALANCE: Final = 409
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout)
@@ -212,7 +214,7 @@ class ConnectClient:
                 is_other = method == "POST" or found.status_code < 500
                 if is_last or (is_other and found.status_code != _REBALANCE):
                     return _answer(found, expected)
-            time.sleep(0.001 * 2**attempt)
+            time.sleep(doubled(_PAUSE_S, 1, attempt - 1))
         raise AssertionError("the last attempt returns or raises")
 
 

@@ -1,1 +1,0 @@
-"""Logins of the REST interface."""
