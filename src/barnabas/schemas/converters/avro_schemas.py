@@ -138,8 +138,7 @@ class AvroSchemas:
                 raise DataError(f"Can't redefine: {full}")
             return {"__known": True, "type": short if own == (namespace or "") else full}, own
         for part in full.split("."):
-            if not _NAME.match(part):
-                raise DataError(f"Illegal character in: {part}")
+            _check_name(part)
         self._defined[full] = bare
         avro: dict[str, Any] = {"type": kind, "name": short}
         if own and own != namespace:
@@ -164,8 +163,7 @@ class AvroSchemas:
     ) -> dict[str, Any]:
         if self.options.scrubs_names:
             name = scrubbed(name)
-        if not _NAME.match(name):
-            raise DataError(f"Illegal character in: {name}")
+        _check_name(name)
         avro = {"name": name, "type": self.of(schema, namespace)}
         if doc is not None:
             avro["doc"] = doc
@@ -221,6 +219,16 @@ class AvroSchemas:
             avro["logicalType"] = "decimal"
         elif logical is not None:
             avro["logicalType"] = logical
+
+
+def _check_name(name: str) -> None:
+    """Raise DataError, in Avro's words, for what is no name of it."""
+    if not name:
+        raise DataError("Empty name")
+    if not (name[0].isalpha() or name[0] == "_"):
+        raise DataError(f"Illegal initial character: {name}")
+    if not all(character.isalnum() or character == "_" for character in name):
+        raise DataError(f"Illegal character in: {name}")
 
 
 def is_union(schema: Schema) -> bool:

@@ -34,7 +34,7 @@ KIND: Final = f"{PLACE}.Type"
 PRECISION: Final = "connect.decimal.precision"
 PRECISION_DEFAULT: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_SCALARS: Final = {
+SCALARS: Final = {
     Type.INT8: ("int32", "Int32Value"),
     Type.INT16: ("int32", "Int32Value"),
     Type.INT32: ("int32", "Int32Value"),
@@ -45,7 +45,7 @@ _SCALARS: Final = {
     Type.STRING: ("string", "StringValue"),
     Type.BYTES: ("bytes", "BytesValue"),
 }
-_MESSAGES: Final[dict[str | None, tuple[str, str]]] = {
+MESSAGES: Final[dict[str | None, tuple[str, str]]] = {
     DECIMAL: ("confluent.type.Decimal", "confluent/type/decimal.proto"),
     DATE: ("google.type.Date", "google/type/date.proto"),
     TIME: ("google.type.TimeOfDay", "google/type/timeofday.proto"),
@@ -146,7 +146,7 @@ class ProtobufText:
     def _type(
         self, schema: Schema, name: str, indent: str, nested: dict[str, str], *, can_wrap: bool
     ) -> str:
-        known = _MESSAGES.get(schema.name)
+        known = MESSAGES.get(schema.name)
         if known:
             self._imports.add(known[1])
             return known[0]
@@ -165,7 +165,7 @@ class ProtobufText:
                 return kind
         if ENUM in schema.parameters:
             return self._enum(schema, indent, nested)
-        scalar, wrapper = _SCALARS[schema.type]
+        scalar, wrapper = SCALARS[schema.type]
         if self.options.has_wrappers and schema.optional and can_wrap:
             self._imports.add("google/protobuf/wrappers.proto")
             return f"google.protobuf.{wrapper}"
@@ -212,10 +212,10 @@ class ProtobufText:
         else:
             return ""
         self._imports.add("confluent/meta.proto")
-        return field_meta(told, indent)
+        return _field_meta(told, indent)
 
 
-def field_meta(parameters: Mapping[str, Any], indent: str) -> str:
+def _field_meta(parameters: Mapping[str, Any], indent: str) -> str:
     """The option of a field in which Confluent keeps what Protobuf does not say of it."""
     entries = ",\n".join(
         f'{indent}    {{\n{indent}      key: "{key}",\n{indent}      value: "{value}"\n'
@@ -229,7 +229,7 @@ def field_meta(parameters: Mapping[str, Any], indent: str) -> str:
 
 def _checked(name: str) -> str:
     if not _NAME.match(name):
-        raise DataError(f"{name!r} is no name that Protobuf takes")
+        raise DataError(f"Schema is not compatible with Protobuf: illegal name: {name!r}")
     return name
 
 

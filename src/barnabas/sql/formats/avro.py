@@ -18,7 +18,6 @@ from barnabas.sql.formats.avro_schema import (
     DEFAULT_NAME,
     Named,
     from_json,
-    named,
     to_text,
 )
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
@@ -53,7 +52,7 @@ class AvroTranslator:
     schema_type = "AVRO"
 
     def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
-        return to_text(_written_schema(columns, properties, wraps=wraps))
+        return _text(columns, properties, wraps=wraps)
 
     def columns(
         self,
@@ -80,7 +79,7 @@ class AvroFormat(Format):
         check_properties(self.name, properties, self.properties)
         if has_other_than_string_keys(columns):
             raise AnalysisError("Avro only supports MAPs with STRING keys")
-        to_text(_written_schema(columns, properties, wraps=True))
+        _text(columns, properties, wraps=True)
 
     def serializer(self, part: RecordPart) -> Serializer:
         store = store_of(part.schemas, self.name)
@@ -91,9 +90,9 @@ class AvroFormat(Format):
             if schema_id is not None:
                 connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
                 return schema_id, avro_writer(columns, connect, avro, wraps=wraps)
-            connect = _written_schema(columns, part.properties, wraps=wraps)
-            text = to_text(connect)
-            write = avro_writer(columns, connect, _codec_schema(json.loads(text), {}), wraps=wraps)
+            text = _text(columns, part.properties, wraps=wraps)
+            connect, avro = parsed(StoredSchema(-1, "AVRO", text))
+            write = avro_writer(columns, connect, avro, wraps=wraps)
             return store.register(part.subject, "AVRO", text), write
 
         return wire_serializer(part, prepare)
@@ -105,11 +104,9 @@ class AvroFormat(Format):
         return wire_deserializer(part.subject, store_of(part.schemas, self.name), "AVRO", prepare)
 
 
-def _written_schema(
-    columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool
-) -> ConnectSchema:
+def _text(columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
     full_name = properties.get(FULL_SCHEMA_NAME, DEFAULT_NAME).strip()
-    return named(of_columns(columns, wraps=wraps), full_name)
+    return to_text(of_columns(columns, wraps=wraps), full_name)
 
 
 def parsed(schema: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:

@@ -12,28 +12,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.connect_schema import (
-    DATE_NAME,
-    DECIMAL_NAME,
-    ENTRIES,
+from barnabas.schemas.converters.avro_schemas import (
+    MAP_ENTRY,
     PRECISION,
     PRECISION_DEFAULT,
-    SCALE,
-    TIME_NAME,
-    TIMESTAMP_NAME,
-    UNION,
-    ConnectField,
-    ConnectSchema,
-    required,
+    AvroOptions,
+    AvroSchemas,
 )
+from barnabas.schemas.converters.avro_schemas import NAMESPACE as CONNECT_NAMESPACE
+from barnabas.schemas.data.builder import struct_of
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Schema, Type
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.connect_schema import ENTRIES, UNION, ConnectField, ConnectSchema
 
 NAMESPACE = "io.confluent.ksql.avro_schemas"
 DEFAULT_NAME = f"{NAMESPACE}.KsqlDataSourceSchema"
 
 
-_CONNECT_NAMESPACE = "io.confluent.connect.avro"
-_MAP_ENTRY = "MapEntry"
 _PRIMITIVES = {
     "boolean": "boolean",
     "int32": "int",
@@ -42,105 +38,45 @@ _PRIMITIVES = {
     "string": "string",
     "bytes": "bytes",
 }
-_LOGICAL = {TIME_NAME: "time-millis", TIMESTAMP_NAME: "timestamp-millis", DATE_NAME: "date"}
 
 
-def named(schema: ConnectSchema, full_name: str) -> ConnectSchema:
-    """The schema of a row with names for all that must have one; the row itself not optional."""
-    result = _named(schema, full_name)
-    if not schema.optional:
-        return result
-    # A bare row keeps its logical type's name, but loses the version.
-    return replace(result, optional=False, version=None)
+def to_text(schema: Schema, full_name: str) -> str:
+    """The Avro schema of a row, as text. Raises AnalysisError for names that Avro forbids."""
+    row = _named(schema, full_name)
+    if row.optional:
+        # A bare row keeps its logical type's name, but loses the version.
+        row = replace(row, optional=False, version=None)
+    try:
+        avro = AvroSchemas(AvroOptions()).of(row)
+    except DataError as error:
+        raise AnalysisError(f"Schema is not compatible with Avro: {error}") from error
+    return json.dumps(avro, ensure_ascii=False, separators=(",", ":"))
 
 
-def _named(schema: ConnectSchema, name: str) -> ConnectSchema:
+def _named(schema: Schema, name: str) -> Schema:
+    """The schema with names for all that must have one."""
+    key, value = schema.key_schema, schema.value_schema
     match schema.type:
-        case "struct":
-            fields = tuple(
-                ConnectField(
-                    field.name.replace(".", "_"), _named(field.schema, f"{name}_{field.name}")
-                )
+        case Type.STRUCT:
+            fields = [
+                (field.name.replace(".", "_"), _named(field.schema, f"{name}_{field.name}"))
                 for field in schema.fields
+            ]
+            made = struct_of(fields, name=schema.name or name)
+            return replace(made, optional=schema.optional)
+        case Type.ARRAY:
+            assert value is not None
+            return replace(schema, value_schema=_named(value, name))
+        case Type.MAP:
+            assert key is not None
+            assert value is not None
+            return replace(
+                schema,
+                name=name,
+                key_schema=_named(key, f"{name}_MapKey"),
+                value_schema=_named(value, f"{name}_MapValue"),
             )
-            return replace(schema, name=schema.name or name, fields=fields)
-        case "array":
-            return replace(schema, value=_named(schema.item(), name))
-        case "map":
-            key = _named(schema.map_key(), f"{name}_MapKey")
-            value = _named(schema.item(), f"{name}_MapValue")
-            return replace(schema, name=name, key=key, value=value, kind=ENTRIES)
     return schema
-
-
-def to_text(schema: ConnectSchema) -> str:
-    """The Avro schema as text. Raises AnalysisError for names that Avro forbids."""
-    return json.dumps(_to_avro(schema, ""), ensure_ascii=False, separators=(",", ":"))
-
-
-def _to_avro(schema: ConnectSchema, namespace: str) -> Any:
-    if schema.optional:
-        return ["null", _to_avro(required(schema), namespace)]
-    match schema.type:
-        case "struct":
-            result = _record(schema, namespace, schema.name or "ConnectDefault")
-        case "array":
-            result = {"type": "array", "items": _to_avro(schema.item(), namespace)}
-        case "map":
-            entry = ConnectSchema(
-                "struct",
-                fields=(
-                    ConnectField("key", schema.map_key()),
-                    ConnectField("value", schema.item()),
-                ),
-            )
-            name = schema.name or f"{_CONNECT_NAMESPACE}.{_MAP_ENTRY}"
-            items = _record(entry, namespace, name)
-            if schema.name:
-                items["connect.internal.type"] = _MAP_ENTRY
-            result = {"type": "array", "items": items}
-        case _:
-            result = {"type": _PRIMITIVES[schema.type]}
-    if schema.is_decimal:
-        result |= {"scale": schema.scale, "precision": schema.precision}
-    if schema.version is not None:
-        result["connect.version"] = schema.version
-    if schema.parameters:
-        result["connect.parameters"] = dict(schema.parameters)
-    if schema.name:
-        result["connect.name"] = schema.name
-    logical = "decimal" if schema.is_decimal else _LOGICAL.get(schema.name or "")
-    if logical:
-        result["logicalType"] = logical
-    return result["type"] if len(result) == 1 else result
-
-
-def _record(schema: ConnectSchema, namespace: str, full_name: str) -> dict[str, Any]:
-    own, _, name = full_name.rpartition(".")
-    for part in (*own.split("."), name) if own else (name,):
-        _check_name(part)
-    result: dict[str, Any] = {"type": "record", "name": name}
-    if own != namespace:
-        result["namespace"] = own
-    fields = []
-    for field in schema.fields:
-        _check_name(field.name)
-        member = {"name": field.name, "type": _to_avro(field.schema, own)}
-        fields.append(member | {"default": None} if field.schema.optional else member)
-    result["fields"] = fields
-    return result
-
-
-def _check_name(name: str) -> None:
-    wrong = ""
-    if not name:
-        wrong = "Empty name"
-    elif not (name[0].isalpha() or name[0] == "_"):
-        wrong = f"Illegal initial character: {name}"
-    elif not all(character.isalnum() or character == "_" for character in name):
-        wrong = f"Illegal character in: {name}"
-    if wrong:
-        raise AnalysisError(f"Schema is not compatible with Avro: {wrong}")
 
 
 Named = dict[str, Mapping[str, Any]]
@@ -217,8 +153,8 @@ class _Reader:
         items = avro["items"]
         schema = self.schema(items, namespace)
         if isinstance(items, Mapping) and (
-            items.get("connect.internal.type") == _MAP_ENTRY
-            or schema.name == f"{_CONNECT_NAMESPACE}.{_MAP_ENTRY}"
+            items.get("connect.internal.type") == MAP_ENTRY
+            or schema.name == f"{CONNECT_NAMESPACE}.{MAP_ENTRY}"
         ):
             members = {field.name: field.schema for field in schema.fields}
             if members.keys() == {"key", "value"}:
@@ -249,9 +185,9 @@ _OF_AVRO = {avro: ConnectSchema(connect) for connect, avro in _PRIMITIVES.items(
     "float": ConnectSchema("float32")
 }
 _OF_LOGICAL = {
-    ("int32", "date"): DATE_NAME,
-    ("int32", "time-millis"): TIME_NAME,
-    ("int64", "timestamp-millis"): TIMESTAMP_NAME,
+    ("int32", "date"): DATE,
+    ("int32", "time-millis"): TIME,
+    ("int64", "timestamp-millis"): TIMESTAMP,
 }
 
 
@@ -261,7 +197,7 @@ def _with_logical(schema: ConnectSchema, avro: Mapping[str, Any]) -> ConnectSche
         scale = avro.get("scale", 0)
         precision = avro.get("precision", PRECISION_DEFAULT)
         parameters = ((SCALE, str(scale)), (PRECISION, str(precision)))
-        return replace(schema, name=DECIMAL_NAME, version=1, parameters=parameters)
+        return replace(schema, name=DECIMAL, version=1, parameters=parameters)
     name = _OF_LOGICAL.get((schema.type, logical))
     if name:
         return replace(schema, name=name, version=1)

@@ -1,17 +1,38 @@
 """Kafka Connect's schemas: what columns become between SQL and the formats with a schema registry.
 
 ksqlDB translates columns to Connect's schemas and these, with Connect's converters, to Avro, JSON
-Schema and Protobuf, so the texts in a registry are Connect's. Types have Connect's names in lower
-case. Values are Python's own: dict of a struct's fields, dict, list, Decimal, and plain numbers
-for DATE, TIME and TIMESTAMP.
+Schema and Protobuf, so the texts in a registry are Connect's: `of_columns` makes schemas of
+columns, and `schemas/converters` texts of these.
+
+What a registry has is read as a ConnectSchema. Types have Connect's names in lower case. Values are
+Python's own: dict of a struct's fields, dict, list, Decimal, and plain numbers for DATE, TIME and
+TIMESTAMP, as a date of SQL may lie beyond Python's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from barnabas.schemas.converters.avro_schemas import PRECISION, PRECISION_DEFAULT
+from barnabas.schemas.data.builder import (
+    OPTIONAL_BOOLEAN,
+    OPTIONAL_BYTES,
+    OPTIONAL_FLOAT64,
+    OPTIONAL_INT32,
+    OPTIONAL_INT64,
+    OPTIONAL_STRING,
+    array_of,
+    map_of,
+    optional,
+    struct_of,
+)
+from barnabas.schemas.data.schema import DATE as DATE_NAME
+from barnabas.schemas.data.schema import DECIMAL as DECIMAL_NAME
+from barnabas.schemas.data.schema import SCALE, Schema, Type
+from barnabas.schemas.data.schema import TIME as TIME_NAME
+from barnabas.schemas.data.schema import TIMESTAMP as TIMESTAMP_NAME
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
@@ -32,14 +53,6 @@ from barnabas.sql.types import (
     SqlType,
     Struct,
 )
-
-DECIMAL_NAME = "org.apache.kafka.connect.data.Decimal"
-DATE_NAME = "org.apache.kafka.connect.data.Date"
-TIME_NAME = "org.apache.kafka.connect.data.Time"
-TIMESTAMP_NAME = "org.apache.kafka.connect.data.Timestamp"
-SCALE = "scale"
-PRECISION = "connect.decimal.precision"
-PRECISION_DEFAULT = 64
 
 ENTRIES = "entries"
 """The kind of a map whose format has entries of key and value, and no map."""
@@ -107,40 +120,39 @@ class ConnectSchema:
 
 
 _SIMPLE = {
-    BaseType.BOOLEAN: ConnectSchema("boolean", optional=True),
-    BaseType.INTEGER: ConnectSchema("int32", optional=True),
-    BaseType.BIGINT: ConnectSchema("int64", optional=True),
-    BaseType.DOUBLE: ConnectSchema("float64", optional=True),
-    BaseType.STRING: ConnectSchema("string", optional=True),
-    BaseType.BYTES: ConnectSchema("bytes", optional=True),
-    BaseType.DATE: ConnectSchema("int32", True, DATE_NAME, 1),
-    BaseType.TIME: ConnectSchema("int32", True, TIME_NAME, 1),
-    BaseType.TIMESTAMP: ConnectSchema("int64", True, TIMESTAMP_NAME, 1),
+    BaseType.BOOLEAN: OPTIONAL_BOOLEAN,
+    BaseType.INTEGER: OPTIONAL_INT32,
+    BaseType.BIGINT: OPTIONAL_INT64,
+    BaseType.DOUBLE: OPTIONAL_FLOAT64,
+    BaseType.STRING: OPTIONAL_STRING,
+    BaseType.BYTES: OPTIONAL_BYTES,
+    BaseType.DATE: Schema(Type.INT32, optional=True, name=DATE_NAME, version=1),
+    BaseType.TIME: Schema(Type.INT32, optional=True, name=TIME_NAME, version=1),
+    BaseType.TIMESTAMP: Schema(Type.INT64, optional=True, name=TIMESTAMP_NAME, version=1),
 }
 
 
-def of_type(sql_type: SqlType) -> ConnectSchema:
-    """The schema of a type; all values of SQL are optional."""
+def of_type(sql_type: SqlType) -> Schema:
+    """The schema that values of a type are written with; all of them are optional."""
     if isinstance(sql_type, Decimal):
-        parameters = ((SCALE, str(sql_type.scale)), (PRECISION, str(sql_type.precision)))
-        return ConnectSchema("bytes", True, DECIMAL_NAME, 1, parameters)
+        parameters = {SCALE: str(sql_type.scale), PRECISION: str(sql_type.precision)}
+        return Schema(
+            Type.BYTES, optional=True, name=DECIMAL_NAME, version=1, parameters=parameters
+        )
     if isinstance(sql_type, Array):
-        return ConnectSchema("array", True, value=of_type(sql_type.item))
+        return optional(array_of(of_type(sql_type.item)))
     if isinstance(sql_type, Map):
-        key, value = of_type(sql_type.key), of_type(sql_type.value)
-        return ConnectSchema("map", True, key=key, value=value)
+        return optional(map_of(of_type(sql_type.key), of_type(sql_type.value)))
     if isinstance(sql_type, Struct):
-        fields = tuple(ConnectField(field.name, of_type(field.type)) for field in sql_type.fields)
-        return ConnectSchema("struct", True, fields=fields)
+        return optional(struct_of([(field.name, of_type(field.type)) for field in sql_type.fields]))
     return _SIMPLE[sql_type.base]
 
 
-def of_columns(columns: Sequence[Column], *, wraps: bool) -> ConnectSchema:
-    """The schema of a row: a struct, or bare the type of its only column."""
+def of_columns(columns: Sequence[Column], *, wraps: bool) -> Schema:
+    """The schema that rows are written with: a struct, or that of its only column."""
     if len(columns) == 1 and not wraps:
         return of_type(columns[0].type)
-    fields = tuple(ConnectField(column.name, of_type(column.type)) for column in columns)
-    return ConnectSchema("struct", fields=fields)
+    return struct_of([(column.name, of_type(column.type)) for column in columns])
 
 
 def sql_type_of(columns: Sequence[Column], *, wraps: bool) -> SqlType:
@@ -208,8 +220,3 @@ def _struct_type(schema: ConnectSchema, *, upper_case: bool) -> Struct:
             continue
         fields.append(Field(field.name.upper() if upper_case else field.name, sql_type))
     return Struct(tuple(fields))
-
-
-def required(schema: ConnectSchema) -> ConnectSchema:
-    """The schema, not optional."""
-    return replace(schema, optional=False)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from barnabas.schemas.converters.json_schema_documents import JsonSchemaWriter
+from barnabas.schemas.data.schema import Schema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.connect_schema import (
     ENTRIES,
@@ -19,60 +21,15 @@ from barnabas.sql.formats.connect_schema import (
     UNION,
     ConnectField,
     ConnectSchema,
-    required,
 )
 
-_PRIMITIVES = {
-    "boolean": ("boolean", ""),
-    "int32": ("integer", "int32"),
-    "int64": ("integer", "int64"),
-    "float64": ("number", "float64"),
-    "string": ("string", ""),
-    "bytes": ("string", "bytes"),
-}
 _NUMBERS = ("int8", "int16", "int32", "int64", "float32", "float64", "bytes")
 
 
-def to_text(schema: ConnectSchema) -> str:
-    """The JSON Schema as text."""
-    return json.dumps(_to_json(schema, None), ensure_ascii=False, separators=(",", ":"))
-
-
-def _to_json(schema: ConnectSchema, index: int | None) -> dict[str, Any]:
-    place = {} if index is None else {"connect.index": index}
-    if schema.optional:
-        return place | {"oneOf": [{"type": "null"}, _to_json(required(schema), None)]}
-    match schema.type:
-        case "struct":
-            result = _object(schema.fields)
-            connect_type = ""
-        case "array":
-            result = {"type": "array", "items": _to_json(schema.item(), None)}
-            connect_type = ""
-        case "map":
-            entry = (
-                ConnectField("key", schema.map_key()),
-                ConnectField("value", schema.item()),
-            )
-            result = {"type": "array", "items": _object(entry)}
-            connect_type = "map"
-        case _:
-            json_type, connect_type = _PRIMITIVES[schema.type]
-            result = {"type": "number" if schema.is_decimal else json_type}
-    if schema.name:
-        result["title"] = schema.name
-    if schema.version is not None:
-        result["connect.version"] = schema.version
-    if connect_type:
-        result["connect.type"] = connect_type
-    if schema.parameters:
-        result["connect.parameters"] = dict(schema.parameters)
-    return place | result
-
-
-def _object(fields: Sequence[ConnectField]) -> dict[str, Any]:
-    properties = {field.name: _to_json(field.schema, index) for index, field in enumerate(fields)}
-    return {"type": "object", "properties": properties}
+def to_text(schema: Schema) -> str:
+    """The JSON Schema as text; decimals are numbers."""
+    writer = JsonSchemaWriter(lambda part: part.default, is_decimal_numeric=True, allows_more=True)
+    return json.dumps(writer.whole(schema), ensure_ascii=False, separators=(",", ":"))
 
 
 def from_json(schema: Any, references: Mapping[str, Any]) -> ConnectSchema:

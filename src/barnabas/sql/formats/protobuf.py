@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
+from barnabas.schemas.data.schema import Type
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.protobuf.messages import (
     MessageSchema,
@@ -37,7 +38,7 @@ from barnabas.sql.formats.protobuf_schema import (
     WRAPPER_TEXT,
     Nullables,
     Reader,
-    Writer,
+    to_text,
     wrapper_file,
 )
 from barnabas.sql.formats.registry_wire import (
@@ -64,7 +65,7 @@ class ProtobufTranslator:
 
     def text(self, columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
         connect = of_columns(columns, wraps=True)
-        return Writer(Nullables.of(properties)).text(connect, _asked_name(properties))
+        return to_text(connect, Nullables.of(properties), _asked_name(properties))
 
     def columns(
         self,
@@ -235,8 +236,8 @@ def _own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]
     """The schema of the columns, their message in it, and how it tells null."""
     nullables = Nullables.of(part.properties)
     connect = of_columns(part.columns, wraps=part.wraps)
-    if connect.type == "struct":
-        loaded = load(Writer(nullables).text(connect, None), {})
+    if connect.type is Type.STRUCT:
+        loaded = load(to_text(connect, nullables, None), {})
         return loaded, loaded.message(None), nullables
     loaded = load(WRAPPER_TEXT, {})
     bare = Nullables(nullables.optional, nullables.wrapper, unwraps=True)

@@ -8,16 +8,9 @@ from typing import Any
 from barnabas.java.numbers import LONG_MAX, scaled, unscaled
 from barnabas.java.time.calendar import date_of, days_of
 from barnabas.java.time.units import NANOS_OF_MS
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP
 from barnabas.sql.formats.connect_data import Convert
-from barnabas.sql.formats.connect_schema import (
-    DATE_NAME,
-    DECIMAL_NAME,
-    ENTRIES,
-    TIME_NAME,
-    TIMESTAMP_NAME,
-    UNION,
-    ConnectSchema,
-)
+from barnabas.sql.formats.connect_schema import ENTRIES, UNION, ConnectSchema
 from barnabas.sql.formats.protobuf_schema import (
     ALWAYS,
     ENUM,
@@ -154,14 +147,14 @@ def _to_timestamp(time_ms: int) -> dict[str, int]:
 
 
 _FROM_MESSAGES: dict[str, Convert] = {
-    DECIMAL_NAME: _from_decimal,
-    DATE_NAME: _from_date,
-    TIME_NAME: _from_time,
-    TIMESTAMP_NAME: _from_timestamp,
+    DECIMAL: _from_decimal,
+    DATE: _from_date,
+    TIME: _from_time,
+    TIMESTAMP: _from_timestamp,
 }
 _TO_MESSAGES: dict[str, Convert] = {
-    DECIMAL_NAME: _to_decimal,
-    DATE_NAME: _to_date,
-    TIME_NAME: _to_time,
-    TIMESTAMP_NAME: _to_timestamp,
+    DECIMAL: _to_decimal,
+    DATE: _to_date,
+    TIME: _to_time,
+    TIMESTAMP: _to_timestamp,
 }

@@ -8,28 +8,24 @@ fields are `optional`, or messages of google.protobuf's wrappers.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
-from barnabas.schemas.converters.protobuf_writing import field_meta
-from barnabas.schemas.protobuf.messages import DATE, DECIMAL, TIME, TIMESTAMP, MessageSchema
-from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.connect_schema import (
-    DATE_NAME,
-    DECIMAL_NAME,
-    ENTRIES,
-    PRECISION,
-    SCALE,
-    TIME_NAME,
-    TIMESTAMP_NAME,
-    UNION,
-    ConnectField,
-    ConnectSchema,
+from barnabas.schemas.converters.avro_schemas import PRECISION
+from barnabas.schemas.converters.protobuf_writing import (
+    MESSAGES,
+    SCALARS,
+    ProtobufOptions,
+    ProtobufText,
 )
+from barnabas.schemas.data.errors import DataError
+from barnabas.schemas.data.schema import DATE, DECIMAL, SCALE, TIME, TIMESTAMP, Schema
+from barnabas.schemas.protobuf.messages import MessageSchema
+from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.connect_schema import ENTRIES, UNION, ConnectField, ConnectSchema
 
 UNWRAP_PRIMITIVES = "unwrapPrimitives"
 NULLABLES = "nullableRepresentation"
@@ -43,23 +39,7 @@ ENUM = "enum"
 ALWAYS = "always"
 """The presence of a field that has a value in every message."""
 
-_NAME = re.compile(r"[A-Za-z_]\w*\Z", re.ASCII)
-_SCALARS = {
-    "int32": ("int32", "Int32Value"),
-    "int64": ("int64", "Int64Value"),
-    "float64": ("double", "DoubleValue"),
-    "boolean": ("bool", "BoolValue"),
-    "string": ("string", "StringValue"),
-    "bytes": ("bytes", "BytesValue"),
-}
-_MESSAGES = {
-    DECIMAL_NAME: (DECIMAL, "confluent/type/decimal.proto"),
-    DATE_NAME: (DATE, "google/type/date.proto"),
-    TIME_NAME: (TIME, "google/type/timeofday.proto"),
-    TIMESTAMP_NAME: (TIMESTAMP, "google/protobuf/timestamp.proto"),
-}
 _WRAPPERS_FILE = "google/protobuf/wrappers.proto"
-_META_FILE = "confluent/meta.proto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,99 +58,20 @@ class Nullables:
         return cls(asked == "optional", asked == "wrapper", unwraps)
 
 
-class Writer:
-    """Makes the text of a schema from Connect's."""
-
-    def __init__(self, nullables: Nullables) -> None:
-        self.nullables = nullables
-        self.names = 0
-        self.imports: set[str] = set()
-
-    def text(self, schema: ConnectSchema, full_name: str | None) -> str:
-        """The schema of a row. Raises AnalysisError for what Protobuf cannot have."""
-        package, _, name = (full_name or self.new_name()).rpartition(".")
-        message = self.message(schema, name, "")
-        head = 'syntax = "proto3";\n'
-        if package:
-            head += f"package {package};\n"
-        imports = "".join(f'import "{path}";\n' for path in sorted(self.imports))
-        return f"{head}\n{imports}\n{message}" if imports else f"{head}\n{message}"
-
-    def new_name(self) -> str:
-        self.names += 1
-        return f"ConnectDefault{self.names}"
-
-    def message(self, schema: ConnectSchema, name: str, indent: str) -> str:
-        _check_name(name)
-        inner = indent + "  "
-        lines: list[str] = []
-        nested: list[str] = []
-        for number, field in enumerate(schema.fields, 1):
-            lines.append(self.field(field.name, field.schema, number, inner, nested))
-        body = "".join(lines) + "".join(f"\n{text}" for text in nested)
-        return f"{indent}message {name} {{\n{body}{indent}}}\n"
-
-    def field(
-        self, name: str, schema: ConnectSchema, number: int, indent: str, nested: list[str]
-    ) -> str:
-        _check_name(name)
-        label = ""
-        if schema.type in ("array", "map"):
-            label = "repeated "
-        elif self.nullables.optional and schema.optional:
-            label = "optional "
-        item = schema.item() if schema.type == "array" else schema
-        kind = self.type_name(item, name, indent, nested)
-        return f"{indent}{label}{kind} {name} = {number}{self.options(item, indent)};\n"
-
-    def type_name(self, schema: ConnectSchema, name: str, indent: str, nested: list[str]) -> str:
-        known = _MESSAGES.get(schema.name or "")
-        if known:
-            self.imports.add(known[1])
-            return known[0]
-        match schema.type:
-            case "array":
-                raise AnalysisError("Array cannot be nested")
-            case "map":
-                kind = f"{self.new_name()}Entry"
-                entry = ConnectSchema(
-                    "struct",
-                    fields=(
-                        ConnectField("key", schema.map_key()),
-                        ConnectField("value", schema.item()),
-                    ),
-                )
-                nested.append(self.message(entry, kind, indent))
-                return kind
-            case "struct":
-                kind = self.new_name()
-                if kind == name:
-                    kind += "Message"
-                nested.append(self.message(schema, kind, indent))
-                return kind
-        scalar, wrapper = _SCALARS[schema.type]
-        if self.nullables.wrapper and schema.optional:
-            self.imports.add(_WRAPPERS_FILE)
-            return f"google.protobuf.{wrapper}"
-        return scalar
-
-    def options(self, schema: ConnectSchema, indent: str) -> str:
-        if not schema.is_decimal:
-            return ""
-        self.imports.add(_META_FILE)
-        return field_meta({"precision": schema.precision, "scale": schema.scale}, indent)
+def to_text(schema: Schema, nullables: Nullables, full_name: str | None) -> str:
+    """The text of a row's schema. Raises AnalysisError for what Protobuf cannot have."""
+    options = ProtobufOptions(has_optional=nullables.optional, has_wrappers=nullables.wrapper)
+    try:
+        return ProtobufText(options).of(replace(schema, name=full_name))
+    except DataError as error:
+        raise AnalysisError(str(error)) from error
 
 
-def _check_name(name: str) -> None:
-    if not _NAME.match(name):
-        raise AnalysisError(f"Schema is not compatible with Protobuf: illegal name: {name!r}")
-
-
-def wrapper_file(schema: ConnectSchema) -> str:
+def wrapper_file(schema: Schema) -> str:
     """The name of the message that holds a bare value. Raises AnalysisError."""
-    if schema.type not in _SCALARS or schema.name in _MESSAGES:
-        raise AnalysisError(f"Unsupported root schema of type {schema.type.upper()}")
-    return f"google.protobuf.{_SCALARS[schema.type][1]}"
+    if schema.type not in SCALARS or schema.name in MESSAGES:
+        raise AnalysisError(f"Unsupported root schema of type {schema.type.name}")
+    return f"google.protobuf.{SCALARS[schema.type][1]}"
 
 
 WRAPPER_TEXT = f'syntax = "proto3"; import "{_WRAPPERS_FILE}";'
@@ -206,12 +107,12 @@ _OF_WRAPPERS = {
     "google.protobuf.StringValue": "string",
     "google.protobuf.BytesValue": "bytes",
 }
-_OF_MESSAGES = {message: name for name, (message, _) in _MESSAGES.items()}
+_OF_MESSAGES = {message: str(name) for name, (message, _) in MESSAGES.items()}
 _CARRIERS = {
-    DECIMAL_NAME: "bytes",
-    DATE_NAME: "int32",
-    TIME_NAME: "int32",
-    TIMESTAMP_NAME: "int64",
+    DECIMAL: "bytes",
+    DATE: "int32",
+    TIME: "int32",
+    TIMESTAMP: "int64",
 }
 
 
