@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.node.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
+from barnabas.node.broker.apis.partitions import handle_alter_replica_log_dirs
 from barnabas.node.replication.throttle import UNLIMITED
 from barnabas.protocol.messages.partitions import (
     AlterReplicaLogDir,

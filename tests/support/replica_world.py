@@ -14,9 +14,11 @@ from typing import Any
 from barnabas.base.disk import FileRange
 from barnabas.base.ids import Uuid
 from barnabas.base.network import ListenerOptions
-from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
-from barnabas.node.broker.apis.topics.list_offsets import handle_list_offsets
-from barnabas.node.broker.apis.topics.offset_for_leader_epoch import handle_offset_for_leader_epoch
+from barnabas.node.broker.apis.cluster import handle_api_versions, refuse_version
+from barnabas.node.broker.apis.log_offsets import (
+    handle_list_offsets,
+    handle_offset_for_leader_epoch,
+)
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.fetch.handler import handle_fetch
 from barnabas.node.broker.fetch.sessions import FetchSessionCache

@@ -26,7 +26,7 @@ from barnabas.base.ending import take_all
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
-from barnabas.node.broker.apis.topics.auto_create import create_topics
+from barnabas.node.broker.apis.topics import create_topics
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.handlers import ROUTES

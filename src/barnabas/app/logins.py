@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from barnabas.base.clock import Clock
-from barnabas.node.broker.apis.cluster.api_versions import ApiVersionsServices, handle_api_versions
+from barnabas.node.broker.apis.cluster import ApiVersionsServices, handle_api_versions
 from barnabas.node.broker.login.gate import FIGURES, ListenerLogins
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig

@@ -5,130 +5,129 @@ What is listed here is what ApiVersions advertises.
 
 from operator import attrgetter
 
-from barnabas.node.broker.apis.cluster.add_raft_voter import handle_add_raft_voter
-from barnabas.node.broker.apis.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
-from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
-from barnabas.node.broker.apis.cluster.describe_cluster import handle_describe_cluster
-from barnabas.node.broker.apis.cluster.describe_log_dirs import handle_describe_log_dirs
-from barnabas.node.broker.apis.cluster.describe_quorum import (
-    EACH_QUORUM,
-    handle_describe_quorum,
+from barnabas.node.broker.apis.acls import (
+    handle_create_acls,
+    handle_delete_acls,
+    handle_describe_acls,
 )
-from barnabas.node.broker.apis.cluster.remove_raft_voter import handle_remove_raft_voter
-from barnabas.node.broker.apis.cluster.unregister_broker import handle_unregister_broker
-from barnabas.node.broker.apis.cluster.update_features import handle_update_features
-from barnabas.node.broker.apis.configs.alter_configs import handle_alter_configs
-from barnabas.node.broker.apis.configs.describe_configs import (
-    EACH_RESOURCE,
-    handle_describe_configs,
-)
-from barnabas.node.broker.apis.configs.incremental_alter_configs import (
+from barnabas.node.broker.apis.alter_configs import (
+    handle_alter_configs,
     handle_incremental_alter_configs,
 )
-from barnabas.node.broker.apis.configs.list_config_resources import handle_list_config_resources
-from barnabas.node.broker.apis.groups.alter_share_group_offsets import (
-    handle_alter_share_group_offsets,
+from barnabas.node.broker.apis.cluster import (
+    EACH_QUORUM,
+    handle_add_raft_voter,
+    handle_api_versions,
+    handle_describe_cluster,
+    handle_describe_quorum,
+    handle_remove_raft_voter,
+    handle_unregister_broker,
+    handle_update_features,
+    refuse_version,
 )
-from barnabas.node.broker.apis.groups.consumer_group_describe import handle_consumer_group_describe
-from barnabas.node.broker.apis.groups.consumer_group_heartbeat import (
+from barnabas.node.broker.apis.consumer_groups import (
+    handle_consumer_group_describe,
     handle_consumer_group_heartbeat,
 )
-from barnabas.node.broker.apis.groups.delete_groups import handle_delete_groups
-from barnabas.node.broker.apis.groups.delete_share_group_offsets import (
-    handle_delete_share_group_offsets,
+from barnabas.node.broker.apis.describe_configs import (
+    EACH_RESOURCE,
+    handle_describe_configs,
+    handle_list_config_resources,
 )
-from barnabas.node.broker.apis.groups.describe_groups import handle_describe_groups
-from barnabas.node.broker.apis.groups.describe_share_group_offsets import (
-    handle_describe_share_group_offsets,
+from barnabas.node.broker.apis.groups import (
+    handle_delete_groups,
+    handle_describe_groups,
+    handle_find_coordinator,
+    handle_heartbeat,
+    handle_join_group,
+    handle_leave_group,
+    handle_list_groups,
+    handle_sync_group,
 )
-from barnabas.node.broker.apis.groups.find_coordinator import handle_find_coordinator
-from barnabas.node.broker.apis.groups.heartbeat import handle_heartbeat
-from barnabas.node.broker.apis.groups.join_group import handle_join_group
-from barnabas.node.broker.apis.groups.leave_group import handle_leave_group
-from barnabas.node.broker.apis.groups.list_groups import handle_list_groups
-from barnabas.node.broker.apis.groups.offset_commit import handle_offset_commit
-from barnabas.node.broker.apis.groups.offset_delete import handle_offset_delete
-from barnabas.node.broker.apis.groups.offset_fetch import EACH_GROUP, handle_offset_fetch
-from barnabas.node.broker.apis.groups.share_group_describe import handle_share_group_describe
-from barnabas.node.broker.apis.groups.share_group_heartbeat import handle_share_group_heartbeat
-from barnabas.node.broker.apis.groups.streams_group_describe import handle_streams_group_describe
-from barnabas.node.broker.apis.groups.streams_group_heartbeat import handle_streams_group_heartbeat
-from barnabas.node.broker.apis.groups.sync_group import handle_sync_group
-from barnabas.node.broker.apis.security.alter_client_quotas import handle_alter_client_quotas
-from barnabas.node.broker.apis.security.alter_user_scram_credentials import (
-    handle_alter_user_scram_credentials,
-)
-from barnabas.node.broker.apis.security.create_acls import handle_create_acls
-from barnabas.node.broker.apis.security.create_delegation_token import (
-    handle_create_delegation_token,
-)
-from barnabas.node.broker.apis.security.delete_acls import handle_delete_acls
-from barnabas.node.broker.apis.security.describe_acls import handle_describe_acls
-from barnabas.node.broker.apis.security.describe_client_quotas import handle_describe_client_quotas
-from barnabas.node.broker.apis.security.describe_delegation_token import (
-    handle_describe_delegation_token,
-)
-from barnabas.node.broker.apis.security.describe_user_scram_credentials import (
-    handle_describe_user_scram_credentials,
-)
-from barnabas.node.broker.apis.security.expire_delegation_token import (
-    handle_expire_delegation_token,
-)
-from barnabas.node.broker.apis.security.renew_delegation_token import handle_renew_delegation_token
-from barnabas.node.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
-from barnabas.node.broker.apis.security.sasl_handshake import handle_sasl_handshake
-from barnabas.node.broker.apis.topics.alter_partition_reassignments import (
-    handle_alter_partition_reassignments,
-)
-from barnabas.node.broker.apis.topics.create_partitions import handle_create_partitions
-from barnabas.node.broker.apis.topics.create_topics import handle_create_topics
-from barnabas.node.broker.apis.topics.delete_records import handle_delete_records
-from barnabas.node.broker.apis.topics.delete_topics import handle_delete_topics
-from barnabas.node.broker.apis.topics.describe_topic_partitions import (
-    handle_describe_topic_partitions,
-)
-from barnabas.node.broker.apis.topics.elect_leaders import handle_elect_leaders
-from barnabas.node.broker.apis.topics.list_offsets import handle_list_offsets
-from barnabas.node.broker.apis.topics.list_partition_reassignments import (
-    handle_list_partition_reassignments,
-)
-from barnabas.node.broker.apis.topics.metadata import EACH_NAMED, handle_metadata
-from barnabas.node.broker.apis.topics.offset_for_leader_epoch import (
+from barnabas.node.broker.apis.log_offsets import (
     EACH_EPOCH,
+    handle_list_offsets,
     handle_offset_for_leader_epoch,
 )
-from barnabas.node.broker.apis.transactions.add_offsets_to_txn import handle_add_offsets_to_txn
-from barnabas.node.broker.apis.transactions.add_partitions_to_txn import (
-    handle_add_partitions_to_txn,
+from barnabas.node.broker.apis.logins import (
+    handle_alter_user_scram_credentials,
+    handle_describe_user_scram_credentials,
+    handle_sasl_authenticate,
+    handle_sasl_handshake,
 )
-from barnabas.node.broker.apis.transactions.describe_producers import (
+from barnabas.node.broker.apis.metadata import (
+    EACH_NAMED,
+    handle_describe_topic_partitions,
+    handle_metadata,
+)
+from barnabas.node.broker.apis.offsets import (
+    EACH_GROUP,
+    handle_offset_commit,
+    handle_offset_delete,
+    handle_offset_fetch,
+)
+from barnabas.node.broker.apis.partitions import (
+    handle_alter_partition_reassignments,
+    handle_alter_replica_log_dirs,
+    handle_describe_log_dirs,
+    handle_elect_leaders,
+    handle_list_partition_reassignments,
+)
+from barnabas.node.broker.apis.quotas import (
+    handle_alter_client_quotas,
+    handle_describe_client_quotas,
+)
+from barnabas.node.broker.apis.share_groups import (
+    handle_alter_share_group_offsets,
+    handle_delete_share_group_offsets,
+    handle_describe_share_group_offsets,
+    handle_share_group_describe,
+    handle_share_group_heartbeat,
+)
+from barnabas.node.broker.apis.streams_groups import (
+    handle_streams_group_describe,
+    handle_streams_group_heartbeat,
+)
+from barnabas.node.broker.apis.tokens import (
+    handle_create_delegation_token,
+    handle_describe_delegation_token,
+    handle_expire_delegation_token,
+    handle_renew_delegation_token,
+)
+from barnabas.node.broker.apis.topics import (
+    handle_create_partitions,
+    handle_create_topics,
+    handle_delete_records,
+    handle_delete_topics,
+)
+from barnabas.node.broker.apis.transaction_listing import (
     EACH_TOPIC,
     handle_describe_producers,
-)
-from barnabas.node.broker.apis.transactions.describe_transactions import (
     handle_describe_transactions,
+    handle_list_transactions,
 )
-from barnabas.node.broker.apis.transactions.end_txn import handle_end_txn
-from barnabas.node.broker.apis.transactions.init_producer_id import handle_init_producer_id
-from barnabas.node.broker.apis.transactions.list_transactions import handle_list_transactions
-from barnabas.node.broker.apis.transactions.txn_offset_commit import handle_txn_offset_commit
-from barnabas.node.broker.apis.transactions.write_txn_markers import handle_write_txn_markers
+from barnabas.node.broker.apis.transactions import (
+    handle_add_offsets_to_txn,
+    handle_add_partitions_to_txn,
+    handle_end_txn,
+    handle_init_producer_id,
+    handle_write_txn_markers,
+)
+from barnabas.node.broker.apis.txn_offset_commit import handle_txn_offset_commit
 from barnabas.node.broker.fetch.handler import handle_fetch
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.produce.handler import handle_produce
 from barnabas.node.broker.route import Route, raw_route, route
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.broker.share.acknowledge import handle_share_acknowledge
-from barnabas.node.broker.share.delete_share_group_state import handle_delete_share_group_state
 from barnabas.node.broker.share.fetch import handle_share_fetch
-from barnabas.node.broker.share.initialize_share_group_state import (
+from barnabas.node.broker.share.state import (
+    handle_delete_share_group_state,
     handle_initialize_share_group_state,
-)
-from barnabas.node.broker.share.read_share_group_state import handle_read_share_group_state
-from barnabas.node.broker.share.read_share_group_state_summary import (
+    handle_read_share_group_state,
     handle_read_share_group_state_summary,
+    handle_write_share_group_state,
 )
-from barnabas.node.broker.share.write_share_group_state import handle_write_share_group_state
 from barnabas.protocol import apis
 
 ROUTES: tuple[Route[BrokerServices], ...] = (

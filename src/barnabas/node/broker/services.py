@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.node.broker.apis.groups.streams_topics import StreamsTopics
+from barnabas.node.broker.apis.streams_topics import StreamsTopics
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.produce.unfolding import Unfolding
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.node.broker.apis.topics.auto_create import create_topics
+from barnabas.node.broker.apis.topics import create_topics
 from barnabas.node.broker.client_state import ClientState
 from barnabas.node.broker.controller.handlers import decide, handle_envelope
 from barnabas.node.broker.controller.requests import asker_of

@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.node.broker.apis.security.create_delegation_token import (
+from barnabas.node.broker.apis.tokens import (
     handle_create_delegation_token,
-)
-from barnabas.node.broker.apis.security.describe_delegation_token import (
     handle_describe_delegation_token,
+    may_ask_for_tokens,
 )
-from barnabas.node.broker.apis.security.token_requests import may_ask_for_tokens
 from barnabas.node.broker.client_state import ClientState
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.config.node_config import NodeConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.node.broker.apis.transactions.describe_producers import handle_describe_producers
+from barnabas.node.broker.apis.transaction_listing import handle_describe_producers
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_context import ReplicaContext

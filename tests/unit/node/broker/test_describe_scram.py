@@ -3,9 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from barnabas.node.broker.apis.security.describe_user_scram_credentials import (
-    handle_describe_user_scram_credentials,
-)
+from barnabas.node.broker.apis.logins import handle_describe_user_scram_credentials
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode

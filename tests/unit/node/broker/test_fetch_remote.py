@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.disk import Buffer
-from barnabas.node.broker.apis.topics.list_offsets import handle_list_offsets
+from barnabas.node.broker.apis.log_offsets import handle_list_offsets
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.fetch.handler import handle_fetch
 from barnabas.node.broker.fetch.late_reads import WAIT_MIN_MS

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from barnabas.node.broker.apis.transactions.list_transactions import handle_list_transactions
+from barnabas.node.broker.apis.transaction_listing import handle_list_transactions
 from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import (

@@ -10,7 +10,8 @@ import pytest
 from barnabas.app.testing import Kafka
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.base.peer_lines import LINES_MAX
-from barnabas.node.broker.apis.topics import auto_create, metadata
+from barnabas.node.broker.apis import metadata
+from barnabas.node.broker.apis import topics as auto_create
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata import (

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.base.ids import Uuid
 from barnabas.base.network import ListenerOptions
-from barnabas.node.broker.apis.groups.offset_commit import handle_offset_commit
+from barnabas.node.broker.apis.offsets import handle_offset_commit
 from barnabas.node.broker.client_state import ClientState
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.route import raw_route

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.node.broker.apis.configs.pool_sizes import Resource, refused_pool_sizes
+from barnabas.node.broker.apis.alter_configs import AnyResource, refused_pool_sizes
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
@@ -61,7 +61,7 @@ def replace(name: str = "", **values: str) -> configs.AlterConfigsAlterConfigsRe
     )
 
 
-def refusal(broker: Any, resource: Resource) -> str | None:
+def refusal(broker: Any, resource: AnyResource) -> str | None:
     refused = refused_pool_sizes(broker, [resource])
     return refused.get((resource.resource_type, resource.resource_name))
 

@@ -9,15 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.node.broker.apis.groups.alter_share_group_offsets import (
+from barnabas.node.broker.apis.groups import handle_delete_groups
+from barnabas.node.broker.apis.offsets import handle_offset_delete
+from barnabas.node.broker.apis.share_groups import (
     handle_alter_share_group_offsets,
-)
-from barnabas.node.broker.apis.groups.delete_groups import handle_delete_groups
-from barnabas.node.broker.apis.groups.delete_share_group_offsets import (
     handle_delete_share_group_offsets,
 )
-from barnabas.node.broker.apis.groups.offset_delete import handle_offset_delete
-from barnabas.node.broker.apis.topics.delete_records import handle_delete_records
+from barnabas.node.broker.apis.topics import handle_delete_records
 from barnabas.node.loop.turns import PART_MAX
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.features import SHARE_VERSION

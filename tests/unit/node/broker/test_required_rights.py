@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.app.cluster import Cluster
-from barnabas.node.broker.apis.configs.broker_loggers import logger_levels
+from barnabas.node.broker.apis.config_resources import logger_levels
 from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.node.broker.handlers import ROUTES
 from barnabas.node.coordinator.group.streams.topology import Status

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from barnabas.base.internal_topics import CONSUMER_OFFSETS
-from barnabas.node.broker.apis.transactions.init_producer_id import handle_init_producer_id
+from barnabas.node.broker.apis.transactions import handle_init_producer_id
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.acls import Operation

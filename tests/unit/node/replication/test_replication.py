@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.node.broker.apis.topics.delete_records import handle_delete_records
+from barnabas.node.broker.apis.topics import handle_delete_records
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,

@@ -1,1 +1,1 @@
-"""The other APIs, one module for each."""
+"""The other APIs, a module per family."""

@@ -4,7 +4,7 @@ Names the controllers of the quorum for tools that were given --bootstrap-contro
 described by brokers.
 """
 
-from barnabas.node.broker.apis.cluster.describe_cluster import CONTROLLERS
+from barnabas.node.broker.apis.cluster import CONTROLLERS
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.node.broker.context import RequestContext

@@ -6,7 +6,7 @@ directories a broker has only that broker knows, so nothing can be added to it h
 
 from typing import TypeVar
 
-from barnabas.node.broker.apis.configs.broker_resources import check_cordoned_by_controller
+from barnabas.node.broker.apis.config_resources import check_cordoned_by_controller
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs

@@ -9,16 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from barnabas.node.broker.apis.cluster.api_versions import handle_api_versions, refuse_version
-from barnabas.node.broker.apis.cluster.describe_quorum import EACH_QUORUM
-from barnabas.node.broker.apis.configs.describe_configs import (
-    EACH_RESOURCE,
-    handle_describe_configs,
-)
-from barnabas.node.broker.apis.security.describe_acls import handle_describe_acls
-from barnabas.node.broker.apis.security.sasl_authenticate import handle_sasl_authenticate
-from barnabas.node.broker.apis.security.sasl_handshake import handle_sasl_handshake
-from barnabas.node.broker.apis.security.token_requests import may_ask_for_tokens
+from barnabas.node.broker.apis.acls import handle_describe_acls
+from barnabas.node.broker.apis.cluster import EACH_QUORUM, handle_api_versions, refuse_version
+from barnabas.node.broker.apis.describe_configs import EACH_RESOURCE, handle_describe_configs
+from barnabas.node.broker.apis.logins import handle_sasl_authenticate, handle_sasl_handshake
+from barnabas.node.broker.apis.tokens import may_ask_for_tokens
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.cluster import handle_describe_cluster_at_controller

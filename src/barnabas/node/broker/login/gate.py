@@ -18,7 +18,7 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.base.network import Part
 from barnabas.base.peer_lines import peer_logger
-from barnabas.node.broker.apis.cluster.api_versions import refuse_version
+from barnabas.node.broker.apis.cluster import refuse_version
 from barnabas.node.broker.client_state import client_state
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.responses import respond

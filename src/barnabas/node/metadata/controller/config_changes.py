@@ -1,7 +1,7 @@
 """AlterConfigs (API 33, versions 0-2) and IncrementalAlterConfigs (44, 0-1; KIP-339).
 
 Each resource changes as a whole or not at all. Broker loggers are no metadata: the broker that
-gets the request sets them itself (broker/apis/configs/incremental_alter_configs.py).
+gets the request sets them itself (`node/broker/apis/alter_configs.py`).
 Source: Kafka's ConfigurationControlManager; KIP-966 for what min.insync.replicas entails.
 """
 

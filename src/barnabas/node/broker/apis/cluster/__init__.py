@@ -1,1 +1,0 @@
-"""APIs of the cluster: versions, nodes, log directories, the quorum."""

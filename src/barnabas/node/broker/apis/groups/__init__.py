@@ -1,1 +1,0 @@
-"""APIs of consumer, share and streams groups, and of their offsets."""

@@ -1,1 +1,0 @@
-"""APIs of topics, partitions, and their offsets and replicas."""

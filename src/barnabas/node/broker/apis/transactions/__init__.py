@@ -1,1 +1,0 @@
-"""APIs of transactions and of the producers that take part in them."""
