@@ -1,0 +1,121 @@
+"""Logs of topics over a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from barnabas.app.testing import Kafka
+from barnabas.kafka import topic_log
+from barnabas.kafka.fenced_writer import FencedError
+from barnabas.kafka.planned_topics import TopicCreationError, TopicPlan
+from barnabas.kafka.topic_log import LogLostError, LogRecord, TopicLog
+from support.node_process import wait_until
+
+
+class Made:
+    """A log and what it took."""
+
+    def __init__(self, kafka: Kafka, topic: str, **how: Any) -> None:
+        self.taken: list[LogRecord] = []
+        settings = {"bootstrap.servers": kafka.bootstrap_servers}
+        self.log = TopicLog(settings, topic, self.taken.append, **how)
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self.taken]
+
+
+Make = Callable[..., Made]
+
+
+@pytest.fixture
+def make(kafka: Kafka) -> Iterator[Make]:
+    """Makes logs of a topic of this test, and opens them."""
+    topic = kafka.name("state")
+    with ExitStack() as stack:
+
+        def made(plan: TopicPlan | None = None, **how: Any) -> Made:
+            one = Made(kafka, topic, **how)
+            stack.callback(one.log.close)
+            one.log.open(plan or TopicPlan(topic, config={"cleanup.policy": "compact"}))
+            return one
+
+        yield made
+
+
+def recreate(kafka: Kafka, topic: str) -> None:
+    kafka.admin.delete_topics([topic])[topic].result(30)
+    wait_until(lambda: topic not in kafka.admin.list_topics().topics, "the end of the topic")
+    kafka.admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+
+
+def test_what_is_written_is_taken_by_all(make: Make) -> None:
+    one, two = make(follows=True), make(follows=True)
+    for sent in [one.log.send(b"k", b"%d" % n) for n in range(20)]:
+        sent.result(30)
+    two.log.read_to_end()
+    assert two.values == [b"%d" % n for n in range(20)]
+    late = make()
+    late.log.read_to_end()
+    assert late.taken == two.taken
+
+
+def test_a_topic_that_was_there_is_checked(make: Make) -> None:
+    checked: list[str] = []
+    first = make()
+    second = TopicLog(first.log._settings, first.log.topic, lambda _: None)
+    second.open(TopicPlan(first.log.topic), check=lambda c: checked.append(c["cleanup.policy"]))
+    second.close()
+    assert checked == ["compact"]
+
+
+def test_a_topic_that_brokers_refuse_is_not_opened(make: Make) -> None:
+    with pytest.raises(TopicCreationError, match="Unable to create topic"):
+        make(TopicPlan("no/topic"))
+
+
+def test_a_writer_fences_the_one_before(make: Make, kafka: Kafka) -> None:
+    id_ = kafka.name("leader")
+    one, two = make(is_committed_only=True), make(is_committed_only=True)
+    one.log.lead(id_)
+    assert one.log.append([(b"a", b"1"), (b"b", b"2")]) == [0, 1]
+    two.log.lead(id_)
+    assert two.values == [b"1", b"2"]
+    with pytest.raises(FencedError):
+        one.log.append([(b"a", b"3")])
+    assert not one.log.leads
+    two.log.append([(b"a", b"4")])
+    one.log.read_to_end()
+    assert one.values == [b"1", b"2", b"4"]
+
+
+def test_a_topic_that_was_created_again_is_lost(make: Make, kafka: Kafka) -> None:
+    made = make(is_committed_only=True)
+    made.log.lead(kafka.name("leader"))
+    made.log.append([(b"a", b"1")])
+    made.log.read_to_end()
+    recreate(kafka, made.log.topic)
+    made.log._leader = None
+    with pytest.raises(LogLostError, match="not the one that was read"):
+        made.log.lead(kafka.name("leader"))
+    assert made.values == [b"1"]
+
+
+def test_a_log_that_follows_reads_a_new_topic_from_its_start(
+    make: Make, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_log, "CHECK_S", 0.1)
+    made = make(follows=True, reads_again=True)
+    for sent in [made.log.send(b"k", b"%d" % n) for n in range(3)]:
+        sent.result(30)
+    made.log.read_to_end()
+    recreate(kafka, made.log.topic)
+    writer = make(follows=True)
+    for sent in [writer.log.send(b"k", b"new %d" % n) for n in range(5)]:
+        sent.result(30)
+    wait_until(lambda: made.values[3:] == [b"new %d" % n for n in range(5)], "the new records")
