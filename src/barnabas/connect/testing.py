@@ -30,12 +30,12 @@ from barnabas.connect.connectors.base import (
     TopicPartition,
 )
 from barnabas.connect.engine.base import RunningTask, TaskId, TaskPlan
-from barnabas.connect.engine.boundaries import Boundary
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.jobs import RangeDone, SplitDone
 from barnabas.connect.engine.local import LocalEngine, connector_of
 from barnabas.connect.engine.memory import MemoryOffsets, MemoryTopics
 from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
+from barnabas.connect.engine.source_transactions import Boundary
 from barnabas.connect.engine.transport import Offsets, Transport
 from barnabas.connect.record import JsonMap, RawRecord
 
@@ -102,7 +102,7 @@ class KitContext:
 
 
 @dataclass(slots=True)
-class RunningConnector:
+class KitConnector:
     """A connector that the kit runs."""
 
     connector: Connector
@@ -176,7 +176,7 @@ class ConnectKit:
         self.topics = MemoryTopics(partitions)
         self._worker = {**WORKER_SETTINGS, **worker_settings}
         self._engine = _KitEngine(self.topics.transport)
-        self._running: list[RunningConnector] = []
+        self._running: list[KitConnector] = []
 
     def __enter__(self) -> ConnectKit:
         """Return itself."""
@@ -203,7 +203,7 @@ class ConnectKit:
         *,
         is_exactly_once: bool = False,
         is_paused: bool = False,
-    ) -> RunningConnector:
+    ) -> KitConnector:
         """Start a connector and its tasks. Raises ConfigError, ConnectError."""
         settings = {"name": name, **settings}
         allow(settings.values())  # a test may name any class
@@ -213,7 +213,7 @@ class ConnectKit:
         context = KitContext(name, offsets)
         connector.start(context, settings)
         task_settings = connector.task_settings(int(settings.get("tasks.max", "1")))
-        running = RunningConnector(connector, context, [], [])
+        running = KitConnector(connector, context, [], [])
         self._running.append(running)
         for number, own in enumerate(task_settings):
             log = TaskLog()
@@ -293,7 +293,7 @@ class ConnectKit:
         self.wait_until(lambda: len(self.records(topic)) >= count)
         return self.records(topic)
 
-    def wait_for_failure(self, connector: RunningConnector | str) -> BaseException:
+    def wait_for_failure(self, connector: KitConnector | str) -> BaseException:
         """Wait until a task of a connector, or of that name, has failed; return its error."""
         if isinstance(connector, str):
             connector = next(

@@ -46,8 +46,8 @@ from barnabas.connect.cdc.steps import (
     Event,
     FindLast,
     MarkRead,
-    Progress,
     ReadChunk,
+    SnapshotProgress,
     Tell,
     WriteCloseMark,
     WriteOpenMark,
@@ -98,7 +98,7 @@ class AdHocSnapshots:
         self._has_marks = settings["read.only"] or settings.signal_table is not None
         if progress.is_running and not self._has_marks:
             _log.warning("The incremental snapshot is given up: signal.data.collection is missing")
-            progress = Progress()
+            progress = SnapshotProgress()
         self._snapshot = IncrementalSnapshot(progress, ids)
         self._is_begun = False
         self._writes_marks = not settings["read.only"]

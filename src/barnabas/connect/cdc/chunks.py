@@ -20,10 +20,10 @@ from barnabas.connect.cdc.steps import (
     SQL_EXCEPTION,
     UNKNOWN_SCHEMA,
     ChunkRead,
-    Failed,
     FindLast,
     LastFound,
     ReadChunk,
+    ReadFailed,
     Wanted,
 )
 from barnabas.connect.cdc.tables import Column, Row, Table
@@ -78,7 +78,7 @@ class Chunks:
     def _signals(self) -> tuple[str, str]:
         return self._settings.signal_table or ("", "")
 
-    def find_last(self, wanted: FindLast) -> LastFound | Failed:
+    def find_last(self, wanted: FindLast) -> LastFound | ReadFailed:
         """Find a table's greatest key."""
 
         def find(opened: OpenTable, keys: Sequence[Column]) -> LastFound:
@@ -90,7 +90,7 @@ class Chunks:
 
         return self._reading(wanted.wanted, find)
 
-    def read(self, wanted: ReadChunk) -> ChunkRead | Failed:
+    def read(self, wanted: ReadChunk) -> ChunkRead | ReadFailed:
         """Read a chunk, which sees all that the log has told."""
         size = self._settings["incremental.snapshot.chunk.size"]
 
@@ -118,7 +118,7 @@ class Chunks:
 
     def _reading(
         self, wanted: Wanted, read: Callable[[OpenTable, Sequence[Column]], _Answer]
-    ) -> _Answer | Failed:
+    ) -> _Answer | ReadFailed:
         schema, _, name = wanted.table.partition(".")
         try:
             if not self._settings.wants_table(schema, name):
@@ -127,7 +127,7 @@ class Chunks:
                 return read(opened, _keys(opened.table, wanted))
         except NotReadableError as error:
             _log.warning("The incremental snapshot passes over %s: %s", wanted.table, error)
-            return Failed(error.status)
+            return ReadFailed(error.status)
 
 
 def _keys(table: Table, wanted: Wanted) -> Sequence[Column]:

@@ -41,14 +41,14 @@ from barnabas.connect.cdc.steps import (
     Emit,
     Emptied,
     Event,
-    Failed,
     FindLast,
     LastFound,
     MarkRead,
     PauseAsked,
-    Progress,
     ReadChunk,
+    ReadFailed,
     ResumeAsked,
+    SnapshotProgress,
     StopAsked,
     Tell,
     Wanted,
@@ -73,7 +73,7 @@ class _Window:
 class IncrementalSnapshot:
     """Follows signals, chunks and the log. `ids` gives a new name for each chunk."""
 
-    def __init__(self, progress: Progress, ids: Iterator[str]) -> None:
+    def __init__(self, progress: SnapshotProgress, ids: Iterator[str]) -> None:
         self.progress = progress
         self._ids = ids
         self._window: _Window | None = None
@@ -102,7 +102,7 @@ class IncrementalSnapshot:
                 return self._last_found(last, types)
             case ChunkRead(rows, end):
                 return self._chunk_read(rows, end)
-            case Failed(status):
+            case ReadFailed(status):
                 return self._scanned(status)
             case Asked(signal, tables):
                 return self._asked(signal, tables)
@@ -241,7 +241,7 @@ class IncrementalSnapshot:
 
     def _end(self) -> None:
         self._window = None
-        self.progress = Progress()
+        self.progress = SnapshotProgress()
 
     # Notifications.
 

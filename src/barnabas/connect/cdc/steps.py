@@ -27,7 +27,7 @@ class Wanted:
 
 
 @dataclass(slots=True, frozen=True)
-class Progress:
+class SnapshotProgress:
     """What is stored: the tables to be read yet, how far the first is read, and up to where.
 
     `correlation_id` is the id of the last signal that asked; `key_classes` are Java's.
@@ -95,7 +95,7 @@ class ChunkRead:
 
 
 @dataclass(slots=True, frozen=True)
-class Failed:
+class ReadFailed:
     """The first table cannot be read; `status` is Debezium's. Answers both."""
 
     status: str
@@ -131,8 +131,8 @@ class Altered:
 
 
 Event = (
-    Begun | Asked | StopAsked | PauseAsked | ResumeAsked | LastFound | ChunkRead | Failed | MarkRead
-    | Changed | Emptied | Altered
+    Begun | Asked | StopAsked | PauseAsked | ResumeAsked | LastFound | ChunkRead | ReadFailed
+    | MarkRead | Changed | Emptied | Altered
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-from barnabas.connect.cdc.steps import Progress, Wanted
+from barnabas.connect.cdc.steps import SnapshotProgress, Wanted
 from barnabas.connect.record import JsonMap
 from barnabas.java.object_stream import (
     UnknownKeyError,
@@ -36,7 +36,7 @@ _ID, _CONDITION, _SURROGATE = (
 )
 
 
-def fields(progress: Progress, blocking: Sequence[Wanted] = ()) -> dict[str, Any]:
+def fields(progress: SnapshotProgress, blocking: Sequence[Wanted] = ()) -> dict[str, Any]:
     """Return the keys to store; none where nothing is to be done."""
     made: dict[str, Any] = {}
     if progress.is_running:
@@ -51,11 +51,11 @@ def fields(progress: Progress, blocking: Sequence[Wanted] = ()) -> dict[str, Any
     return made | {BLOCKING: _tables(blocking)} if blocking else made
 
 
-def progress_of(offset: JsonMap) -> Progress:
+def progress_of(offset: JsonMap) -> SnapshotProgress:
     """Read what is stored. A place that cannot be read is the first table's beginning."""
     tables = _wanted(offset.get(COLLECTIONS))
     if not tables:
-        return Progress()
+        return SnapshotProgress()
     done = last = None
     types: tuple[str, ...] = ()
     try:
@@ -69,7 +69,7 @@ def progress_of(offset: JsonMap) -> Progress:
         )
         done = last = None
     correlation = offset.get(CORRELATION)
-    return Progress(
+    return SnapshotProgress(
         *(tables, done if last is not None else None, last, types),
         correlation_id=None if correlation is None else str(correlation),
         is_paused=bool(offset.get(PAUSED)),

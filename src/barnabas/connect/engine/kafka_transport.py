@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine import topics
 from barnabas.connect.engine.base import TaskPlan
-from barnabas.connect.engine.boundaries import open_ms
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.clients import (
     admin_settings,
@@ -21,9 +20,9 @@ from barnabas.connect.engine.clients import (
     producer_settings,
 )
 from barnabas.connect.engine.kafka_group import KafkaGroup
-from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
+from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions, transactional_id
 from barnabas.connect.engine.kafka_ranges import close_readers, read_range
-from barnabas.connect.engine.task_ids import transactional_id
+from barnabas.connect.engine.source_transactions import open_ms
 from barnabas.connect.engine.transport import GroupListener
 from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load

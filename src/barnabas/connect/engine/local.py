@@ -25,13 +25,13 @@ from barnabas.connect.engine.base import (
     TaskListener,
     TaskPlan,
 )
-from barnabas.connect.engine.boundaries import Boundary, ConnectorsOwn, make_boundary
 from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
 from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
 from barnabas.connect.engine.sink_task import SinkTask
 from barnabas.connect.engine.source_task import SourceTask
+from barnabas.connect.engine.source_transactions import Boundary, ConnectorsOwn, make_boundary
 from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.engine.transport import Transport
 from barnabas.connect.plugins import load

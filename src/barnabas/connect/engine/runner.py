@@ -8,7 +8,6 @@ from threading import Event
 from typing import Any, Protocol
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.boundaries import Boundary
 from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
 from barnabas.connect.engine.jobs import (
     RangeDone,
@@ -18,7 +17,7 @@ from barnabas.connect.engine.jobs import (
     run_split,
     settle,
 )
-from barnabas.connect.engine.source_transactions import SourceTransactions
+from barnabas.connect.engine.source_transactions import Boundary, SourceTransactions
 from barnabas.connect.engine.transport import Offsets, Transport
 from barnabas.schemas.data.errors import ConnectError
 

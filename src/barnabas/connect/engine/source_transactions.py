@@ -6,17 +6,219 @@ its end and are committed with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from threading import Event
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum, StrEnum, auto
+from threading import Event, Lock
+from typing import Any, Final, Protocol
 
-from barnabas.connect.connectors.base import SourceReader
-from barnabas.connect.engine.boundaries import Boundary, ConnectorsOwn, Verdict
+from barnabas.connect.connectors.base import SourceConnector, SourceReader
+from barnabas.connect.engine.chain import Settings
 from barnabas.connect.engine.flow import SourceFlow
 from barnabas.connect.engine.jobs import SplitDone, merged_offsets, run_split, settle
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets, TransactionalOutput
 from barnabas.connect.record import JsonMap, SourceRecord
-from barnabas.schemas.data.errors import ConnectError, RetriableError
+from barnabas.schemas.data.errors import (
+    ConfigError,
+    ConnectError,
+    IllegalStateError,
+    RetriableError,
+)
+
+# Where the transactions of an exactly-once source end: `transaction.boundary` (KIP-618).
+#
+#     poll        with each micro-batch
+#     interval    with the first micro-batch after `transaction.boundary.interval.ms`
+#     connector   where the connector says so, through the TransactionContext of its task
+#
+# Source: ExactlyOnceWorkerSourceTask, WorkerTransactionContext (Kafka 4.3).
+
+SETTING: Final = "transaction.boundary"
+INTERVAL: Final = "transaction.boundary.interval.ms"
+_WORKER_INTERVAL: Final = "offset.flush.interval.ms"
+_DEFAULT_INTERVAL_MS: Final = 60_000
+
+
+class BoundaryKind(StrEnum):
+    """Values of `transaction.boundary`."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
+
+
+class Verdict(Enum):
+    """What becomes of a transaction."""
+
+    GO_ON = auto()
+    COMMIT = auto()
+    ABORT = auto()
+    """Its records are taken back; offsets are stored nevertheless, so that none is read again."""
+
+
+class Boundary(Protocol):
+    """Says when transactions end."""
+
+    def after_record(self, record: SourceRecord) -> Verdict:
+        """A record was sent, or left out."""
+
+    def after_batch(self) -> Verdict:
+        """A micro-batch was sent, or there was nothing to read."""
+
+    def at_end(self) -> Verdict:
+        """The task ends or pauses."""
+
+
+class EachBatch:
+    """Each micro-batch is one."""
+
+    def after_record(self, record: SourceRecord) -> Verdict:
+        """Go on."""
+        return Verdict.GO_ON
+
+    def after_batch(self) -> Verdict:
+        """Commit."""
+        return Verdict.COMMIT
+
+    def at_end(self) -> Verdict:
+        """Commit."""
+        return Verdict.COMMIT
+
+
+class Interval:
+    """Micro-batches of so many milliseconds are one."""
+
+    def __init__(self, interval_ms: int, now_ms: Callable[[], float]) -> None:
+        self._interval_ms = interval_ms
+        self._now_ms = now_ms
+        self._last_ms = now_ms()
+
+    def after_record(self, record: SourceRecord) -> Verdict:
+        """Go on."""
+        return Verdict.GO_ON
+
+    def after_batch(self) -> Verdict:
+        """Commit when it is time."""
+        now_ms = self._now_ms()
+        if now_ms < self._last_ms + self._interval_ms:
+            return Verdict.GO_ON
+        self._last_ms = now_ms
+        return Verdict.COMMIT
+
+    def at_end(self) -> Verdict:
+        """Commit."""
+        self._last_ms = self._now_ms()
+        return Verdict.COMMIT
+
+
+class ConnectorsOwn:
+    """Where the connector says so; a Boundary, and the TransactionContext of the task.
+
+    Records are told apart by identity. It stays the same object however a reader is copied.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._commit: list[SourceRecord | None] = []
+        self._abort: list[SourceRecord | None] = []
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """Commit behind a record, or behind the micro-batch."""
+        with self._lock:
+            self._commit.append(record)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Abort behind a record, or behind the micro-batch."""
+        with self._lock:
+            self._abort.append(record)
+
+    def after_record(self, record: SourceRecord) -> Verdict:
+        """Return what was wished for a record. Raises IllegalStateError."""
+        return self._taken(record)
+
+    def after_batch(self) -> Verdict:
+        """Return what was wished for the micro-batch. Raises IllegalStateError."""
+        return self._taken(None)
+
+    def at_end(self) -> Verdict:
+        """As behind a micro-batch: what the connector leaves open is nobody else's to commit."""
+        return self._taken(None)
+
+    def _taken(self, wanted: SourceRecord | None) -> Verdict:
+        if not self._commit and not self._abort:
+            return Verdict.GO_ON
+        with self._lock:
+            commits = any(one is wanted for one in self._commit)
+            aborts = any(one is wanted for one in self._abort)
+            self._commit = [one for one in self._commit if one is not wanted]
+            self._abort = [one for one in self._abort if one is not wanted]
+        if commits and aborts:
+            raise IllegalStateError(
+                "Connector requested both commit and abort of same transaction"
+                if wanted is None
+                else "Connector requested both commit and abort of same record against "
+                f"topic/partition {wanted.topic}/{wanted.partition}"
+            )
+        if aborts:
+            return Verdict.ABORT
+        return Verdict.COMMIT if commits else Verdict.GO_ON
+
+    def __deepcopy__(self, memo: Any) -> ConnectorsOwn:
+        """Return itself."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Refuse: what is asked of a copy in another process would be heard by nobody."""
+        raise TypeError("the context of a task's transactions is of the worker's process alone")
+
+
+def kind_of(settings: Settings) -> BoundaryKind:
+    """Return the kind that a connector's configuration names. Raises ConfigError."""
+    given = settings.get(SETTING, BoundaryKind.POLL).strip().lower()
+    try:
+        return BoundaryKind(given)
+    except ValueError:
+        raise ConfigError(
+            f"Invalid value {given} for configuration {SETTING}: it is poll, interval or connector"
+        ) from None
+
+
+def interval_ms(settings: Settings, worker: Settings) -> int:
+    """Return that of `interval`, by default the worker's for offsets. Raises ConfigError."""
+    name = INTERVAL if settings.get(INTERVAL) else _WORKER_INTERVAL
+    given = settings.get(INTERVAL) or worker.get(_WORKER_INTERVAL) or str(_DEFAULT_INTERVAL_MS)
+    if not given.strip().isdecimal():
+        raise ConfigError(f"Invalid value {given} for configuration {name}: Not a number")
+    return int(given)
+
+
+def open_ms(settings: Settings, worker: Settings) -> int:
+    """Return how long transactions stay open on purpose. Raises ConfigError."""
+    is_timed = kind_of(settings) is BoundaryKind.INTERVAL
+    return interval_ms(settings, worker) if is_timed else 0
+
+
+def make_boundary(
+    connector: SourceConnector,
+    settings: Settings,
+    worker: Settings,
+    now_ms: Callable[[], float] = lambda: time.monotonic() * 1000,
+) -> Boundary:
+    """Return what a connector's configuration asks for. Raises ConfigError."""
+    match kind_of(settings):
+        case BoundaryKind.POLL:
+            return EachBatch()
+        case BoundaryKind.INTERVAL:
+            return Interval(interval_ms(settings, worker), now_ms)
+        case BoundaryKind.CONNECTOR:
+            if not connector.can_define_transaction_boundaries(settings):
+                raise ConfigError(
+                    "The connector does not support connector-defined transaction boundaries with "
+                    "the given configuration. Please reconfigure it to use a different transaction "
+                    "boundary definition."
+                )
+            return ConnectorsOwn()
+
 
 Pair = tuple[JsonMap, JsonMap]
 

@@ -16,12 +16,12 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.connect.engine.base import TaskPlan
-from barnabas.connect.engine.boundaries import SETTING, Boundary, EachBatch, kind_of
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.connect.engine.runner import BatchRunner
+from barnabas.connect.engine.source_transactions import SETTING, Boundary, EachBatch, kind_of
 from barnabas.connect.engine.spark_packages import add_packages
 from barnabas.connect.engine.spark_runner import SparkBatchRunner, is_connect
 from barnabas.connect.engine.transport import Transport

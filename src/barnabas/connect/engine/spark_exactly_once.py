@@ -16,9 +16,8 @@ from confluent_kafka import KafkaException
 
 from barnabas.connect.engine.clients import java_settings
 from barnabas.connect.engine.kafka_errors import is_passing
-from barnabas.connect.engine.kafka_output import offset_key, offset_value
+from barnabas.connect.engine.kafka_output import decisions_name, offset_key, offset_value
 from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.task_ids import decisions_name
 from barnabas.connect.engine.topics import TopicCreation, read_groups
 from barnabas.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.connect.record import RawRecord

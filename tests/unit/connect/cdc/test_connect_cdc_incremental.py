@@ -28,14 +28,14 @@ from barnabas.connect.cdc.steps import (
     Emit,
     Emptied,
     Event,
-    Failed,
     FindLast,
     LastFound,
     MarkRead,
     PauseAsked,
-    Progress,
     ReadChunk,
+    ReadFailed,
     ResumeAsked,
+    SnapshotProgress,
     StopAsked,
     Tell,
     Wanted,
@@ -258,7 +258,7 @@ def test_a_stop_of_all_ends_it(patterns: tuple[str, ...]) -> None:
     capture = capture_of(4)
     capture.do(Asked("one", tuple(map(Wanted, TABLES))))
     capture.do(StopAsked(patterns))
-    assert capture.snapshot.progress == Progress()
+    assert capture.snapshot.progress == SnapshotProgress()
     assert capture.told[-1].status == ABORTED
     capture.finish()
     assert capture.topics["public.a"] == {}
@@ -278,10 +278,10 @@ def test_a_pause_lasts_over_a_restart() -> None:
 
 
 def test_a_table_that_cannot_be_read_is_passed_over() -> None:
-    snapshot = IncrementalSnapshot(Progress(), iter(["x"]))
+    snapshot = IncrementalSnapshot(SnapshotProgress(), iter(["x"]))
     effects = snapshot.step(Asked("one", tuple(map(Wanted, TABLES))))
     assert isinstance(effects[-1], FindLast)
-    effects = snapshot.step(Failed("UNKNOWN_SCHEMA"))
+    effects = snapshot.step(ReadFailed("UNKNOWN_SCHEMA"))
     assert effects[-1] == FindLast(snapshot.progress.tables[0])
     assert snapshot.progress.tables[0].table == "public.b"
     told = effects[0]

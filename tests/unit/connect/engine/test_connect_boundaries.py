@@ -12,7 +12,8 @@ import pytest
 
 from barnabas.connect.connectors.base import TransactionContext
 from barnabas.connect.engine.base import TaskId, TaskPlan
-from barnabas.connect.engine.boundaries import (
+from barnabas.connect.engine.memory import MemoryOffsets
+from barnabas.connect.engine.source_transactions import (
     ConnectorsOwn,
     Interval,
     Verdict,
@@ -20,10 +21,9 @@ from barnabas.connect.engine.boundaries import (
     make_boundary,
     open_ms,
 )
-from barnabas.connect.engine.memory import MemoryOffsets
 from barnabas.connect.engine.spark import SparkEngine
 from barnabas.connect.record import SourceRecord
-from barnabas.connect.testing import ConnectKit, RunningConnector, TaskLog
+from barnabas.connect.testing import ConnectKit, KitConnector, TaskLog
 from barnabas.schemas.data.errors import ConfigError, IllegalStateError
 from support.connect import step_source as plugins
 from support.connect.web_service import Answer, Asked, WebService
@@ -41,11 +41,11 @@ def kit() -> Iterator[ConnectKit]:
         yield kit
 
 
-def start(kit: ConnectKit, text: str, more: Mapping[str, str]) -> RunningConnector:
+def start(kit: ConnectKit, text: str, more: Mapping[str, str]) -> KitConnector:
     return kit.start("s", {**STEPS, "text": text, **more}, is_exactly_once=True)
 
 
-def polled(running: RunningConnector) -> float:
+def polled(running: KitConnector) -> float:
     return running.tasks[0].metrics().get("source-record-poll-total", 0)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.file import writer as module
-from barnabas.connect.connectors.file.writer import FileWriter
+from barnabas.connect.connectors.file.writer import FileStreamWriter
 from barnabas.connect.record import SinkRecord
 from barnabas.connect.testing import ConnectKit
 from barnabas.schemas.data.builder import DATE_SCHEMA, FLOAT32, FLOAT64, struct_of
@@ -67,7 +67,7 @@ def test_a_full_disk_is_waited_for_and_leaves_no_torn_line(
 
 def test_a_device_that_is_full_is_waited_for_too() -> None:
     with pytest.raises(RetriableError, match="No space left on device"):
-        FileWriter("/dev/full").write(iter([record("one")]), SinkRange("t", 0, 0, 1))
+        FileStreamWriter("/dev/full").write(iter([record("one")]), SinkRange("t", 0, 0, 1))
 
 
 def test_a_range_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_range_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
         raise ConnectError("cannot be read")
 
     with pytest.raises(ConnectError, match="cannot be read"):
-        FileWriter(str(file)).write(records(), SinkRange("t", 0, 0, 2))
+        FileStreamWriter(str(file)).write(records(), SinkRange("t", 0, 0, 2))
     assert file.read_text() == "before\n"
 
 
@@ -89,7 +89,7 @@ def test_tasks_that_share_a_file_do_not_mix_their_lines(tmp_path: Path) -> None:
     def write(letter: str) -> None:
         for _ in range(20):
             lines = [record(letter * 9_000) for _ in range(5)]
-            FileWriter(str(file)).write(iter(lines), SinkRange("t", 0, 0, 5))
+            FileStreamWriter(str(file)).write(iter(lines), SinkRange("t", 0, 0, 5))
 
     threads = [threading.Thread(target=write, args=(letter,)) for letter in "abc"]
     for one in threads:
@@ -102,7 +102,7 @@ def test_tasks_that_share_a_file_do_not_mix_their_lines(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match="Couldn't find or create file"):
-        FileWriter(str(tmp_path / "none/out.txt")).write(iter(()), SinkRange("t", 0, 0, 0))
+        FileStreamWriter(str(tmp_path / "none/out.txt")).write(iter(()), SinkRange("t", 0, 0, 0))
 
 
 def test_lines_are_what_java_prints(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_lines_are_what_java_prints(tmp_path: Path) -> None:
         record({"a": [None, True]}),
     ]
     file = tmp_path / "lines"
-    FileWriter(str(file)).write(iter(given), SinkRange("t", 0, 0, 3))
+    FileStreamWriter(str(file)).write(iter(given), SinkRange("t", 0, 0, 3))
     assert file.read_text().splitlines() == [
         "1.0E16",
         "Struct{x=0.1,at=Tue Jan 02 00:00:00 UTC 2024}",

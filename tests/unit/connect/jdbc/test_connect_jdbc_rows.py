@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas.connect.connectors.jdbc.dialects import ColumnSpec
-from barnabas.connect.connectors.jdbc.sink import Columns
+from barnabas.connect.connectors.jdbc.sink import ColumnValues
 from barnabas.schemas.data.builder import (
     INT32,
     INT64,
@@ -35,12 +35,12 @@ FULL = Struct(ROW, [1, "a", "Wh", Decimal("1.50")])
 BARE = Struct(ROW, [2, None, None, None])
 
 
-def columns(*names: str, schema: Schema = ROW, replaces_null: bool = True) -> Columns:
+def columns(*names: str, schema: Schema = ROW, replaces_null: bool = True) -> ColumnValues:
     specs = []
     for name in names:
         field = schema.field(name)
         specs.append(ColumnSpec(name, INT32 if field is None else field.schema))
-    return Columns(specs, lambda _schema, value: f"<{value}>", replaces_null=replaces_null)
+    return ColumnValues(specs, lambda _schema, value: f"<{value}>", replaces_null=replaces_null)
 
 
 @pytest.mark.parametrize(

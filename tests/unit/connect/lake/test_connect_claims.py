@@ -17,7 +17,7 @@ from barnabas.connect.connectors.s3.connectors import S3Sink
 from barnabas.connect.connectors.s3.settings import S3_SINK, make_bucket
 from barnabas.connect.connectors.storage.claims import Claim, TakenError, of_file, rules_of
 from barnabas.connect.connectors.storage.sink import FileSettings, FileSinkWriter
-from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
+from barnabas.connect.connectors.storage.store import FileStore, StoredFile, Upload
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import ConnectError, RetriableError
@@ -43,7 +43,7 @@ class CrashError(Exception):
 
 
 @dataclass(slots=True)
-class Files(Store):
+class Files(FileStore):
     """Files in memory, whose making lets others do something first."""
 
     random: random.Random

@@ -27,7 +27,7 @@ from barnabas.connect.connectors.base import (
     TaskContext,
 )
 from barnabas.connect.connectors.file.reader import FILENAME, POSITION, FileReader
-from barnabas.connect.connectors.file.writer import FileWriter
+from barnabas.connect.connectors.file.writer import FileStreamWriter
 from barnabas.connect.record import JsonMap
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 
@@ -146,4 +146,4 @@ class FileStreamSink(SinkConnector):
 
     def writer(self, context: TaskContext) -> SinkWriter:
         """Return the writer of the file."""
-        return FileWriter(context.settings.get(_FILE) or None)
+        return FileStreamWriter(context.settings.get(_FILE) or None)

@@ -19,7 +19,7 @@ from barnabas.schemas.data.text import java_text
 _BLOCK_BYTES: Final = 64 * 1024
 
 
-class FileWriter(SinkWriter):
+class FileStreamWriter(SinkWriter):
     """Appends to a file, or to standard output."""
 
     def __init__(self, filename: str | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from barnabas.connect.connectors.storage.claims import Claim
-from barnabas.connect.connectors.storage.store import Store, StoredFile, Upload
+from barnabas.connect.connectors.storage.store import FileStore, StoredFile, Upload
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 UNFINISHED = ".unfinished-"
@@ -20,7 +20,7 @@ _READ_BLOCK_BYTES = 1024 * 1024
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
 
 
-class LocalStore(Store):
+class LocalStore(FileStore):
     """The files below a directory of this machine, or of one that all workers have mounted."""
 
     def __init__(self, directory: str) -> None:

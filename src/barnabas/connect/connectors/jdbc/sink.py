@@ -35,7 +35,7 @@ _BOUND: Final = frozenset((DATE, DECIMAL, TIME, TIMESTAMP, VARIABLE_DECIMAL))
 """Names of schemas whose values drivers may take in another form; the others are as they are."""
 
 
-class Columns:
+class ColumnValues:
     """Takes the values of columns out of structs, or the only column's of a plain value."""
 
     def __init__(self, specs: Sequence[ColumnSpec], bind: Bind, *, replaces_null: bool) -> None:
@@ -267,8 +267,8 @@ class JdbcSinkWriter(SinkWriter):
             return lambda record: columns.of(record.key)
         return lambda record: columns.of(record.value)
 
-    def _columns(self, specs: Iterable[ColumnSpec]) -> Columns:
-        return Columns(tuple(specs), self._dialect.bind, replaces_null=self._replaces_null)
+    def _columns(self, specs: Iterable[ColumnSpec]) -> ColumnValues:
+        return ColumnValues(tuple(specs), self._dialect.bind, replaces_null=self._replaces_null)
 
     # What tables look like.
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.lake.settings import LakeSettings
-from barnabas.connect.connectors.storage.formats.parquet import Columns
+from barnabas.connect.connectors.storage.formats.parquet import ArrowColumns
 from barnabas.connect.connectors.storage.partitioners import field_of
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConnectError, DataError
@@ -57,7 +57,7 @@ class _Rows:
     """The rows of one table that have one schema."""
 
     def __init__(self, schema: Schema | None) -> None:
-        self._columns = None if schema is None else Columns(schema)
+        self._columns = None if schema is None else ArrowColumns(schema)
         self._maps: list[Mapping[str, Any]] = []
         self._offsets: list[int] = []
         self._deletes: list[bool] = []

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.store import (
     ChangedFileError,
-    Store,
+    FileStore,
     StoredFile,
     Upload,
 )
@@ -111,7 +111,7 @@ class BucketPlace:
         return {name: value for name, value in self.put if name.startswith("SSECustomer")}
 
 
-class Bucket(Store):
+class Bucket(FileStore):
     """The objects of a bucket."""
 
     def __init__(self, place: BucketPlace) -> None:

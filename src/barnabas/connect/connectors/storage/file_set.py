@@ -11,7 +11,7 @@ from barnabas.connect.connectors.storage.claims import Claim, TakenError
 from barnabas.connect.connectors.storage.cutting import Placed
 from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter
 from barnabas.connect.connectors.storage.settings import make_format
-from barnabas.connect.connectors.storage.store import Store, Upload
+from barnabas.connect.connectors.storage.store import FileStore, Upload
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data import builder
 from barnabas.schemas.data.errors import ConnectError, DataError
@@ -89,7 +89,7 @@ class OpenFile:
 
     def __init__(
         self,
-        store: Store,
+        store: FileStore,
         name: str,
         format_: FileFormat,
         schema: Schema | None,

@@ -29,7 +29,7 @@ from barnabas.connect.connectors.storage.file_set import (
 from barnabas.connect.connectors.storage.formats.base import FileFormat
 from barnabas.connect.connectors.storage.partitioners import Partitioner, make_partitioner
 from barnabas.connect.connectors.storage.planning import FileRange, Pace, Progress
-from barnabas.connect.connectors.storage.store import Store
+from barnabas.connect.connectors.storage.store import FileStore
 from barnabas.connect.connectors.storage.time_path import zone_of
 from barnabas.connect.record import SinkRecord
 from barnabas.schemas.data.errors import ConnectError, DataError
@@ -97,7 +97,7 @@ class FileSinkWriter(SinkWriter):
 
     report: Callable[[SinkRecord, Exception], None] | None = None
 
-    def __init__(self, store: Store, settings: FileSettings) -> None:
+    def __init__(self, store: FileStore, settings: FileSettings) -> None:
         self._store = store
         self._settings = settings
         self._progress: dict[TopicPartition, Progress] = {}
@@ -169,7 +169,7 @@ class _RangeCut:
     """One range on its way into files."""
 
     def __init__(
-        self, writer: FileSinkWriter, store: Store, settings: FileSettings, where: FileRange
+        self, writer: FileSinkWriter, store: FileStore, settings: FileSettings, where: FileRange
     ) -> None:
         self._writer = writer
         self._store = store

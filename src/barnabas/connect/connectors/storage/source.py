@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, cast
 from barnabas.connect.connectors.base import OffsetReader, SourceReader
 from barnabas.connect.connectors.storage.formats.base import FileFormat
 from barnabas.connect.connectors.storage.settings import make_format, routes_of
-from barnabas.connect.connectors.storage.store import ChangedFileError, Store, StoredFile
+from barnabas.connect.connectors.storage.store import ChangedFileError, FileStore, StoredFile
 from barnabas.connect.record import Header, JsonMap, SourceRecord
 from barnabas.schemas.data.builder import OPTIONAL_STRING
 from barnabas.schemas.data.errors import DataError, RetriableError
@@ -86,7 +86,7 @@ class FileSourceReader(SourceReader):
     """Reads the files of a store for one task."""
 
     def __init__(
-        self, store: Store, settings: SourceSettings, offsets: OffsetReader | None
+        self, store: FileStore, settings: SourceSettings, offsets: OffsetReader | None
     ) -> None:
         self._store = store
         self._settings = settings

@@ -46,7 +46,7 @@ class Upload(ABC):
         """Leave nothing of it; never raises."""
 
 
-class Store(ABC):
+class FileStore(ABC):
     """A bucket or a directory."""
 
     @abstractmethod

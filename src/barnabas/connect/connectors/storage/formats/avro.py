@@ -14,7 +14,12 @@ import cramjam
 import fastavro
 
 from barnabas.connect.connectors.storage.formats.avro_schema import avro_of, connect_of
-from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output, maker
+from barnabas.connect.connectors.storage.formats.base import (
+    FileFormat,
+    FileOutput,
+    FileWriter,
+    maker,
+)
 from barnabas.connect.connectors.storage.formats.plain import plain
 from barnabas.schemas.data.errors import ConnectError, DataError
 from barnabas.schemas.data.schema import Schema
@@ -60,7 +65,7 @@ class AvroFormat(FileFormat):
         """`.avro`."""
         return ".avro"
 
-    def open(self, output: Output, schema: Schema | None) -> FileWriter:
+    def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file."""
         if schema is None:
             raise DataError("Avro files need records with schemas; these have none")
@@ -86,7 +91,7 @@ class AvroFormat(FileFormat):
 class _AvroFile(FileWriter):
     """Blocks are made here: a record that does not fit must leave nothing of it in one."""
 
-    def __init__(self, output: Output, schema: Schema, codec: str, *, has_meta: bool) -> None:
+    def __init__(self, output: FileOutput, schema: Schema, codec: str, *, has_meta: bool) -> None:
         described = avro_of(schema, has_meta=has_meta)
         self._schema = fastavro.parse_schema(json.loads(json.dumps(described)))
         self._plain = plain(schema, maps_as_pairs=False)

@@ -11,7 +11,7 @@ from barnabas.connect.connectors.storage.formats.plain import part
 from barnabas.schemas.data.schema import Schema, Struct, Type
 
 
-class Output(Protocol):
+class FileOutput(Protocol):
     """Where a file's bytes go, in order."""
 
     def write(self, data: Any, /) -> int:
@@ -48,7 +48,7 @@ class FileFormat(ABC):
         """The end of files' names, with its dot."""
 
     @abstractmethod
-    def open(self, output: Output, schema: Schema | None) -> FileWriter:
+    def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file for values of a schema. Raises DataError if it cannot hold them."""
 
     @abstractmethod

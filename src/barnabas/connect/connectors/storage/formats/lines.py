@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO, ClassVar
 
-from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output
+from barnabas.connect.connectors.storage.formats.base import FileFormat, FileOutput, FileWriter
 from barnabas.connect.converters.json import JsonConverter
 from barnabas.schemas.data.builder import OPTIONAL_BYTES
 from barnabas.schemas.data.errors import DataError
@@ -16,7 +16,7 @@ _READ_BYTES = 256 * 1024
 
 
 class _Lines(FileWriter):
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: FileOutput) -> None:
         self._output = output
 
     def finish(self) -> None:
@@ -37,7 +37,7 @@ class JsonFormat(FileFormat):
         """`.json`."""
         return ".json"
 
-    def open(self, output: Output, schema: Schema | None) -> FileWriter:
+    def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file."""
         return _JsonLines(output, schema, self._converter())
 
@@ -58,7 +58,7 @@ class JsonFormat(FileFormat):
 
 
 class _JsonLines(_Lines):
-    def __init__(self, output: Output, schema: Schema | None, converter: JsonConverter) -> None:
+    def __init__(self, output: FileOutput, schema: Schema | None, converter: JsonConverter) -> None:
         super().__init__(output)
         self._schema = schema
         self._converter = converter
@@ -82,7 +82,7 @@ class BytesFormat(FileFormat):
         """As `format.bytearray.extension` says."""
         return self._extension
 
-    def open(self, output: Output, schema: Schema | None) -> FileWriter:
+    def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file."""
         return _BytesLines(output, self._separator)
 
@@ -93,7 +93,7 @@ class BytesFormat(FileFormat):
 
 
 class _BytesLines(_Lines):
-    def __init__(self, output: Output, separator: bytes) -> None:
+    def __init__(self, output: FileOutput, separator: bytes) -> None:
         super().__init__(output)
         self._separator = separator
 

@@ -10,7 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from barnabas.connect.connectors.storage.formats.arrow import arrow_schema, connect_struct
-from barnabas.connect.connectors.storage.formats.base import FileFormat, FileWriter, Output, maker
+from barnabas.connect.connectors.storage.formats.base import (
+    FileFormat,
+    FileOutput,
+    FileWriter,
+    maker,
+)
 from barnabas.connect.connectors.storage.formats.plain import Plain, plain
 from barnabas.schemas.data.errors import ConnectError, DataError
 from barnabas.schemas.data.schema import (
@@ -50,7 +55,7 @@ class ParquetFormat(FileFormat):
         """`.parquet` behind what the codec adds."""
         return f"{_EXTENSIONS[self._codec]}.parquet"
 
-    def open(self, output: Output, schema: Schema | None) -> FileWriter:
+    def open(self, output: FileOutput, schema: Schema | None) -> FileWriter:
         """Begin a file."""
         if schema is None:
             raise DataError("Parquet files need records with schemas; these have none")
@@ -72,7 +77,7 @@ class ParquetFormat(FileFormat):
             raise DataError(f"The file is not Parquet, or is damaged: {error}") from error
 
 
-class Columns:
+class ArrowColumns:
     """Collects values of a struct's schema as batches of Arrow."""
 
     def __init__(self, schema: Schema) -> None:
@@ -147,8 +152,8 @@ _KINDS: Final[dict[Type, type]] = {
 
 
 class _ParquetFile(FileWriter):
-    def __init__(self, output: Output, schema: Schema, codec: str) -> None:
-        self._columns = Columns(schema)
+    def __init__(self, output: FileOutput, schema: Schema, codec: str) -> None:
+        self._columns = ArrowColumns(schema)
         self._output = output
         self._writer: Any = pq.ParquetWriter(
             pa.PythonFile(_Kept(output), mode="w"),
@@ -176,7 +181,7 @@ class _Kept:
 
     closed = False
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: FileOutput) -> None:
         self._output = output
         self._position = 0
 
