@@ -20,6 +20,7 @@ from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.record import RawRecord
 from barnabas.connect.testing import ConnectKit, TaskLog
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
+from support.node_process import wait_until
 
 PLUGINS = "connect_engine_plugins:"
 WORKER = {
@@ -57,11 +58,11 @@ def test_a_task_that_is_anothers_by_now_writes_nothing(
 
     monkeypatch.setattr(TaskLog, "confirm", confirm)
     running = kit.start("n", NUMBERS, is_exactly_once=True)
-    kit.wait_until(lambda: running.states == ["FAILED"])
-    assert str(running.error) == "it is another worker's by now"
+    assert str(kit.wait_for_failure(running)) == "it is another worker's by now"
+    wait_until(lambda: running.states == ["FAILED"], "the task's state")
     assert kit.topics.topics.get("numbers") is None
     kit.start("m", NUMBERS)
-    kit.wait_for_records("numbers", 12)
+    wait_until(lambda: len(kit.records("numbers")) == 12, "records")
     assert len(asked) == 1, "at least once needs no such check"
 
 
