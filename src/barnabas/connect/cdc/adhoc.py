@@ -1,7 +1,7 @@
-"""Snapshots that signals ask for while the log is read, on the driver: hears signals, reads chunks
-when it is their time, and remembers how far it is.
+"""Snapshots that signals ask for while the log is read: takes signals, reads chunks in time, and
+keeps track of the progress. Runs on the driver.
 
-What comes of it are items between the log's messages, for executors to make records of.
+Its results are items between the log's messages, of which executors make records.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from barnabas.connect.cdc.steps import (
     Event,
     FindLast,
     MarkRead,
+    Notify,
     ReadChunk,
     SnapshotProgress,
-    Tell,
     WriteCloseMark,
     WriteOpenMark,
 )
@@ -113,30 +113,30 @@ class AdHocSnapshots:
         """The keys that offsets have of it."""
 
     def polled(self, state: LogState) -> list[AdHocItem]:
-        """Go on with what was stored, at first, and hear signals that are not in the log."""
+        """Resume what was stored, once, and read signals that are not in the log."""
         items, self._notes = self._notes, []
         if not self._is_begun:
             self._is_begun = True
-            items += self._done(Begun())
+            items += self._step(Begun())
         if self._channels and self._clock.monotonic() >= self._poll_due:
             self._poll_due = (
                 self._clock.monotonic() + self._settings["signal.poll.interval.ms"] / 1000
             )
             for channel in self._channels:
                 for signal in channel.read():
-                    items += self._heard(signal)
+                    items += self._signal_read(signal)
         return items + self.advanced(state)
 
     def advanced(self, state: LogState) -> list[AdHocItem]:
         """The log is read to another place, which may be that of a mark.
 
-        Of one mark: where nobody writes, each chunk's is at the same place, and a micro-batch has
-        one chunk.
+        Only one chunk a call: without writes all chunks have their mark at the same place, and a
+        micro-batch has one chunk.
         """
         if self._mark is None or state.done < self._mark[0]:
             return []
         (_place, chunk), self._mark = self._mark, None
-        return self._done(MarkRead(chunk))
+        return self._step(MarkRead(chunk))
 
     def stored(self) -> None:
         """What came of all so far is stored."""
@@ -186,11 +186,11 @@ class AdHocSnapshots:
         return []
 
     def learnt(self, table: Table) -> list[AdHocItem]:
-        """The log tells what a table is made of: rows that are not so are read again."""
+        """The log describes a table: a chunk with other columns is read again."""
         read = self._chunks.table
         if table.full_name != self._snapshot.awaited or read is None:
             return []
-        return [] if _shape(table) == _shape(read) else self._done(Altered(table.full_name))
+        return [] if _shape(table) == _shape(read) else self._step(Altered(table.full_name))
 
     # The log.
 
@@ -201,7 +201,7 @@ class AdHocSnapshots:
         change = self._log.row_change(message)
         names = [column.name for column in table.columns]
         if not set(self._chunks.named_by) <= set(names):
-            return self._done(Altered(table.full_name))
+            return self._step(Altered(table.full_name))
         places = [names.index(name) for name in self._chunks.named_by]
         keys: list[Key] = []
         for row in (change.old, change.new):
@@ -214,7 +214,7 @@ class AdHocSnapshots:
                 if value is UNCHANGED and change.old is not None:
                     value = change.old[place]
                 if value is UNCHANGED or (value is None and is_old_key):
-                    return self._done(Altered(table.full_name))  # it may be any row
+                    return self._step(Altered(table.full_name))  # it may be any row
                 key.append(key_text(value))
             keys.append(tuple(key))
         self._snapshot.step(Changed(table.full_name, tuple(keys)))
@@ -229,20 +229,20 @@ class AdHocSnapshots:
         if operation == DELETE:
             opened = values[0] or ""
             is_mark = self._settings.marks_are_deleted and opened.endswith("-open")
-            return self._done(MarkRead(opened.removesuffix("-open"))) if is_mark else []
+            return self._step(MarkRead(opened.removesuffix("-open"))) if is_mark else []
         if len(values) != 3:
             _log.warning("%s has not three columns: signals are passed over", table.full_name)
             return []
         name, signal, text = values
         if signal == CLOSE:
-            return self._done(MarkRead((name or "").removesuffix("-close")))
+            return self._step(MarkRead((name or "").removesuffix("-close")))
         if signal == OPEN or "source" not in self._settings.signal_channels:
             return []
-        return self._heard(Signal(name or "", signal or "", text))
+        return self._signal_read(Signal(name or "", signal or "", text))
 
     # Signals.
 
-    def _heard(self, signal: Signal) -> list[AdHocItem]:
+    def _signal_read(self, signal: Signal) -> list[AdHocItem]:
         request = request_of(signal, self._captured())
         if request is None:
             return []
@@ -256,17 +256,17 @@ class AdHocSnapshots:
                 signal.id,
             )
             return []
-        return self._done(request)
+        return self._step(request)
 
     def _captured(self) -> list[str]:
         signals = self._settings.signal_table
         tables = self._database.captured()
         return [one.full_name for one in tables if (one.schema, one.name) != signals]
 
-    # What is to be done.
+    # Steps.
 
-    def _done(self, event: Event) -> list[AdHocItem]:
-        """Let something happen, and do what is to be done then."""
+    def _step(self, event: Event) -> list[AdHocItem]:
+        """Take a step, and carry out its effects."""
         items: list[AdHocItem] = []
         events = deque([event])
         while events:
@@ -287,7 +287,7 @@ class AdHocSnapshots:
                     case Emit(rows):
                         assert self._chunks.table is not None
                         items.append(ChunkRows(self._chunks.table, rows))
-                    case Tell():
+                    case Notify():
                         items += self._noted(effect)
         return items + self._state_changed()
 
@@ -298,10 +298,10 @@ class AdHocSnapshots:
         self.fields = fields
         return [StateChanged(fields)]
 
-    def _noted(self, told: Tell) -> list[AdHocItem]:
-        data = dict(told.data) | {"connector_name": self._settings.topic_prefix}
+    def _noted(self, notify: Notify) -> list[AdHocItem]:
+        data = dict(notify.data) | {"connector_name": self._settings.topic_prefix}
         note = Note(
-            *(told.correlation_id or next(self._ids), INCREMENTAL_SNAPSHOT, told.status, data),
+            *(notify.correlation_id or next(self._ids), INCREMENTAL_SNAPSHOT, notify.status, data),
             time_ms=self._clock.time_ns() // 1_000_000,
         )
         if "log" in self._settings.notification_channels:

@@ -39,7 +39,7 @@ from barnabas.connect.record import JsonMap
 
 StateT = TypeVar("StateT", bound=LogState)
 IDLE_INTERVAL_S: Final = 10.0
-"""How often an offset is stored because the log grew without changes for us."""
+"""The pause between offsets that are stored only because the log grew."""
 
 
 class LogBatches(Generic[StateT]):
@@ -68,7 +68,7 @@ class LogBatches(Generic[StateT]):
         self._counts: dict[str, int] | None = None
         if settings["provide.transaction.metadata"]:
             self._counts = EventCounts.of_offset(offset).by_collection
-        self._hears_signals = settings.signal_table is not None or settings["read.only"]
+        self._needs_signals = settings.signal_table is not None or settings["read.only"]
         self._idle_due = 0.0
         self._beat_due = clock.monotonic()
         self.adhoc = AdHocSnapshots(settings, database, log, channels, offset, clock=clock, ids=ids)
@@ -112,7 +112,7 @@ class LogBatches(Generic[StateT]):
                 items.append((place, TableChanged(number, table), 0))
             else:
                 is_wanted = state.takes(place, message)
-                if self._hears_signals:
+                if self._needs_signals:
                     items += self._between(adhoc.follow(message, state, is_wanted=is_wanted))
                 if is_wanted:
                     items.append((place, message, state.events))
@@ -123,7 +123,7 @@ class LogBatches(Generic[StateT]):
         return split
 
     def _goes_on(self, item: object) -> bool:
-        """Whether the offset is another after it."""
+        """Whether the offset changes with it."""
         if is_message(item):
             return self._log.operation(item) != BEGIN
         return isinstance(item, ChunkRows | StateChanged)

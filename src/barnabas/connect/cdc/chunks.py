@@ -91,7 +91,7 @@ class Chunks:
         return self._reading(wanted.wanted, find)
 
     def read(self, wanted: ReadChunk) -> ChunkRead | ReadFailed:
-        """Read a chunk, which sees all that the log has told."""
+        """Read a chunk, which sees all transactions that the log has."""
         size = self._settings["incremental.snapshot.chunk.size"]
 
         def read(opened: OpenTable, keys: Sequence[Column]) -> ChunkRead:

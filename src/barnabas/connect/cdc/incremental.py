@@ -1,16 +1,16 @@
 """Incremental snapshots: a table's rows, chunk by chunk, between the log's changes (pure).
 
 A chunk is read between two marks in the log. Until the second mark is read from the log, its rows
-wait in the window, and each change of a row that the log tells takes that row out: the change is as
-new as the row, or newer. At the mark the rest of the rows is written. So no row hides a newer
+wait in the window, and each change of a row in the log takes that row out: the change is as new
+as the row, or newer. At the mark the rest of the rows is written. So no row hides a newer
 change, and the topic, replayed by key, equals the table, without locks and while changes go on.
 
 The window opens when the chunk is read, not at its first mark: a transaction whose commit the log
 has before that mark may not have been seen by the chunk. Taking a row out is never wrong, since the
-log tells all that happens to it after.
+log has every later change of it.
 
-`step` takes what has happened and returns what to do, in its order. `FindLast` and `ReadChunk` are
-answered by the next event, and are the last of what to do.
+`step` takes an event and returns effects, in order. `FindLast` and `ReadChunk` are answered by the
+next event, and are the last effect of a step.
 
 Source: Andreakis and Papapanagiotou, "DBLog: A Watermark Based Change-Data-Capture Framework";
 Debezium's documentation, "Incremental snapshots", and its notifications.
@@ -44,13 +44,13 @@ from barnabas.connect.cdc.steps import (
     FindLast,
     LastFound,
     MarkRead,
+    Notify,
     PauseAsked,
     ReadChunk,
     ReadFailed,
     ResumeAsked,
     SnapshotProgress,
     StopAsked,
-    Tell,
     Wanted,
     WriteCloseMark,
     WriteOpenMark,
@@ -62,7 +62,7 @@ from barnabas.java.regex_characters import PatternError
 
 @dataclass(slots=True)
 class _Window:
-    """A chunk whose second mark the log has not told yet."""
+    """A chunk whose second mark is not read from the log yet."""
 
     chunk: str
     table: str = ""
@@ -81,12 +81,12 @@ class IncrementalSnapshot:
 
     @property
     def awaited(self) -> str | None:
-        """The table whose changes are of interest; None: nobody's."""
+        """The table whose changes are needed; None for none."""
         window = self._window
         return window.table if window is not None and window.rows else None
 
     def step(self, event: Event) -> list[Effect]:
-        """Take what has happened; return what to do."""
+        """Take an event; return its effects."""
         match event:
             case Changed(table, keys):
                 return self._changed(table, keys)
@@ -123,7 +123,7 @@ class IncrementalSnapshot:
         self.progress = replace(self.progress, tables=all_tables, correlation_id=signal)
         if was_running or not tables:
             return []
-        return [self._tell(STARTED, data_collections=self._names()), *self._chunk()]
+        return [self._notify(STARTED, data_collections=self._names()), *self._chunk()]
 
     def _stopped(self, patterns: tuple[str, ...]) -> list[Effect]:
         """What is read of the first table, and not written, is not written."""
@@ -135,25 +135,25 @@ class IncrementalSnapshot:
         ]
         pairs = list(zip(self.progress.tables, is_left_out, strict=True))
         names = dict.fromkeys(one.table for one, is_out in pairs if is_out)
-        told = self._tell(ABORTED, data_collections=",".join(names))
+        note = self._notify(ABORTED, data_collections=",".join(names))
         kept = tuple(one for one, is_out in pairs if not is_out)
         self.progress = replace(self.progress, tables=kept)
         if not is_left_out[0]:
-            return [told]
+            return [note]
         self._forget_place()
         if kept:
-            return [told, *self._chunk()]
+            return [note, *self._chunk()]
         self._end()
-        return [told]
+        return [note]
 
     def _paused(self, *, is_paused: bool) -> list[Effect]:
         if not self.progress.is_running or self.progress.is_paused == is_paused:
             return []
         self.progress = replace(self.progress, is_paused=is_paused)
-        told = self._tell(PAUSED if is_paused else RESUMED, data_collections=self._names())
+        note = self._notify(PAUSED if is_paused else RESUMED, data_collections=self._names())
         # A chunk that is read is written at its mark, and the next one follows then.
         goes_on = not is_paused and self._window is None
-        return [told, *self._chunk()] if goes_on else [told]
+        return [note, *self._chunk()] if goes_on else [note]
 
     # Chunks.
 
@@ -184,19 +184,19 @@ class IncrementalSnapshot:
         for key, row in rows:
             window.rows.setdefault(key, []).append(row)
         self._rows_scanned += len(rows)
-        told = self._tell(
+        note = self._notify(
             IN_PROGRESS,
             data_collections=self._names(),
             current_collection_in_progress=window.table,
             maximum_key=_listed(progress.last),
             last_processed_key=_listed(end),
         )
-        return [told, WriteCloseMark(window.chunk)]
+        return [note, WriteCloseMark(window.chunk)]
 
     def _scanned(self, status: str) -> list[Effect]:
-        """The first table is done, for good or ill: the next one follows between the same marks."""
-        told = [
-            self._tell(
+        """The first table is done or has failed; the next one follows between the same marks."""
+        note = [
+            self._notify(
                 TABLE_SCAN_COMPLETED,
                 data_collections=self._names(),
                 scanned_collection=self.progress.tables[0].table,
@@ -209,13 +209,13 @@ class IncrementalSnapshot:
         window = self._open_window()
         self._window = window
         if self.progress.is_running:
-            return [*told, self._ask()]
-        told.append(self._tell(COMPLETED))
+            return [*note, self._ask()]
+        note.append(self._notify(COMPLETED))
         self._end()
-        return [*told, WriteCloseMark(window.chunk)]
+        return [*note, WriteCloseMark(window.chunk)]
 
     def _mark_read(self, chunk: str) -> list[Effect]:
-        """Marks of other runs may come again: they are nobody's."""
+        """Marks of earlier runs may come again, and are ignored."""
         window = self._window
         if window is None or window.chunk != chunk or window.end is None:
             return []
@@ -245,8 +245,8 @@ class IncrementalSnapshot:
 
     # Notifications.
 
-    def _tell(self, status: str, /, **data: str) -> Tell:
-        return Tell(status, self.progress.correlation_id, tuple(data.items()))
+    def _notify(self, status: str, /, **data: str) -> Notify:
+        return Notify(status, self.progress.correlation_id, tuple(data.items()))
 
     def _names(self) -> str:
         return ",".join(one.table for one in self.progress.tables)

@@ -1,4 +1,4 @@
-"""What signals say (pure). One that says nothing understandable is logged and passed over.
+"""Signals: their requests (pure). A signal that cannot be understood is logged and ignored.
 
 Source: Debezium's documentation, "Sending signals to a Debezium connector".
 """
@@ -47,7 +47,7 @@ Request = Asked | StopAsked | PauseAsked | ResumeAsked | BlockingAsked
 
 
 class _BadSignalError(Exception):
-    """What is said cannot be understood."""
+    """The signal cannot be understood."""
 
 
 def request_of(signal: Signal, captured: Iterable[str]) -> Request | None:
@@ -84,9 +84,9 @@ def _data(signal: Signal) -> Mapping[str, Any]:
     try:
         data = json.loads(signal.data)
     except ValueError as error:
-        raise _BadSignalError(f"its data is no JSON: {error}") from None
+        raise _BadSignalError(f"its data is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise _BadSignalError("its data is no JSON object")
+        raise _BadSignalError("its data is not a JSON object")
     return data
 
 
@@ -98,7 +98,7 @@ def _execute(signal: Signal, data: Mapping[str, Any], captured: Sequence[str]) -
     conditions = _conditions(data)
     surrogate = data.get("surrogate-key") or ""
     if not isinstance(surrogate, str):
-        raise _BadSignalError("its surrogate-key is no text")
+        raise _BadSignalError("its surrogate-key is not a text")
     names = dict.fromkeys(name for pattern in patterns for name in _named(pattern, captured))
 
     def wanted(name: str) -> Wanted:
@@ -121,7 +121,7 @@ def _type(data: Mapping[str, Any]) -> str:
 def _texts(data: Mapping[str, Any], name: str) -> list[str]:
     listed = data.get(name) or []
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
-        raise _BadSignalError(f"its {name} are no list of texts")
+        raise _BadSignalError(f"its {name} is not a list of texts")
     return [text.strip() for text in listed]
 
 
@@ -140,18 +140,18 @@ def _conditions(data: Mapping[str, Any]) -> list[tuple[JavaPattern, str]]:
 
 
 def _named(pattern: str, captured: Sequence[str]) -> Sequence[str]:
-    """The captured tables that a name or a pattern means; itself where there are none."""
+    """The captured tables that match a name or a pattern; without any, the name itself."""
     if pattern in captured:
         return [pattern]
     try:
         expression = compile_java(pattern)
     except PatternError as error:
-        raise _BadSignalError(f"{pattern!r} is no regular expression: {error}") from None
+        raise _BadSignalError(f"{pattern!r} is not a regular expression: {error}") from None
     return [name for name in captured if expression.matches(name)] or [pattern]
 
 
 def signal_of(text: str) -> Signal | None:
-    """Read a signal from JSON; None, and a word in the log, where that is impossible."""
+    """Read a signal from JSON; None for one that cannot be read, which is logged."""
     if not text.strip():
         return None
     try:

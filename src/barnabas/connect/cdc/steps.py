@@ -1,4 +1,4 @@
-"""What happens to an incremental snapshot, and what is then to be done (pure).
+"""Events and effects of an incremental snapshot (pure).
 
 Source: Debezium's documentation, "Incremental snapshots" and "Notifications".
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from barnabas.java.object_stream import Key
 
-# What is asked for, and how far it is done.
+# Tables to read, and progress.
 
 
 @dataclass(slots=True, frozen=True, eq=False)
@@ -45,12 +45,12 @@ class SnapshotProgress:
         return bool(self.tables)
 
 
-# What happens.
+# Events.
 
 
 @dataclass(slots=True, frozen=True)
 class Begun:
-    """The log is read from here on, with what is stored."""
+    """Reading begins from what is stored."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,12 +70,12 @@ class StopAsked:
 
 @dataclass(slots=True, frozen=True)
 class PauseAsked:
-    """A signal asks to read no more for a while."""
+    """A signal asks to pause."""
 
 
 @dataclass(slots=True, frozen=True)
 class ResumeAsked:
-    """A signal asks to go on."""
+    """A signal asks to resume."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -125,7 +125,7 @@ class Emptied:
 
 @dataclass(slots=True, frozen=True)
 class Altered:
-    """The log has a change that does not tell which rows it is about, or of what they are made."""
+    """The log has a change that does not identify its rows, or the table has other columns."""
 
     table: str
 
@@ -136,7 +136,7 @@ Event = (
 )  # fmt: skip
 
 
-# What to do.
+# Effects.
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,15 +177,15 @@ class Emit:
 
 
 @dataclass(slots=True, frozen=True)
-class Tell:
-    """Notify whoever wants to know."""
+class Notify:
+    """Send a notification."""
 
     status: str
     correlation_id: str | None
     data: tuple[tuple[str, str], ...] = ()
 
 
-Effect = WriteOpenMark | WriteCloseMark | FindLast | ReadChunk | Emit | Tell
+Effect = WriteOpenMark | WriteCloseMark | FindLast | ReadChunk | Emit | Notify
 
 STARTED: Final = "STARTED"
 PAUSED: Final = "PAUSED"

@@ -1,4 +1,4 @@
-"""Where signals come from beside the log.
+"""Channels that signals come from, beside the log: a topic, a file.
 
 Source: Debezium's documentation, "Sending signals to a Debezium connector".
 """
@@ -79,7 +79,7 @@ class KafkaChannel:
         place, self._next = TopicPartition(self._topic, 0, self._next), None
         try:
             self._consumer.commit(offsets=[place], asynchronous=False)
-        except KafkaException as error:  # they may be heard again
+        except KafkaException as error:  # they may be read again
             _log.warning("The offset of signals of %s is not committed: %s", self._topic, error)
 
     def close(self) -> None:

@@ -31,13 +31,13 @@ from barnabas.connect.cdc.steps import (
     FindLast,
     LastFound,
     MarkRead,
+    Notify,
     PauseAsked,
     ReadChunk,
     ReadFailed,
     ResumeAsked,
     SnapshotProgress,
     StopAsked,
-    Tell,
     Wanted,
     WriteCloseMark,
     WriteOpenMark,
@@ -97,7 +97,7 @@ class Capture:
     def __init__(self, database: Database, size: int, lags: Iterator[int]) -> None:
         self.database, self.size, self.lags = database, size, lags
         self.topics: dict[str, dict[int, int]] = {table: {} for table in TABLES}
-        self.told: list[Tell] = []
+        self.told: list[Notify] = []
         self.at = 0
         self.stored: tuple[int, dict[str, Any]] = (0, {})
         self.ids = map(str, itertools.count())
@@ -137,7 +137,7 @@ class Capture:
             case Emit(rows):
                 for table, key, value in rows:
                     self.topics[table][key] = value
-            case Tell():
+            case Notify():
                 self.told.append(effect)
             case WriteOpenMark():
                 pass
@@ -285,5 +285,5 @@ def test_a_table_that_cannot_be_read_is_passed_over() -> None:
     assert effects[-1] == FindLast(snapshot.progress.tables[0])
     assert snapshot.progress.tables[0].table == "public.b"
     told = effects[0]
-    assert isinstance(told, Tell)
+    assert isinstance(told, Notify)
     assert dict(told.data)["status"] == "UNKNOWN_SCHEMA"

@@ -1,7 +1,7 @@
-"""What columns a table has: what the log does not say of them is asked of the server's catalog.
+"""Columns of tables: what the log does not say about them comes from the server's catalog.
 
-The catalog tells of now, the log of then: a column that is no longer there is taken as optional,
-without a default.
+The catalog describes the present, the log the past: a column that is gone by now counts as
+optional, without a default.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ class Catalog:
     def _with_source(
         self, schema: str, table: str, column: Column, type_oid: int, modifier: int
     ) -> Column:
-        """The column, with what its schema tells of its type, if that is wanted."""
+        """The column, with parameters of its schema that describe its type, if they are wanted."""
         row = self._type_row(type_oid)
-        if row is None or not self._settings.tells_type(schema, table, column.name, row[0]):
+        if row is None or not self._settings.describes_type(schema, table, column.name, row[0]):
             return column
         shown = base = str(row[0])
         while row is not None and row[1] == "d":
@@ -182,7 +182,7 @@ class Catalog:
 
 
 def _modifier(name: str, modifier: int) -> int:
-    """Only what representations depend on, so that a longer varchar is no other table."""
+    """Only what representations depend on, so that a longer varchar is not another table."""
     return modifier if name in _MODIFIED else -1
 
 

@@ -23,8 +23,8 @@ from barnabas.connect.connectors.postgres.server import failure, quoted
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.schemas.data.errors import RetriableError
 
-TOLD_MAX: Final = 4096
-"""Transactions of the log that a chunk is known to see, whatever their commits wait for."""
+LOGGED_MAX: Final = 4096
+"""The last transactions of the log, which a chunk is checked to see."""
 TIES_SINCE: Final = 130_000
 """The server's version that can read all rows with the last one's key."""
 _AGAIN_S: Final = 0.01
@@ -36,7 +36,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number
 WHERE c.oid = %s AND k.place <= i.indnkeyatts
   AND CASE WHEN c.relreplident = 'i' THEN i.indisreplident ELSE i.indisprimary END
 """
-"""What the log tells of rows that are gone: the replica identity."""
+"""The columns of the replica identity, which is all that the log has of a deleted row."""
 _LOG_END: Final = """
 SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
   ELSE pg_current_wal_insert_lsn() END::text
@@ -67,7 +67,7 @@ class PostgresChunkDialect:
 
 
 class OpenPostgresTable:
-    """A table in a transaction that sees one state of it, and that nobody alters."""
+    """A table in a transaction that sees one state of it and locks out ALTER TABLE."""
 
     def __init__(
         self,
@@ -107,9 +107,8 @@ class PostgresDatabase:
     ) -> None:
         self._settings = settings
         self._connected = connected
-        self._told: deque[int] = deque(maxlen=TOLD_MAX)
-        """Transactions that the log has told, the last of them at least; those that a chunk has
-        seen are taken out."""
+        self._logged: deque[int] = deque(maxlen=LOGGED_MAX)
+        """The last transactions that were read from the log and that no chunk has seen yet."""
 
     @property
     def dialect(self) -> PostgresChunkDialect:
@@ -127,7 +126,7 @@ class PostgresDatabase:
 
     def transaction_begun(self, transaction: int) -> None:
         """The log has this transaction: chunks that are read from now on show its changes."""
-        self._told.append(transaction)
+        self._logged.append(transaction)
 
     def execute(self, query: Query) -> None:
         """Run a statement."""
@@ -147,17 +146,17 @@ class PostgresDatabase:
 
     @contextmanager
     def open_table(self, schema: str, name: str) -> Iterator[OpenPostgresTable]:
-        """Open a table for one chunk, which sees all that the log has told."""
+        """Open a table for one chunk, which sees all transactions that the log has."""
         until = time.monotonic() + _UNSEEN_MAX_S
         try:
             while True:
                 with self._connected().transaction():
                     self._lock(schema, name)
-                    if self._sees_all_told():
+                    if self._sees_all_logged():
                         yield OpenPostgresTable(self._connected(), self._settings, schema, name)
                         return
                 if time.monotonic() > until:
-                    raise RetriableError("A transaction that the log has told is not visible yet")
+                    raise RetriableError("A transaction that the log has is not visible yet")
                 time.sleep(_AGAIN_S)  # its commit is on its way
         except psycopg.Error as error:
             kind = failure(error)
@@ -174,14 +173,14 @@ class PostgresDatabase:
         lock = f"LOCK TABLE ONLY {quoted(schema)}.{quoted(name)} IN ACCESS SHARE MODE"
         connection.execute(lock.encode())
 
-    def _sees_all_told(self) -> bool:
+    def _sees_all_logged(self) -> bool:
         """A commit may be in the log shortly before others see it."""
         row = self._connected().execute(b"SELECT txid_current_snapshot()::text").fetchone()
         assert row is not None
         seen = SeenTransactions.of(row[0])
-        if not all(map(seen.has, self._told)):
+        if not all(map(seen.has, self._logged)):
             return False
-        self._told.clear()
+        self._logged.clear()
         return True
 
 

@@ -93,7 +93,7 @@ class SnapshotPoint:
 
 
 class PostgresLog:
-    """Reads messages of pgoutput, and says what records tell of their places."""
+    """Reads messages of pgoutput, and writes their places into records and offsets."""
 
     number = staticmethod(pgoutput.relation_id)
     row_change = staticmethod(pgoutput.row_change)

@@ -104,10 +104,10 @@ class PostgresReader(SourceReader):
             if self._snapshot is None and not self._is_over:
                 self._plan_log()
         except psycopg.Error as error:
-            self._begin_anew()
+            self._reset()
             raise failure(error) from error
         except ConnectError:
-            self._begin_anew()
+            self._reset()
             raise
         return self._end
 
@@ -140,7 +140,7 @@ class PostgresReader(SourceReader):
             with contextlib.suppress(ConnectError):
                 drop_slot(self._settings)
 
-    # What there is to read.
+    # Planning.
 
     def _prepare(self) -> None:
         """Connect, make what is missing, and see where to begin."""
@@ -259,7 +259,7 @@ class PostgresReader(SourceReader):
             self._connection = connect(self._settings)
         return self._connection
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Drop all that depends on connections; the next micro-batch follows the last stored."""
         self._disconnect()
         self._planned, self._end = None, self._committed
@@ -288,7 +288,7 @@ def _new_ids() -> Iterator[str]:
 
 def _is_past(confirmed: int, offset: JsonMap) -> bool:
     """Whether the slot was advanced beyond what is stored. Debezium's driver does that itself
-    while no changes come, so that its offsets tell nothing."""
+    while no changes come, so that its offsets say nothing about it."""
     return position_of(offset).after_lsn is None and confirmed > _last_place(offset)
 
 

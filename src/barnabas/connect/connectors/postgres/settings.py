@@ -68,7 +68,7 @@ class PostgresSettings(CaptureSettings):
         super().check()
         for which in ("include", "exclude"):
             Patterns(self[f"message.prefix.{which}.list"])
-        _told_types(self)
+        _described_types(self)
 
     @property
     def database(self) -> str:
@@ -93,14 +93,14 @@ class PostgresSettings(CaptureSettings):
         """How columns are represented."""
         return PostgresTypes(self.modes)
 
-    def tells_type(self, schema: str, table: str, column: str, type_name: str) -> bool:
-        """Whether a column's schema tells of its type in the database."""
-        columns, types = _told_types(self)
+    def describes_type(self, schema: str, table: str, column: str, type_name: str) -> bool:
+        """Whether a column's schema has parameters that describe its type in the database."""
+        columns, types = _described_types(self)
         table = f"{schema}.{table}"
         return columns.matches(f"{table}.{column}") or types.matches(f"{table}.{type_name}")
 
 
-def _told_types(settings: PostgresSettings) -> tuple[Patterns, Patterns]:
+def _described_types(settings: PostgresSettings) -> tuple[Patterns, Patterns]:
     cache: dict[str, tuple[Patterns, Patterns]] = settings.__dict__.setdefault("_patterns", {})
     name = "propagate.source.type"
     if name not in cache:

@@ -122,7 +122,7 @@ def prepare_publication(
 
 
 def check_signals(connection: psycopg.Connection[Any], settings: PostgresSettings) -> None:
-    """Raises ConnectError if the log would not tell of signals."""
+    """Raises ConnectError if the log does not have the table of signals."""
     if settings.signal_table is None:
         return
     name = ".".join(settings.signal_table)
@@ -130,7 +130,7 @@ def check_signals(connection: psycopg.Connection[Any], settings: PostgresSetting
         b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = %s", settings.signal_table
     ).fetchone()
     if there is None:
-        _log.warning("The table of signals %s does not exist: no signal is heard there", name)
+        _log.warning("The table of signals %s does not exist: no signal is read there", name)
         return
     row = connection.execute(
         b"SELECT 1 FROM pg_publication_tables"
@@ -140,7 +140,7 @@ def check_signals(connection: psycopg.Connection[Any], settings: PostgresSetting
     if row is None:
         raise ConnectError(
             f"The publication {settings['publication.name']} does not have the table of signals"
-            f" {name}: no signal would be heard there"
+            f" {name}: no signal would be read there"
         )
 
 

@@ -2,7 +2,7 @@
 
 A temporary replication slot gives the point: its snapshot shows what was committed before, its log
 would begin with what was committed after. One transaction holds the snapshot while executors read;
-no locks are taken. Where that transaction is lost, the snapshot begins anew, and the log is read
+no locks are taken. Where that transaction is lost, the snapshot begins again, and the log is read
 from before the first.
 """
 

@@ -1,7 +1,7 @@
-"""What a schema's parameters say of a column's type in the database (pure).
+"""Parameters of a schema that describe a column's type in the database (pure).
 
 Source: Debezium's documentation, `column.propagate.source.type`; how its JDBC driver counts lengths
-and scales, which Debezium tells.
+and scales, which Debezium reports.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCALES: Final = {"float4": 8, "float8": 17}
 _TIMES: Final = {"time": 8, "timetz": 14, "timestamp": 22, "timestamptz": 28}
 """How many characters a time has without its seconds' fraction."""
 _HEADER: Final = 4
-"""Sizes of numeric, varchar and char are told with so much more."""
+"""Sizes of numeric, varchar and char are reported with so much more."""
 
 
 def source_parameters(

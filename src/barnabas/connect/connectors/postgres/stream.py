@@ -1,7 +1,7 @@
 """The replication connection, and the thread that reads from it.
 
-The thread reads ahead, up to a bound, and tells the server at intervals how far the log is stored:
-also while a micro-batch takes long, else the server would take us for lost.
+The thread reads ahead, up to a bound. At intervals it reports to the server how far the log is
+stored, also during a long micro-batch: a silent client is disconnected.
 """
 
 from __future__ import annotations
