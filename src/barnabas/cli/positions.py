@@ -136,7 +136,7 @@ def list_offsets(
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import OffsetSpec
 
-    from barnabas.kafka.listed_offsets import told_offset
+    from barnabas.kafka.admin import told_offset
 
     if not partitions:
         return {}

@@ -11,7 +11,6 @@ import subprocess
 import sys
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from barnabas.app.secured import format_secured
 from barnabas.base.config.properties import format_properties, parse_properties
@@ -19,6 +18,7 @@ from barnabas.base.private_files import write_private
 from barnabas.demo.access import Access, client_config
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
+from barnabas.kafka.admin import Admin
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
 COPIES_MAX = 3
@@ -123,8 +123,8 @@ def _broker_spec(name: str, properties_path: str) -> ChildSpec:
 
 def answers(bootstrap: str, nodes: int = 1) -> bool:
     """Whether so many brokers are known at `bootstrap`, asked once with a short timeout."""
-    admin = AdminClient({**client_config(bootstrap), "log_level": 0})
+    admin = Admin({**client_config(bootstrap), "log_level": 0}, timeout_s=1.0)
     try:
-        return len(admin.list_topics(timeout=1.0).brokers) >= nodes
+        return len(admin.metadata().brokers) >= nodes
     except KafkaException:
         return False

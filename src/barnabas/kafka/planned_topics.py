@@ -11,7 +11,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from barnabas.kafka.listed_offsets import answer_of
+from barnabas.kafka.admin import answer_of
 
 REQUEST_S: Final = 10.0
 PAUSE_S: Final = 0.2

@@ -39,8 +39,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from barnabas.kafka.admin import OffsetLister
 from barnabas.kafka.fenced_writer import FencedError, FencedWriter, Pair
-from barnabas.kafka.listed_offsets import OffsetLister
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.planned_topics import (
     DENIED,

@@ -194,11 +194,13 @@ class RunningPipeline:
     def _make_topics(self) -> None:
         """Make topics that are written and missing, with the brokers' defaults."""
         from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient, NewTopic
+        from confluent_kafka.admin import NewTopic
 
-        admin = AdminClient({**self._cluster.client_settings(), "log_level": 2})
+        from barnabas.kafka.admin import Admin
+
+        admin = Admin(self._cluster.client_settings(), _TOPIC_TIMEOUT_SECONDS)
         try:
-            known = admin.list_topics(timeout=_TOPIC_TIMEOUT_SECONDS).topics
+            known = admin.partition_counts()
             written = [output.topic for output in self.pipeline.outputs]
             if self.pipeline.dead_letters is not None:
                 written.append(self.pipeline.dead_letters)
@@ -207,12 +209,7 @@ class RunningPipeline:
             absent = sorted(topic for topic in read if topic not in known)
             if absent:
                 raise PipelineError(f"there is no topic {', '.join(absent)} to read")
-            made = admin.create_topics(
-                [NewTopic(topic, -1, -1) for topic in missing],
-                operation_timeout=_TOPIC_TIMEOUT_SECONDS,
-            ) if missing else {}  # fmt: skip
-            for future in made.values():
-                future.result(_TOPIC_TIMEOUT_SECONDS)
+            admin.create(NewTopic(topic, -1, -1) for topic in missing)
         except KafkaException as error:
             raise PipelineError(
                 f"{self.options.bootstrap_servers}: {error.args[0].str()}"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection
 
-from barnabas.demo import topic_ends
 from barnabas.demo.topic_ends import TopicEnds
+from barnabas.kafka import admin
 from support.stale_admin import StaleAdmin
 
 
@@ -31,7 +31,7 @@ class Admin(StaleAdmin):
 
 
 def test_an_end_that_nobody_told_is_asked_for_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_ends, "AdminClient", Admin)
+    monkeypatch.setattr(admin, "AdminClient", Admin)
     Admin.begin("of topics", OFFSET_INVALID, 7)
     ends = TopicEnds({})
     with pytest.raises(KafkaException, match="leader did not answer"):

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from confluent_kafka.admin import AdminClient
-
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine import topics
 from barnabas.connect.engine.base import TaskPlan
@@ -27,6 +25,7 @@ from barnabas.connect.engine.transport import GroupListener
 from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load
 from barnabas.connect.record import RawRecord
+from barnabas.kafka.admin import Admin
 from barnabas.schemas.data.errors import ConfigError
 
 OUTPUTS_MAX: Final = 16
@@ -106,9 +105,9 @@ class KafkaTransport:
         own = {**self._consumer(), "client.id": f"connector-consumer-{self._id}"}
         return KafkaGroup(own, self.settings, listener)
 
-    def admin(self) -> AdminClient:
+    def admin(self) -> Admin:
         """Return a client for administration."""
-        return AdminClient(admin_settings(self.settings, self.worker))
+        return Admin(admin_settings(self.settings, self.worker), topics.CALL_TIMEOUT_SECONDS)
 
     def close(self) -> None:
         """Close what this process holds open for the task."""
@@ -151,5 +150,5 @@ def trim_outputs() -> None:
         _OUTPUTS.popitem(last=False)[1].close()
 
 
-def _none() -> AdminClient:
+def _none() -> Admin:
     raise AssertionError("no topic is created here")

@@ -9,16 +9,16 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import NewTopic
 
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.kafka_errors import as_connect_error
 from barnabas.java.regex import compile_java
 from barnabas.java.regex_characters import PatternError
-from barnabas.kafka.listed_offsets import answer_of
+from barnabas.kafka.admin import Admin
 from barnabas.schemas.data.errors import ConfigError
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
@@ -100,7 +100,7 @@ def _count(prefix: str, name: str, given: Settings, default: int | None) -> int:
 class TopicCreation:
     """Creates each topic before the task's first record goes there."""
 
-    def __init__(self, groups: tuple[TopicGroup, ...], admin: Callable[[], AdminClient]) -> None:
+    def __init__(self, groups: tuple[TopicGroup, ...], admin: Callable[[], Admin]) -> None:
         self._groups = groups
         self._admin = admin
         self._known: set[str] = set()
@@ -117,35 +117,26 @@ class TopicCreation:
         self._known.add(topic)
 
 
-def exists(admin: AdminClient, topic: str) -> bool:
+def exists(admin: Admin, topic: str) -> bool:
     """Whether there is a topic; brokers do not create it for being asked. Raises ConnectError."""
-    asked: Any = admin.describe_topics(
-        TopicCollection([topic]), request_timeout=CALL_TIMEOUT_SECONDS
-    )
     try:
-        answer_of(asked[topic], CALL_TIMEOUT_SECONDS)
+        return topic in admin.describe([topic])
     except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return False
         raise as_connect_error(f"cannot ask about topic {topic}", error) from error
-    return True
 
 
 def create(
-    admin: AdminClient, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
+    admin: Admin, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
 ) -> None:
     """Create a topic; another task may have done so meanwhile. Raises ConnectError."""
     new = NewTopic(
         topic, num_partitions=partitions, replication_factor=replicas, config=dict(configs)
     )
     try:
-        admin.create_topics([new], request_timeout=CALL_TIMEOUT_SECONDS)[topic].result(
-            CALL_TIMEOUT_SECONDS
-        )
+        admin.create([new])
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise as_connect_error(
-                f"Task failed to create new topic {topic}. Ensure that the task is authorized to "
-                "create topics or that the topic exists and restart the task",
-                error,
-            ) from error
+        raise as_connect_error(
+            f"Task failed to create new topic {topic}. Ensure that the task is authorized to "
+            "create topics or that the topic exists and restart the task",
+            error,
+        ) from error

@@ -8,7 +8,6 @@ from dataclasses import replace
 from importlib import import_module
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
@@ -29,6 +28,7 @@ from barnabas.connect.worker.settings import (
     is_distributed,
 )
 from barnabas.connect.worker.standalone import StandaloneHerder
+from barnabas.kafka.admin import Admin
 from barnabas.kafka.bootstrap import UnreachableError, first_reachable
 from barnabas.schemas.data.errors import ConnectError
 
@@ -93,8 +93,7 @@ def cluster_of(settings: Mapping[str, str]) -> str | None:
     given = admin_settings({}, settings)
     try:
         first_reachable(str(given["bootstrap.servers"]))
-        admin = AdminClient(given)
-        cluster_id: str | None = admin.list_topics(timeout=_CLUSTER_S).cluster_id
+        cluster_id: str | None = Admin(given, _CLUSTER_S).metadata().cluster_id
         return cluster_id
     except UnreachableError as error:
         raise NoClusterError(str(error)) from error

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
@@ -21,7 +20,7 @@ from barnabas.connect.errors.requests import BadRequestError
 from barnabas.connect.record import JsonMap
 from barnabas.connect.worker.store import OffsetStore
 from barnabas.java.numbers import parse_whole
-from barnabas.kafka.listed_offsets import answer_of
+from barnabas.kafka.admin import Admin, answer_of
 from barnabas.schemas.data.errors import ConnectError
 
 TOPIC: Final = "kafka_topic"
@@ -190,14 +189,14 @@ def sink_offsets(worker: Mapping[str, str], name: str, config: Mapping[str, str]
     ]
 
 
-def _admin(worker: Mapping[str, str], config: Mapping[str, str]) -> AdminClient:
-    return AdminClient(admin_settings(config, worker))
+def _admin(worker: Mapping[str, str], config: Mapping[str, str]) -> Admin:
+    return Admin(admin_settings(config, worker), _TIMEOUT_S)
 
 
-def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int], int]:
+def _committed(admin: Admin, group: str, name: str) -> dict[tuple[str, int], int]:
     try:
         asked = [ConsumerGroupTopicPartitions(group)]
-        future = admin.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group]
+        future = admin.client.list_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group]
         answer = answer_of(future)
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
@@ -207,15 +206,14 @@ def _committed(admin: AdminClient, group: str, name: str) -> dict[tuple[str, int
     return {(one.topic, one.partition): one.offset for one in answer.topic_partitions or ()}
 
 
-def _alter(
-    admin: AdminClient, group: str, name: str, offsets: Mapping[tuple[str, int], int]
-) -> None:
+def _alter(admin: Admin, group: str, name: str, offsets: Mapping[tuple[str, int], int]) -> None:
     partitions = [
         TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()
     ]
     try:
         asked = [ConsumerGroupTopicPartitions(group, partitions)]
-        done = admin.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)[group].result()
+        changed = admin.client.alter_consumer_group_offsets(asked, request_timeout=_TIMEOUT_S)
+        done = answer_of(changed[group])
         for one in done.topic_partitions or ():
             if one.error is not None:
                 raise KafkaException(one.error)
@@ -223,9 +221,9 @@ def _alter(
         _refuse(error, name, "alter", KafkaError.UNKNOWN_MEMBER_ID)
 
 
-def _delete(admin: AdminClient, group: str, name: str, *, is_reset: bool) -> None:
+def _delete(admin: Admin, group: str, name: str, *, is_reset: bool) -> None:
     try:
-        admin.delete_consumer_groups([group], request_timeout=_TIMEOUT_S)[group].result()
+        admin.delete_group(group)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             _refuse(error, name, "reset" if is_reset else "alter", KafkaError.NON_EMPTY_GROUP)

@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import ClusterMetadata
 
 from barnabas.demo.access import client_config
 from barnabas.demo.dashboard.readers import ReaderThread
 from barnabas.demo.dashboard.state import BrokerStatus, ClusterStatus, DashboardState
+from barnabas.kafka.admin import Admin
 
 _EVERY_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
@@ -29,12 +30,11 @@ class BrokerMonitor(ReaderThread):
             **client_config(self.bootstrap),
             "client.id": "barnabas-broker-monitor",
             "error_cb": self.on_error,
-            "log_level": 2,
         }
-        admin = AdminClient(settings)
+        admin = Admin(settings, _REQUEST_SECONDS)
         while not self.stopping.is_set():
             try:
-                metadata = admin.list_topics(timeout=_REQUEST_SECONDS)
+                metadata = admin.metadata()
             except KafkaException:
                 self.state.set_brokers_down()
                 raise

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.demo.access import client_config
 from barnabas.demo.contract import TOPIC_PARTITIONS
 from barnabas.demo.topics import STATIONS
+from barnabas.kafka.admin import Admin
 
 _TIMEOUT_SECONDS = 60.0
 
@@ -19,9 +18,7 @@ def ensure_topics(bootstrap_servers: str) -> list[str]:
     The cluster's default decides how many replicas they have.
     Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
     """
-    admin = AdminClient(
-        {**client_config(bootstrap_servers), "socket.timeout.ms": 10_000, "log_level": 2}
-    )
+    settings = {**client_config(bootstrap_servers), "socket.timeout.ms": 10_000}
     topics = [
         NewTopic(
             name,
@@ -30,12 +27,4 @@ def ensure_topics(bootstrap_servers: str) -> list[str]:
         )
         for name, partitions in TOPIC_PARTITIONS.items()
     ]
-    created = []
-    for name, future in admin.create_topics(topics, request_timeout=_TIMEOUT_SECONDS).items():
-        try:
-            future.result()
-            created.append(name)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-    return created
+    return Admin(settings, _TIMEOUT_SECONDS).create(topics)

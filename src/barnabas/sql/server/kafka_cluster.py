@@ -15,16 +15,13 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    OffsetSpec,
-    ResourceType,
-)
-from confluent_kafka.admin import (
     NewTopic as AdminTopic,
 )
+from confluent_kafka.admin import (
+    OffsetSpec,
+)
 
-from barnabas.kafka.listed_offsets import Listed, OffsetLister
+from barnabas.kafka.admin import Admin, Listed
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.sql.engine.cluster import ClusterError, NewTopic, Start, Take, TopicInfo
@@ -52,8 +49,7 @@ class KafkaCluster:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = {"log_level": 4, **settings}
-        self._admin = AdminClient(self._settings)
-        self._offsets = OffsetLister(lambda: AdminClient(self._settings))
+        self._admin = Admin(self._settings, TIMEOUT_S)
         self._producer = OrderedProducer(
             {
                 **self._settings,
@@ -69,14 +65,14 @@ class KafkaCluster:
     @property
     def cluster_id(self) -> str:
         if not self._cluster_id:
-            found = asked(lambda: self._admin.list_topics(timeout=TIMEOUT_S))
+            found = asked(self._admin.metadata)
             self._cluster_id = str(found.cluster_id or "")
         return self._cluster_id
 
     # --- topics ------------------------------------------------------------------------------
 
     def topics(self) -> Mapping[str, TopicInfo]:
-        found = asked(lambda: self._admin.list_topics(timeout=TIMEOUT_S))
+        found = asked(self._admin.metadata)
         return {
             name: TopicInfo(
                 name,
@@ -93,19 +89,11 @@ class KafkaCluster:
             replication_factor=-1 if topic.replicas is None else topic.replicas,
             config=dict(topic.config),
         )
-        try:
-            self._admin.create_topics([wanted], request_timeout=TIMEOUT_S)[topic.name].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise ClusterError(str(error.args[0].str())) from error
+        asked(lambda: self._admin.create([wanted]))
         self._wait_until(lambda: topic.name in self.topics(), f"topic {topic.name} to be there")
 
     def delete_topic(self, name: str) -> None:
-        try:
-            self._admin.delete_topics([name], request_timeout=TIMEOUT_S)[name].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise ClusterError(str(error.args[0].str())) from error
+        asked(lambda: self._admin.delete(name))
         self._wait_until(lambda: name not in self.topics(), f"topic {name} to be gone")
 
     def _wait_until(self, is_so: Callable[[], bool], what: str) -> None:
@@ -117,20 +105,15 @@ class KafkaCluster:
             time.sleep(0.02)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        resource = ConfigResource(ResourceType.TOPIC, name)
-
-        def ask() -> Any:
-            futures = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S)
-            return futures[resource].result()
-
-        return {key: str(entry.value) for key, entry in asked(ask).items()}
+        found: dict[str, str] = asked(lambda: self._admin.configuration(name))
+        return found
 
     def bounds(
         self, places: Sequence[tuple[str, int]]
     ) -> Mapping[tuple[str, int], tuple[int, int]]:
         def ask(spec: OffsetSpec) -> Listed:
             wanted = {TopicPartition(*place): spec for place in places}
-            return self._offsets.list(wanted, _BOUNDS_S)
+            return self._admin.offsets(wanted, _BOUNDS_S)
 
         starts = asked(lambda: ask(OffsetSpec.earliest()))
         ends = asked(lambda: ask(OffsetSpec.latest()))
@@ -198,12 +181,12 @@ class KafkaCluster:
             for number in range(counts[topic].partitions)
         ]
         return KafkaFollower(
-            self._settings, self._offsets, partitions, take, start, group, after_batch, on_error
+            self._settings, self._admin, partitions, take, start, group, after_batch, on_error
         )
 
     def forget_group(self, group: str) -> None:
         try:
-            self._admin.delete_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+            self._admin.delete_group(group)
         except KafkaException as error:
             _log.info("the group %s is not deleted: %s", group, error.args[0].str())
 

@@ -17,7 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from barnabas.kafka.listed_offsets import Listed, OffsetLister
+from barnabas.kafka.admin import Admin, Listed
 from barnabas.sql.engine.cluster import ClusterError, Start, Take
 from barnabas.sql.runtime.topics import TopicRecord
 
@@ -48,7 +48,7 @@ class KafkaFollower:
     def __init__(
         self,
         settings: Mapping[str, Any],
-        offsets: OffsetLister,
+        admin: Admin,
         partitions: list[TopicPartition],
         take: Take,
         start: Start,
@@ -56,7 +56,7 @@ class KafkaFollower:
         after_batch: Callable[[], None] | None,
         on_error: Callable[[Exception], None] | None,
     ) -> None:
-        self._offsets = offsets
+        self._admin = admin
         self._take = take
         self._after_batch = after_batch
         self._on_error = on_error
@@ -232,7 +232,7 @@ class KafkaFollower:
         while True:
             left_s = deadline - time.monotonic()
             try:
-                return self._offsets.list(wanted, min(max(left_s, _PAUSE_S), _ENDS_S))
+                return self._admin.offsets(wanted, min(max(left_s, _PAUSE_S), _ENDS_S))
             except KafkaException as error:
                 failure = error.args[0]
                 if left_s <= 0 or failure.code() in _LASTING:

@@ -20,12 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 
-from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.kafka.admin import Admin
 from barnabas.spark.exactly_once import TransactionalWriter
 from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
@@ -41,11 +41,11 @@ from barnabas.sql.spark.checkpoint import (
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.results import (
+    METADATA_TIMEOUT_SECONDS,
     Figures,
     KafkaWriter,
     ResultRecords,
     ResultSink,
-    partition_counts,
 )
 from barnabas.sql.spark.upgrading import shape_of
 from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
@@ -190,14 +190,9 @@ class SparkQuery:
         own = self.options.extension_directory
         draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
         sources = sorted(set(draft.topology.topics.values()))
-        admin = AdminClient(
-            {
-                **self.options.clients,
-                "bootstrap.servers": self.options.bootstrap_servers,
-                "log_level": 2,
-            }
-        )
-        counts = partition_counts(admin, [*sources, draft.sink.topic])
+        servers = {"bootstrap.servers": self.options.bootstrap_servers}
+        admin = Admin({**self.options.clients, **servers}, METADATA_TIMEOUT_SECONDS)
+        counts = admin.partition_counts()
         for topic in (*sources, draft.sink.topic):
             if topic not in counts:
                 raise MissingTopicError(f"Topic {topic} of query {self.plan.query_id} is missing")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 
 from barnabas.java.hash import murmur2
@@ -134,12 +133,3 @@ class ResultSink:
             figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
         if notes.count:
             self._on_notes(notes.notes, notes.count)
-
-
-def partition_counts(admin: AdminClient, topics: Sequence[str]) -> dict[str, int]:
-    """How many partitions each topic has; those that are not there are left out.
-
-    Raises KafkaException if no broker answers.
-    """
-    found = admin.list_topics(timeout=METADATA_TIMEOUT_SECONDS).topics
-    return {topic: len(found[topic].partitions) for topic in topics if topic in found}

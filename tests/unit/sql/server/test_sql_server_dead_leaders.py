@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 
 from barnabas.app.testing import Kafka
-from barnabas.kafka.listed_offsets import OffsetLister
+from barnabas.kafka.admin import OffsetLister
 from barnabas.sql.engine.cluster import ClusterError, Start
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.kafka_cluster import KafkaCluster
@@ -18,7 +18,7 @@ from support.stale_admin import StaleAdmin
 @pytest.fixture
 def cluster(kafka: Kafka) -> Iterator[KafkaCluster]:
     made = KafkaCluster({"bootstrap.servers": kafka.bootstrap_servers})
-    made._offsets = OffsetLister(StaleAdmin)  # type: ignore[arg-type]  # as one
+    made._admin._lister = OffsetLister(StaleAdmin)  # type: ignore[arg-type]  # as one
     yield made
     made.close()
 
@@ -39,7 +39,7 @@ def test_a_topic_is_not_read_to_an_end_that_nobody_told(
         assert follower.wait_until_caught_up(60)
         assert read == [b"0", b"1", b"2"]
         assert StaleAdmin.answers == [OFFSET_INVALID]
-        cluster._offsets._client = None
+        cluster._admin._lister._client = None
         with pytest.raises(ClusterError, match="leader did not answer"):
             follower.wait_until_caught_up(-1)
     finally:

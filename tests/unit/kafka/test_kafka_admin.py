@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka.admin import NewTopic, OffsetSpec
 
-from barnabas.kafka.listed_offsets import OffsetLister, answer_of, told_offset
+from barnabas.app.testing import Kafka
+from barnabas.kafka.admin import Admin, OffsetLister, answer_of, told_offset
 from support.stale_admin import StaleAdmin
 
 ENDS: dict[TopicPartition, OffsetSpec] = {TopicPartition("t", 0): OffsetSpec.latest()}
@@ -72,3 +73,25 @@ def test_an_error_keeps_nothing_of_those_it_passed() -> None:
         assert kept[0]() is None
     finally:
         gc.enable()
+
+
+def test_a_cluster_is_administrated(kafka: Kafka) -> None:
+    admin = Admin(kafka.client_config)
+    there, absent = kafka.topic(partitions=2), "admin-absent"
+    new = NewTopic("admin-new", 3, 1, config={"cleanup.policy": "compact"})
+    assert admin.create([new, NewTopic(there, 1, 1)]) == ["admin-new"]
+    assert admin.create([]) == []
+    assert set(admin.describe([there, absent, "admin-new"])) == {there, "admin-new"}
+    assert absent not in admin.partition_counts()
+    assert admin.configuration("admin-new")["cleanup.policy"] == "compact"
+    kafka.produce(there, [b"a", b"b"])
+    asked = {TopicPartition(there, number): OffsetSpec.latest() for number in range(2)}
+    assert sum(admin.offsets(asked).values()) == 2
+    admin.delete("admin-new")
+    admin.delete(absent)
+    assert admin.create([new]) == ["admin-new"]
+    with pytest.raises(KafkaException) as raised:
+        admin.delete_group("nobody")
+    assert raised.value.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+    assert admin.metadata().cluster_id
+    admin.close()
