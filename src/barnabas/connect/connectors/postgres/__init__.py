@@ -4,8 +4,8 @@ definition    what can be configured: Debezium's names
 settings      what a configuration means beyond `cdc/settings`; settings that are refused
 connector     checks settings, makes the one task's reader
 reader        on the driver: snapshot first, then the stream, in micro-batches
-log           the log's messages and places, as `cdc/database` asks for them
-positions     how far the log has been read, in stored offsets
+log           the log's messages and places, as `cdc/database` asks for them (pure)
+positions     how far the log has been read, in stored offsets (pure)
 pgoutput      the messages of logical replication (pure)
 events        the source of an event, and logical messages (pure)
 database      chunks, marks and tables, as `cdc/database` asks for them
