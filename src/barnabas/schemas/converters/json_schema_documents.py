@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 from barnabas.schemas.data.builder import (
@@ -242,7 +243,7 @@ class JsonSchemaReader:
             inner_root = root
             if "$ref" in part:
                 part, inner_root = self._referred(str(part["$ref"]), root)
-            if inner_root is not root:
+            if inner_root is not root and '"$ref"' in json.dumps(part):
                 raise DataError("Unsupported criterion allOf with references to other schemas")
             if "allOf" in part:
                 part = self._merged(part, root, depth + 1)
@@ -290,10 +291,11 @@ class JsonSchemaReader:
             values = node.get("additionalProperties")
             return map_of(STRING, self._of(values, root, depth + 1))
         required = node.get("required", ())
-        properties: dict[int, tuple[str, Any]] = {}
         # Without an order of their own, properties stand as they are written.
-        for name, part in node.get("properties", {}).items():
-            properties[part.get("connect.index", len(properties))] = (name, part)
+        properties = [
+            (part.get("connect.index", index), name, part)
+            for index, (name, part) in enumerate(node.get("properties", {}).items())
+        ]
         fields = [
             (
                 name,
@@ -304,7 +306,7 @@ class JsonSchemaReader:
                     is_optional=self._makes_optional and name not in required,
                 ),
             )
-            for _, (name, part) in sorted(properties.items())
+            for _, name, part in sorted(properties, key=itemgetter(0))
         ]
         return struct_of(fields)
 

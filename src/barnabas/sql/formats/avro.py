@@ -21,8 +21,7 @@ from barnabas.sql.formats.avro_schema import (
     to_text,
 )
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import Convert
-from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_data import Convert, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
     ENTRIES,
     UNION,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal as Number
 from typing import Any
@@ -13,8 +12,7 @@ from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import Convert
-from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_data import Convert, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
     ENTRIES,
     MISSING,
@@ -27,7 +25,7 @@ from barnabas.sql.formats.connect_schema import (
 from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
 from barnabas.sql.formats.json import parse
 from barnabas.sql.formats.json_reading import compact_json, json_scanner
-from barnabas.sql.formats.json_schema import from_json, to_text
+from barnabas.sql.formats.json_schema import parsed, to_text
 from barnabas.sql.formats.json_writing import row_writer as text_row_writer
 from barnabas.sql.formats.json_writing import writer as text_writer
 from barnabas.sql.formats.mismatch import MismatchError
@@ -110,15 +108,6 @@ class JsonSchemaFormat(Format):
             return read
 
         return wire_deserializer(part.subject, store_of(part.schemas, self.name), "JSON", prepare)
-
-
-def parsed(schema: StoredSchema) -> ConnectSchema:
-    """Connect's schema of one in the registry. Raises AnalysisError."""
-    try:
-        references = {name: json.loads(text) for name, text in schema.references}
-        return from_json(json.loads(schema.text), references)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise AnalysisError(f"Schema {schema.id} is not a JSON Schema: {error}") from error
 
 
 def _text_writer(columns: Sequence[Column], *, wraps: bool) -> RowWriter:

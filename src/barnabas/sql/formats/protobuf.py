@@ -20,7 +20,7 @@ from barnabas.schemas.schema import SchemaFault
 from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_rows import row_reader, row_writer
+from barnabas.sql.formats.connect_data import row_reader, row_writer
 from barnabas.sql.formats.connect_schema import ConnectSchema, of_columns, to_columns
 from barnabas.sql.formats.format import (
     Deserializer,

@@ -173,11 +173,19 @@ def test_parts_of_one_document_are_joined(url: str) -> None:
     assert converter(url).to_connect("t", data)[1].values == ["x", True]
     with SchemaRegistryClient({"url": url}) as client:
         client.register_schema("part", StoredSchema(json.dumps(part), "JSON"))
-        text = json.dumps({"allOf": [{"$ref": "part.json"}]})
-        reference = SchemaReference("part.json", "part", 1)
-        number = client.register_schema("of-two", StoredSchema(text, "JSON", [reference]))
+        inner = {**part, "properties": {"a": {"$ref": "#/definitions/a"}}}
+        text = json.dumps({**inner, "definitions": {"a": {"type": "string"}}})
+        client.register_schema("refers", StoredSchema(text, "JSON"))
+        numbers = []
+        for name in ("part", "refers"):
+            reference = SchemaReference(f"{name}.json", name, 1)
+            text = json.dumps({"allOf": [{"$ref": f"{name}.json"}]})
+            stored = StoredSchema(text, "JSON", [reference])
+            numbers.append(client.register_schema(f"of-{name}", stored))
+    joined, refused = (b"\0" + number.to_bytes(4, "big") + b'{"a":"x"}' for number in numbers)
+    assert converter(url).to_connect("t", joined)[1].values == ["x"]
     with pytest.raises(DataError, match=r"allOf with references to other schemas$"):
-        converter(url).to_connect("t", b"\0" + number.to_bytes(4, "big") + b"{}")
+        converter(url).to_connect("t", refused)
 
 
 def test_parts_that_contain_themselves_are_refused(url: str) -> None:
