@@ -13,6 +13,7 @@ from barnabas.java.numbers import low_bits
 from barnabas.schemas.converters.avro_plain import AvroNames
 from barnabas.schemas.converters.avro_schemas import (
     DEFAULT_NAME,
+    ENTRIES,
     ENUM,
     FIXED_SIZE,
     MAP_ENTRY,
@@ -160,12 +161,15 @@ class AvroReading:
     def _array(self, avro: dict[str, Any]) -> Made:
         name, entry = self._names.definition(avro["items"])
         is_entry = name == f"{NAMESPACE}.{MAP_ENTRY}" or (
-            isinstance(entry, dict) and entry.get("connect.internal.type") == MAP_ENTRY
+            isinstance(entry, dict) and entry.get(ENTRIES) == MAP_ENTRY
         )
         if is_entry:
             parts = {field["name"]: field["type"] for field in entry["fields"]}
             (keys, of_key), (values, of_value) = self.of(parts["key"]), self.of(parts["value"])
-            return map_of(keys, values), lambda value: {
+            made = map_of(keys, values)
+            if self._options.marks_entries:
+                made = replace(made, parameters={ENTRIES: MAP_ENTRY})
+            return made, lambda value: {
                 of_key(key): of_value(item) for key, item in map(_entry, value)
             }
         schema, convert = self.of(avro["items"])

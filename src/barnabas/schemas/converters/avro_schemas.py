@@ -28,6 +28,7 @@ from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema,
 NAMESPACE: Final = "io.confluent.connect.avro"
 DEFAULT_NAME: Final = "ConnectDefault"
 MAP_ENTRY: Final = "MapEntry"
+ENTRIES: Final = "connect.internal.type"
 UNION: Final = "io.confluent.connect.avro.Union"
 ENUM: Final = "io.confluent.connect.avro.Enum"
 FIXED_SIZE: Final = "connect.fixed.size"
@@ -62,6 +63,8 @@ class AvroOptions:
     allows_optional_map_keys: bool = False
     flattens_singletons: bool = True
     ignores_defaults: bool = False
+    marks_entries: bool = False
+    """Whether a map that is read has the parameter ENTRIES where Avro has entries and no map."""
 
 
 @dataclass(slots=True)
@@ -188,7 +191,7 @@ class AvroSchemas:
             self._field("value", schema.value_schema, inner, None),
         ]
         if schema.name is not None:
-            entry["connect.internal.type"] = MAP_ENTRY
+            entry[ENTRIES] = MAP_ENTRY
         return {"type": "array", "items": entry}
 
     def _enum(self, schema: Schema, namespace: str | None) -> dict[str, Any]:

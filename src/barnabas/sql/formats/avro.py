@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal as Number
 from typing import Any
@@ -14,12 +13,7 @@ from fastavro.types import Schema as AvroSchema
 from barnabas.java.numbers import scaled, unscaled
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.formats.avro_schema import (
-    DEFAULT_NAME,
-    Named,
-    from_json,
-    to_text,
-)
+from barnabas.sql.formats.avro_schema import DEFAULT_NAME, parsed, to_text
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
 from barnabas.sql.formats.connect_data import Convert, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
@@ -106,54 +100,6 @@ class AvroFormat(Format):
 def _text(columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:
     full_name = properties.get(FULL_SCHEMA_NAME, DEFAULT_NAME).strip()
     return to_text(of_columns(columns, wraps=wraps), full_name)
-
-
-def parsed(schema: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
-    """Connect's schema of one in the registry, and the codec's. Raises AnalysisError."""
-    types: Named = {}
-    codec_types: dict[str, Any] = {}
-    try:
-        for _, text in schema.references:
-            avro = _loads(text)
-            from_json(avro, types)
-            _codec_schema(avro, codec_types)
-        avro = _loads(schema.text)
-        return from_json(avro, types), _codec_schema(avro, codec_types)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise AnalysisError(f"Schema {schema.id} is not an Avro schema: {error}") from error
-
-
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        if text.isidentifier():
-            return text
-        raise
-
-
-def _codec_schema(avro: Any, types: dict[str, Any]) -> AvroSchema:
-    """The schema as fastavro wants it; logical types are converted here and not there."""
-    try:
-        return fastavro.parse_schema(_without_logical_types(avro), named_schemas=types)
-    except fastavro.schema.SchemaParseException as error:
-        raise ValueError(str(error)) from error
-
-
-def _without_logical_types(avro: Any) -> Any:
-    if isinstance(avro, list):
-        return [_without_logical_types(branch) for branch in avro]
-    if not isinstance(avro, dict):
-        return avro
-    kept = {name: value for name, value in avro.items() if name != "logicalType"}
-    for name in ("type", "items", "values"):
-        if name in kept:
-            kept[name] = _without_logical_types(kept[name])
-    if isinstance(kept.get("fields"), list):
-        kept["fields"] = [
-            {**field, "type": _without_logical_types(field["type"])} for field in kept["fields"]
-        ]
-    return kept
 
 
 def avro_writer(

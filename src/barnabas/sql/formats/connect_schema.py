@@ -11,8 +11,10 @@ TIMESTAMP, as a date of SQL may lie beyond Python's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal as Number
 from typing import Any
 
 from barnabas.schemas.converters.avro_schemas import PRECISION, PRECISION_DEFAULT
@@ -28,11 +30,14 @@ from barnabas.schemas.data.builder import (
     optional,
     struct_of,
 )
+from barnabas.schemas.data.logical import date_to_days, time_to_ms, timestamp_to_ms
+from barnabas.schemas.data.recursive import SchemaReference
 from barnabas.schemas.data.schema import DATE as DATE_NAME
 from barnabas.schemas.data.schema import DECIMAL as DECIMAL_NAME
 from barnabas.schemas.data.schema import SCALE, Schema, Type
 from barnabas.schemas.data.schema import TIME as TIME_NAME
 from barnabas.schemas.data.schema import TIMESTAMP as TIMESTAMP_NAME
+from barnabas.schemas.data.schema import Struct as StructValue
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.types import (
@@ -220,3 +225,62 @@ def _struct_type(schema: ConnectSchema, *, upper_case: bool) -> Struct:
             continue
         fields.append(Field(field.name.upper() if upper_case else field.name, sql_type))
     return Struct(tuple(fields))
+
+
+Facts = tuple[str, tuple[ConnectField, ...]]
+_FLOATS = {Type.FLOAT32: "float32", Type.FLOAT64: "float64"}
+
+
+def connect_of(
+    schema: Schema,
+    facts: Callable[[Schema, tuple[ConnectField, ...]], Facts],
+    decimal: Callable[[Schema, Any], Any],
+) -> ConnectSchema:
+    """A schema that a converter has read, for reading and writing rows.
+
+    `facts` gives the kind of a schema and its fields, `decimal` a default as the format has it.
+    Raises AnalysisError for a schema that contains itself: no columns are like it.
+    """
+    if type(schema) is SchemaReference:
+        raise AnalysisError("The schema contains itself, which no columns are like")
+    key, value = schema.key_schema, schema.value_schema
+    kind, fields = facts(
+        schema,
+        tuple(
+            ConnectField(field.name, connect_of(field.schema, facts, decimal))
+            for field in schema.fields
+        ),
+    )
+    return ConnectSchema(
+        _FLOATS.get(schema.type, schema.type.value),
+        optional=schema.optional,
+        name=schema.name,
+        version=schema.version,
+        parameters=tuple((name, str(one)) for name, one in schema.parameters.items()),
+        default=MISSING if schema.default is None else _plain(schema, schema.default, decimal),
+        fields=fields,
+        key=None if key is None else connect_of(key, facts, decimal),
+        value=None if value is None else connect_of(value, facts, decimal),
+        kind=kind,
+    )
+
+
+def _plain(schema: Schema, value: Any, decimal: Callable[[Schema, Any], Any]) -> Any:
+    """A default as the codec has it: dates and times are numbers."""
+    match value:
+        case StructValue():
+            pairs = zip(value.schema.fields, value.values, strict=True)
+            return {field.name: _plain(field.schema, one, decimal) for field, one in pairs}
+        case Number():
+            return decimal(schema, value)
+        case datetime():
+            return timestamp_to_ms(value)
+        case date():
+            return date_to_days(value)
+        case time():
+            return time_to_ms(value)
+        case list() if schema.value_schema is not None:
+            return [_plain(schema.value_schema, one, decimal) for one in value]
+        case dict() if schema.value_schema is not None:
+            return {key: _plain(schema.value_schema, one, decimal) for key, one in value.items()}
+    return value
