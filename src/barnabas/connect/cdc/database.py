@@ -7,7 +7,7 @@ A database is a room in `connect/connectors`. It has:
     ChangeLog        reads the messages of its log, and writes positions into offsets and records
     LogState         on the driver: follows the log, and knows which messages are done already
     LogCursor        on executors: follows the messages of one split
-    ChunkDialect          how its SQL names a table and limits a query
+    ChunkDialect     how its SQL names a table and limits a query
     Database         on the driver: asks the database over its own connections
 
 The driver takes messages from the log and plans them with `batches.LogBatches`; executors make
@@ -17,7 +17,8 @@ database's own room, and so does the `SourceReader` that ties them together.
 
 A *place* is where a message is in the log: PostgreSQL's LSN, MySQL's file and position. Places
 are ordered and picklable. A *message* is what the log has there, as the database sends it; this
-room never looks into one. `number` is how the log names a table (the oid, the table map's id).
+room never looks into one. Each is about one row at most: where the log groups rows, the database
+splits them. `number` is how the log names a table (the oid, the table map's id).
 """
 
 from __future__ import annotations
