@@ -29,13 +29,13 @@ def from_java(values: Mapping[str, str]) -> dict[str, str]:
     """A client's properties in librdkafka's terms. Raises ConfigError."""
     if not values:
         return {}
-    from barnabas.kafka.security import Security, check_files
-    from barnabas.kafka.setting_names import Names
-    from barnabas.kafka.settings import librdkafka_settings
+    from barnabas.base.tls.contexts import PropertyKeys
+    from barnabas.kafka.security import Security
+    from barnabas.kafka.settings import check_files, librdkafka_settings
 
     check_files(values)
     config = librdkafka_settings(values)
-    security = Security(Names(values))
+    security = Security(PropertyKeys(values))
     if security.mechanism is not None and security.found_login().is_token:
         config[TOKEN_KEY] = "true"
     return config

@@ -120,6 +120,7 @@ class HttpService(ABC):
     def _tls(self) -> "SSLContext":
         """Raises CliError for files that are not what they should be."""
         from barnabas.base.tls.contexts import client_context
+        from barnabas.base.tls.key_stores import key_of_files
 
         try:
             context = client_context(authorities_path=self.ca_file)
@@ -127,8 +128,8 @@ class HttpService(ABC):
             raise CliError(f"--ca-file: {self.ca_file}: {_why(error)}", ExitCode.USAGE) from error
         if self.cert_file is not None:
             try:
-                # Without a password of its own OpenSSL would ask the terminal for one.
-                context.load_cert_chain(self.cert_file, self.key_file, password="")
+                own = key_of_files(self.cert_file, self.key_file)
+                context = client_context(authorities_path=self.ca_file, own=own)
             except OSError as error:
                 files = " and ".join(filter(None, (self.cert_file, self.key_file)))
                 raise CliError(

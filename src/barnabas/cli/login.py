@@ -12,11 +12,12 @@ from importlib.util import find_spec
 from typing import Final
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.security import Login as NameAndPassword
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import MECHANISMS, Names
+from barnabas.kafka.setting_names import MECHANISMS
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
@@ -47,7 +48,7 @@ class Terms:
 
 def dialing_for(config: Mapping[str, str]) -> Dialing:
     """How connections are opened. Raises ConfigError for what is not spoken here or not whole."""
-    security = Security(Names(config))
+    security = Security(PropertyKeys(config))
     login = security.login()
     tls = Terms(security) if security.has_tls else None
     if login is None:
@@ -61,7 +62,7 @@ def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> 
 
     Where this cannot log in as the configuration says, nothing is checked. Raises ConfigError.
     """
-    if Security(Names(config)).mechanism not in (None, *MECHANISMS):
+    if Security(PropertyKeys(config)).mechanism not in (None, *MECHANISMS):
         return
     if "ssl.keystore.location" in config and find_spec("cryptography") is None:
         return  # librdkafka reads PKCS 12 by itself
@@ -116,7 +117,7 @@ def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError |
             _tls_hint(str(error), where),
         )
     if not isinstance(error, ConnectionRefusedError) and isinstance(error, ConnectionError):
-        if Security(Names(config)).protocol == "PLAINTEXT":
+        if Security(PropertyKeys(config)).protocol == "PLAINTEXT":
             hint = f"if it wants TLS or a login, set security.protocol {CONFIG_HINT}"
         else:
             hint = f"its port may want another: check security.protocol {CONFIG_HINT}"

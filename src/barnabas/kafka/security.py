@@ -7,9 +7,7 @@ place: PEM and PKCS12 for librdkafka, all three for Java.
 
 from __future__ import annotations
 
-import os
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +15,13 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.scram import HASHES
 from barnabas.base.tls.cipher_suites import openssl_suites
-from barnabas.base.tls.contexts import client_context, configured_key, load_key, trusted_pem
+from barnabas.base.tls.contexts import (
+    PropertyKeys,
+    client_context,
+    configured_key,
+    load_key,
+    trusted_pem,
+)
 from barnabas.base.tls.key_stores import (
     KeyPair,
     StoreKind,
@@ -29,7 +33,6 @@ from barnabas.kafka.setting_names import (
     JAAS,
     JAVA_SECURITY,
     KEYSTORE,
-    LIBRDKAFKA_FILES,
     MECHANISMS,
     NAME_CHECK,
     OWN,
@@ -37,9 +40,9 @@ from barnabas.kafka.setting_names import (
     SECURITY_NAMES,
     SYSTEM_STORE,
     TRUSTED,
-    Names,
     SettingNames,
     is_true,
+    other_settings,
 )
 
 if TYPE_CHECKING:
@@ -338,9 +341,9 @@ class Security:
             raise self._error(KEYSTORE, f"cannot be read: {error}") from error
 
     def _others(self, prefix: str, *, is_java: bool = False) -> dict[str, str]:
-        if not isinstance(self._names, Names):
+        if not isinstance(self._names, PropertyKeys):
             return {}
-        found = self._names.others(prefix)
+        found = other_settings(self._names, prefix)
         if is_java:
             return found
         return {name: value for name, value in found.items() if name not in JAVA_SECURITY}
@@ -366,25 +369,7 @@ class _Texts:
 
 
 def _text(names: SettingNames, name: str) -> str:
-    """The value, empty where it is not set; blanks belong to passwords alone."""
-    text = names.find(name) or ""
-    return text if name.endswith("password") else text.strip()
-
-
-def check_files(given: Mapping[str, str]) -> None:
-    """Raise ConfigError for a PEM file of librdkafka's that cannot be read.
-
-    librdkafka itself does not say which one it was.
-    """
-    for name in LIBRDKAFKA_FILES:
-        path = given.get(name)
-        if not path or path == SYSTEM_STORE or os.path.isdir(path):
-            continue
-        try:
-            with open(path, "rb") as file:
-                file.read(1)
-        except OSError as error:
-            raise ConfigError(name, f"{path}: {error.strerror}") from error
+    return names.find(name) or ""
 
 
 def _jaas_line(mechanism: str, login: Login) -> str:

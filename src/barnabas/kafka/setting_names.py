@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from barnabas.base.scram import HASHES
+from barnabas.base.tls.contexts import PropertyKeys
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS: Final = ("PLAIN", *HASHES)
@@ -63,32 +62,12 @@ class SettingNames(Protocol):
         """The name as it is written, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Settings of a mapping; of several prefixes the first that is set wins."""
-
-    values: Mapping[str, Any] = field(repr=False)
-    prefixes: tuple[str, ...] = ("",)
-
-    def find(self, name: str) -> str | None:
-        """The value, which may be empty; None where it is not set."""
-        for prefix in self.prefixes:
-            value = self.values.get(prefix + name)
-            if value is not None:
-                return str(value)
-        return None
-
-    def key(self, name: str) -> str:
-        """The name as it is written, for messages."""
-        written = (prefix + name for prefix in self.prefixes if prefix + name in self.values)
-        return next(written, self.prefixes[-1] + name)
-
-    def others(self, prefix: str) -> dict[str, str]:
-        """Settings that begin so and that `Security` has no use for itself."""
-        found: dict[str, str] = {}
-        for before in reversed(self.prefixes):
-            for written, value in self.values.items():
-                name = written.removeprefix(before)
-                if written.startswith(before + prefix) and name not in SECURITY_NAMES:
-                    found[name] = str(value)
-        return found
+def other_settings(keys: PropertyKeys, prefix: str) -> dict[str, str]:
+    """Settings that begin so and are not among `SECURITY_NAMES`."""
+    found: dict[str, str] = {}
+    for before in reversed(keys.prefixes):
+        for written, value in keys.values.items():
+            name = written.removeprefix(before)
+            if written.startswith(before + prefix) and name not in SECURITY_NAMES:
+                found[name] = str(value)
+    return found

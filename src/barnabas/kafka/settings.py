@@ -6,13 +6,20 @@ everywhere. `security.py` beside this translates what says how to connect.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import JAVA_SECURITY, SECURITY_PREFIXES, Names
+from barnabas.kafka.setting_names import (
+    JAVA_SECURITY,
+    LIBRDKAFKA_FILES,
+    SECURITY_PREFIXES,
+    SYSTEM_STORE,
+)
 
 JAVA_ONLY: Final = JAVA_SECURITY | {
     *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
@@ -51,7 +58,7 @@ def librdkafka_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         if not name.startswith(SECURITY_PREFIXES) and name not in JAVA_ONLY:
             own = RENAMED.get(name, name)
             settings[own] = librdkafka_value(name, value)
-    return settings | Security(Names(given)).librdkafka()
+    return settings | Security(PropertyKeys(given)).librdkafka()
 
 
 def java_settings(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def java_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     others = {
         name: value for name, value in given.items() if not name.startswith(SECURITY_PREFIXES)
     }
-    return others | Security(Names(given)).java()
+    return others | Security(PropertyKeys(given)).java()
 
 
 def librdkafka_value(name: str, value: Any) -> Any:
@@ -84,3 +91,19 @@ def check_servers(text: str, name: str = "bootstrap.servers") -> None:
     for server in text.split(","):
         if not server.strip().rpartition(":")[2].isdigit():
             raise ConfigError(name, f"{server!r} is not host:port")
+
+
+def check_files(given: Mapping[str, str]) -> None:
+    """Raise ConfigError for a PEM file of librdkafka's that cannot be read.
+
+    librdkafka itself does not say which one it was.
+    """
+    for name in LIBRDKAFKA_FILES:
+        path = given.get(name)
+        if not path or path == SYSTEM_STORE or os.path.isdir(path):
+            continue
+        try:
+            with open(path, "rb") as file:
+                file.read(1)
+        except OSError as error:
+            raise ConfigError(name, f"{path}: {error.strerror}") from error

@@ -22,10 +22,11 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.bearer_login import bearer_login
 from barnabas.kafka.partitioners import Partitioner
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import Names, is_true
+from barnabas.kafka.setting_names import is_true
 from barnabas.kafka.transactions import (
     ProducerIdentity,
     TransactionCalls,
@@ -94,7 +95,7 @@ class WireProducer:
         """`settings` are librdkafka's. Raises KafkaException for a login that is not supported."""
         servers = settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
         try:
-            security = Security(Names(settings))
+            security = Security(PropertyKeys(settings))
             bearer = bearer_login(settings) if security.mechanism == OAUTHBEARER else None
             self._access = security.access(str(servers or ""), timeout_s=30, bearer=bearer)
         except ConfigError as error:

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.base.tls.key_stores import KeyPair
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import Names
 from barnabas.kafka.settings import JAVA_ONLY, java_settings, librdkafka_settings
 from barnabas.kafka.wire import Access
 from support.key_stores import PASSWORD, KeyStores
@@ -87,7 +87,7 @@ def test_logins(name: str) -> None:
     case = LOGINS[name]
     assert librdkafka_settings(case.given) == case.librdkafka
     assert java_settings(case.given) == case.java
-    security = Security(Names(case.given))
+    security = Security(PropertyKeys(case.given))
     assert security.access("a:1") == Access("a:1", **case.access)
     options = security.aiokafka()
     assert options.pop("security_protocol") == security.protocol
@@ -112,7 +112,7 @@ def test_other_mechanisms_are_the_clients_own() -> None:
     }
     for client in ("aiokafka", "login"):
         with pytest.raises(ConfigError, match=r"^sasl\.mechanism: GSSAPI is not served; set one"):
-            getattr(Security(Names(given)), client)()
+            getattr(Security(PropertyKeys(given)), client)()
 
 
 REFUSED = {
@@ -133,7 +133,7 @@ def test_refused_under_the_name_that_was_written(name: str, prefix: str) -> None
     written = {f"{prefix}{key}": value for key, value in given.items()}
     for client in ("librdkafka", "java", "aiokafka"):
         with pytest.raises(ConfigError) as caught:
-            getattr(Security(Names(written, (prefix,))), client)()
+            getattr(Security(PropertyKeys(written, (prefix,))), client)()
         assert str(caught.value).startswith(prefix + text)
 
 
@@ -167,9 +167,9 @@ def test_every_client_trusts_every_kind_of_store(stores: KeyStores, name: str) -
     java = java_settings(given)
     assert ssl.PEM_cert_to_DER_cert(java.pop("ssl.truststore.certificates")) == authority
     assert java == {**TLS, "ssl.truststore.type": "PEM"}
-    access = Security(Names(given)).access("a:1")
+    access = Security(PropertyKeys(given)).access("a:1")
     assert ssl.PEM_cert_to_DER_cert(access.ca_pem or "") == authority
-    for context in (access.tls(), Security(Names(given)).aiokafka()["ssl_context"]):
+    for context in (access.tls(), Security(PropertyKeys(given)).aiokafka()["ssl_context"]):
         assert context.get_ca_certs(binary_form=True) == [authority]
 
 
@@ -199,12 +199,12 @@ def test_every_client_shows_the_key_of_every_kind_of_store(stores: KeyStores, na
     else:
         assert java["ssl.keystore.location"] == given["ssl.keystore.location"]
         assert java["ssl.keystore.type"] == {"encrypted": "PEM"}.get(name, name)
-    access = Security(Names(given)).access("a:1")
+    access = Security(PropertyKeys(given)).access("a:1")
     assert access.own is not None
     assert "PRIVATE KEY" in access.own.pem
     assert PASSWORD not in repr(access)
     access.tls()
-    Security(Names(given)).tls()
+    Security(PropertyKeys(given)).tls()
 
 
 def test_librdkafkas_names_of_files_are_for_every_client(stores: KeyStores, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_librdkafkas_names_of_files_are_for_every_client(stores: KeyStores, tmp_
         "ssl.keystore.key": stores.private,
         "ssl.keystore.certificate.chain": stores.certificate,
     }
-    access = Security(Names(given)).access("a:1")
+    access = Security(PropertyKeys(given)).access("a:1")
     assert access.own == KeyPair(stores.private + "\n" + stores.certificate, "")
     assert access.ca_path == stores.authority.file
     access.tls()
@@ -237,7 +237,7 @@ def test_librdkafkas_names_of_files_are_for_every_client(stores: KeyStores, tmp_
         "ssl.certificate.pem": stores.certificate,
     }
     assert librdkafka_settings(inline) == {name: text.strip() for name, text in inline.items()}
-    Security(Names(inline)).tls()
+    Security(PropertyKeys(inline)).tls()
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_names_in_certificates(
     given = TLS if written is None else {**TLS, name: written}
     assert librdkafka_settings(given).get(name) == librdkafka
     assert java_settings(given).get(name) == java
-    access = Security(Names(given)).access("a:1")
+    access = Security(PropertyKeys(given)).access("a:1")
     assert (access.checks_host, access.tls().check_hostname) == (checks, checks)
     unchecked = {**given, "enable.ssl.certificate.verification": "false"}
-    assert Security(Names(unchecked)).tls().verify_mode is ssl.CERT_NONE
+    assert Security(PropertyKeys(unchecked)).tls().verify_mode is ssl.CERT_NONE
 
 
 OTHERS = {
@@ -328,7 +328,7 @@ def test_of_several_prefixes_the_first_wins() -> None:
         "sasl.username": "bob",
         "sasl.password": "words",
     }
-    names = Names(values, ("ksql.streams.", ""))
+    names = PropertyKeys(values, ("ksql.streams.", ""))
     assert "words" not in repr(names)
     assert Security(names).librdkafka() == {
         "security.protocol": "SASL_SSL",

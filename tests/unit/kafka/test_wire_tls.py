@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import Names
 from barnabas.kafka.wire import AccessError, Connection, WireError
 from support.certificates import Authority
 
@@ -57,4 +57,4 @@ def test_a_certificate_for_another_host_is_refused(
     if algorithm is not None:
         settings["ssl.endpoint.identification.algorithm"] = algorithm
     with greeting(authority, host) as port, pytest.raises(error):
-        Connection(Security(Names(settings)).access(""), "127.0.0.1", port)
+        Connection(Security(PropertyKeys(settings)).access(""), "127.0.0.1", port)

@@ -10,7 +10,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from barnabas.base.config.errors import ConfigError
@@ -56,15 +56,18 @@ class PropertyKeys:
     Of several prefixes the first that is set wins.
     """
 
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] = field(repr=False)
     prefixes: Sequence[str] = ("",)
 
     def find(self, name: str) -> str | None:
-        """The value, which may be empty; None where it is not set."""
+        """The value, which may be empty; None where it is not set.
+
+        Blanks around it belong to passwords alone.
+        """
         for prefix in self.prefixes:
             found = self.values.get(prefix + name)
             if found is not None:
-                return str(found).strip()
+                return str(found) if name.endswith("password") else str(found).strip()
         return None
 
     def key(self, name: str) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import SECURITY_PREFIXES, Names
+from barnabas.kafka.setting_names import SECURITY_PREFIXES
 from barnabas.kafka.settings import RENAMED, check_servers
 from barnabas.kafka.wire import Access
 from barnabas.spark.datasource.journal import DEFAULT_TOPIC
@@ -145,7 +146,9 @@ def read_security(servers: str, kafka: dict[str, str]) -> tuple[dict[str, str], 
     given = {name: kafka.pop(name) for name in [*kafka] if name.startswith(SECURITY_PREFIXES)}
     try:
         check_servers(servers, _SERVERS)
-        security = Security(Names({f"kafka.{name}": given[name] for name in given}, ("kafka.",)))
+        security = Security(
+            PropertyKeys({f"kafka.{name}": given[name] for name in given}, ("kafka.",))
+        )
         for name in given:
             if name.startswith(("ssl.", "sasl.")) and security.protocol == "PLAINTEXT":
                 raise OptionError(f"kafka.{name} needs kafka.security.protocol")

@@ -22,7 +22,7 @@ from barnabas.base.tls.contexts import (
     trusted_pem,
 )
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import SECURITY_NAMES, Names
+from barnabas.kafka.setting_names import SECURITY_NAMES
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls
 from barnabas.sql.engine import config
 from barnabas.sql.server.hosts import HeartbeatConfig
@@ -304,7 +304,7 @@ def kafka_security(values: Mapping[str, Any]) -> Security:
         for name, value in values.items()
         if name.removeprefix(config.STREAMS_PREFIX) in SECURITY_NAMES
     }
-    security = Security(Names(given, prefixes))
+    security = Security(PropertyKeys(given, prefixes))
     security.login()
     return security
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from barnabas.base.config.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security
-from barnabas.kafka.setting_names import SECURITY_NAMES, Names
+from barnabas.kafka.setting_names import SECURITY_NAMES
 from barnabas.kafka.settings import check_servers
 from barnabas.kafka.wire import Access
 from barnabas.schemas.data.errors import ConfigError
@@ -52,7 +53,7 @@ def read_clients(settings: Mapping[str, str], client_id: str = "connect") -> Cli
     given = {name: settings[name] for name in settings if name in SECURITY_NAMES}
     try:
         check_servers(servers)
-        security = Security(Names(given))
+        security = Security(PropertyKeys(given))
         found = {"bootstrap.servers": servers, **security.librdkafka()}
         return Clients(found, security.access(servers), client_id)
     except BaseConfigError as error:
