@@ -1,19 +1,19 @@
 """A topic as state: `TopicLog` reads all of it, keeps up with it, and writes to it.
 
-What several processes have to agree on, or one has to find again after a crash, is the sum of a
-topic's records. Whoever holds such a state gives its `take` to a log and relies on this:
+The state is what the topic's records add up to: several processes agree on it, or one finds it
+again after a crash. The owner of a state gives the log a function `take`, and can rely on this:
 
-- `read_to_end` returns when all that was written before the call, by anyone, is taken. Records come
-  in the order of their partition, each once.
+- `read_to_end` returns when all that anyone wrote before the call is taken. Records come in the
+  order of their partition, each once.
 - A log that `follows` reads all the time, in a thread. Another reads only when it is asked to.
 - `send` writes; records of one key stay in order.
-- `lead` fences the writers before, as all take one transactional id, and reads to the end: what is
-  taken then is final. `append` writes several records in one transaction, all or none. After a
-  failure it is not known which of both; to lead again shows it.
-- A topic that no longer has what was read (it was deleted, made again, or cut off) is *lost*: the
-  log fails with LogLostError, or reads it again from its start where `reads_again`.
+- `lead` fences earlier writers, since all use one transactional id, and reads to the end: nobody
+  else can write after that. `append` writes several records in one transaction, all or none. When
+  it fails, the records may be written or not; the next `lead` reads which.
+- A topic that no longer has what was read was deleted, created again or cut off. The log then fails
+  with LogLostError, or reads the topic again from its start (`reads_again`).
 
-The registry keeps to the same ideas over aiokafka (docs/decisions/0025).
+The registry follows the same rules over aiokafka (docs/decisions/0025).
 
 Source: org.apache.kafka.connect.util.KafkaBasedLog (Kafka 4.3).
 """

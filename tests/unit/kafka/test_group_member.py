@@ -203,6 +203,21 @@ def test_a_member_joins_again_when_a_delay_is_over(world: World) -> None:
     world.coordinator.wait_for("join as m1: the delay is over")
 
 
+def test_a_delay_ends_where_the_group_begins_again_before(world: World) -> None:
+    delays = [0.3]
+
+    def assigned() -> None:
+        if delays:
+            world.member.rejoin_after(delays.pop(), "the delay is over")
+            world.member.rejoin("sooner")
+
+    world.part.on_assigned = assigned
+    world.member.start()
+    world.coordinator.wait_for("join as m1: sooner")
+    world.member.sleep(0.5)
+    assert "join as m1: the delay is over" not in world.coordinator.said
+
+
 def test_a_member_stays_in_its_group_while_it_works(world: World) -> None:
     def work() -> None:
         beats = world.coordinator.said.count("heartbeat")
