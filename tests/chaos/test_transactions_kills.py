@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cli.committed import MOVING_CODES
+from barnabas.cli.group.calls import MOVING_CODES
 from support.chain_member import REFUSALS
 from support.cluster_processes import ClusterProcesses
 from support.node_process import wait_until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.cli.perf_stats import Stats, percentiles
+from barnabas.cli.records.perf_load import Stats, percentiles
 from support.cli import ClusterCli
 
 LATENCIES = ["avg", "max", "p50", "p95", "p99", "p99_9"]

@@ -12,8 +12,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.cli.connection import Connection
-from barnabas.cli.records import NewRecord
-from barnabas.cli.sender import Sender
+from barnabas.cli.records.records import NewRecord
+from barnabas.cli.records.sender import Sender
 from barnabas.connect.engine.local import LocalEngine
 from barnabas.kafka import wire
 from barnabas.kafka.ordered_producer import OrderedProducer

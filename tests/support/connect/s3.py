@@ -27,7 +27,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from barnabas.cli.child_process import end_with
+from barnabas.cli.dev.child_process import end_with
 from support.foreign_programs import BUILD_TIMEOUT_S, CACHE
 from support.node_process import wait_until
 from support.ports import HOST, free_port

@@ -10,9 +10,9 @@ import pytest
 from barnabas.cli import admin as module
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import reassignments
+from barnabas.cli.cluster.quorum_state import read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.quorum_state import read_quorum
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.connections import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.checks_certificates import check_certificates
-from barnabas.cli.findings import Level
+from barnabas.cli.doctor.findings import Level
+from barnabas.cli.doctor.machine import check_certificates
 from barnabas.node.config.node_config import NodeConfig
 from support.certificates import Authority
 

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import checks_machine
-from barnabas.cli.checks_machine import check_directory, check_machine, check_node, file_system_of
-from barnabas.cli.findings import Finding, Level
+from barnabas.cli.doctor import machine as checks_machine
+from barnabas.cli.doctor.findings import Finding, Level
+from barnabas.cli.doctor.machine import (
+    check_directory,
+    check_machine,
+    check_node,
+    file_system_of,
+)
 from barnabas.node.config.node_config import NodeConfig
 
 StatVfs = namedtuple("StatVfs", ["f_bavail", "f_frsize", "f_blocks"])

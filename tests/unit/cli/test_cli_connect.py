@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.connectors.apply import Difference, differences
-from barnabas.cli.connectors.files import Wanted, read_file, read_folder
+from barnabas.cli.connect.apply import Difference, differences
+from barnabas.cli.connect.files import Wanted, read_file, read_folder
 from barnabas.cli.errors import CliError, ExitCode
 from support.cli import run_cli
 

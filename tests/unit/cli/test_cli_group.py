@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas import Cluster
 from barnabas.app.testing import Kafka
-from barnabas.cli import committed
+from barnabas.cli.group import calls as committed
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offsets import OffsetFetchRequestGroup, OffsetFetchResponseGroup

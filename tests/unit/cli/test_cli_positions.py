@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_INVALID, TopicPartition
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.positions import Kind, Position, list_offsets, parse_position
+from barnabas.cli.records.positions import Kind, Position, list_offsets, parse_position
 from support.stale_admin import StaleAdmin
 
 NOW_MS = 1_760_000_000_000

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.schemas.client import Registry
+from barnabas.cli.registry.client import Registry
 from support.cli import run_cli
 
 Answers = Mapping[str, tuple[int, Any]]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.errors import CliError
-from barnabas.cli.schemas import settings
-from barnabas.cli.schemas.check import SchemaFile, find_files
-from barnabas.cli.schemas.files import pretty, read_reference, schema_body, type_of_file
-from barnabas.cli.schemas.settings import read_settings
-from barnabas.cli.schemas.verdicts import Reason, read_reasons
+from barnabas.cli.registry import settings
+from barnabas.cli.registry.check import SchemaFile, find_files
+from barnabas.cli.registry.files import pretty, read_reference, schema_body, type_of_file
+from barnabas.cli.registry.settings import read_settings
+from barnabas.cli.registry.verdicts import Reason, read_reasons
 from barnabas.registry.store.encoding import CONFIG_FIELDS
 from barnabas.registry.store.records import MODES
 

@@ -71,7 +71,8 @@ def test_the_list_of_commands_matches_the_commands() -> None:
     for name, (help_text, module) in main.COMMANDS.items():
         assert f"  {name} " in listed
         assert help_text in " ".join(listed.split())
-        assert os.path.exists(os.path.join(os.path.dirname(main.__file__), f"{module}.py"))
+        path = f"{module.replace('.', '/')}.py"
+        assert os.path.exists(os.path.join(os.path.dirname(main.__file__), path))
 
 
 def test_every_exit_code_is_documented() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.file_progress import STEP_SIZE_BYTES, FileProgress
+from barnabas.cli.records.produce import STEP_SIZE_BYTES, FileProgress
 
 LINE = b"x" * 99 + b"\n"
 LINES = 5 * STEP_SIZE_BYTES // len(LINE)

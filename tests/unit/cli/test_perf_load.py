@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli import perf_load
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.perf_load import Load, Payloads
+from barnabas.cli.records import perf_load
+from barnabas.cli.records.perf_load import Load, Payloads
 
 TIMEOUT_S = 5.0
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.cli.checks_nodes import check_quorum
+from barnabas.cli.cluster.new_voter import NewVoter, voter_from_text
+from barnabas.cli.cluster.quorum_state import Quorum, QuorumReplica, check_removal
+from barnabas.cli.doctor.findings import Level
+from barnabas.cli.doctor.nodes import check_quorum
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.findings import Level
-from barnabas.cli.new_voter import NewVoter, voter_from_text
-from barnabas.cli.quorum_state import Quorum, QuorumReplica, check_removal
 
 
 def quorum(*alive: bool, lag: int = 0) -> Quorum:

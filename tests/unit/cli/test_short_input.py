@@ -7,10 +7,10 @@ from unittest import mock
 
 import pytest
 
-from barnabas.cli import short_input
 from barnabas.cli.connection import Connection
-from barnabas.cli.sender import Sender
-from barnabas.cli.short_input import SHORT_SIZE_BYTES_MAX, are_short, read_ahead
+from barnabas.cli.records import produce as short_input
+from barnabas.cli.records.produce import SHORT_SIZE_BYTES_MAX, are_short, read_ahead
+from barnabas.cli.records.sender import Sender
 
 
 def _pipe(content: bytes) -> tuple[BinaryIO, int]:

@@ -17,9 +17,9 @@ from barnabas.cli.balance.plan_file import to_document
 from barnabas.cli.balance.showing import ProgressView, print_plan
 from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import clear_throttles, throttled_brokers, throttled_topics
-from barnabas.cli.confirm import confirm
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import read_or_not, say
+from barnabas.cli.prompts import confirm
 
 NAMED_MAX = 3
 

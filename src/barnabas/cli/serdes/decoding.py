@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.cli.errors import CliError
-from barnabas.cli.records import JsonText, headers_of
-from barnabas.cli.schemas.client import Registry
+from barnabas.cli.records.records import JsonText, headers_of
+from barnabas.cli.registry.client import Registry
 from barnabas.cli.serdes.options import FORMATS, confluent_client, needs_extra
 from barnabas.cli.serdes.stored import Named, StoredSchema
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.schemas.client import Registry
-from barnabas.cli.schemas.files import read_text, schema_body, type_of_file
+from barnabas.cli.registry.client import Registry
+from barnabas.cli.registry.files import read_text, schema_body, type_of_file
 from barnabas.cli.serdes.avro_json import from_json
 from barnabas.cli.serdes.options import confluent_client, needs_extra
 from barnabas.cli.serdes.stored import Named, StoredSchema

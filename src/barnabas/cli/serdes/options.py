@@ -9,7 +9,7 @@ import click
 
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.cli.optional import extra_packages
-from barnabas.cli.schemas.client import Registry
+from barnabas.cli.registry.client import Registry
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from barnabas.cli.errors import CliError
-from barnabas.cli.schemas.client import Registry
-from barnabas.cli.schemas.compare import resolved_references
+from barnabas.cli.registry.client import Registry
+from barnabas.cli.registry.compare import resolved_references
 from barnabas.cli.serdes.options import needs_extra
 
 if TYPE_CHECKING:

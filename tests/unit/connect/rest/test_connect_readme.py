@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from barnabas.base.config.properties import parse_properties
-from barnabas.cli.connect import command
+from barnabas.cli.connect.command import command
 from barnabas.connect.worker.connector_files import read_connector
 from barnabas.connect.worker.settings import check_settings
 

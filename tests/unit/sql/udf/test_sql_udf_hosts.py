@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from barnabas.cli.sql_test import test_command as sql_test
+from barnabas.cli.sql.test import test_command as sql_test
 from barnabas.sql.engine.config import PropertyError, checked
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.server.config import ServerConfig

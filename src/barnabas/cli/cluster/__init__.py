@@ -1,0 +1,1 @@
+"""Commands for the nodes of a cluster: membership, quorum, features, balance."""

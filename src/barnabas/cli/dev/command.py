@@ -1,0 +1,229 @@
+"""`barnabas dev`: a broker or a small cluster for development, with nothing to set up."""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.base.config.properties import from_flags
+from barnabas.cli.dev.wishes import PORT_HINT, DevWishes
+from barnabas.cli.errors import CliError
+from barnabas.cli.node_options import log_level_option, override_option
+from barnabas.cli.output import json_option, print_json
+from barnabas.node.config.overrides import from_environment
+
+if TYPE_CHECKING:
+    from barnabas.app.secured import Secured
+
+EPILOG = """\b
+Examples:
+  barnabas dev
+  barnabas dev --directory ./data --port 9092
+  barnabas dev --nodes 3
+  barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
+  barnabas dev --secure --directory ./secure
+  barnabas dev --registry
+  barnabas dev --override num.partitions=3 --override log.retention.hours=1
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--nodes",
+    "-n",
+    "count",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    help="Number of nodes, each a process of its own.",
+)
+@click.option("--racks", help="Racks to assign to the nodes in turn, such as a,b,c.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="Client port of the first node; 0 takes any free port.",
+)
+@click.option(
+    "--controller-port",
+    default=None,
+    type=click.IntRange(0, 65535),
+    help="Port of the first controller; by default the next one after the client ports.",
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to bind and advertise."
+)
+@click.option(
+    "--directory",
+    "-d",
+    type=click.Path(file_okay=False),
+    help="Keep data here; by default it is temporary, and removed at the end.",
+)
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS, users admin and alice with passwords (SCRAM), and ACLs; certificates and "
+    "configurations for clients are written to DIRECTORY/security.",
+)
+@click.option("--registry", is_flag=True, help="Run a schema registry too.")
+@click.option(
+    "--registry-port",
+    type=click.IntRange(0, 65535),
+    default=8081,
+    show_default=True,
+    help="Port of the schema registry; 0 takes any free port.",
+)
+@override_option
+@log_level_option
+@json_option
+def command(
+    count: int,
+    racks: str | None,
+    port: int,
+    controller_port: int | None,
+    host: str,
+    directory: str | None,
+    secure: bool,
+    registry: bool,
+    registry_port: int,
+    overrides: tuple[str, ...],
+    log_level: str,
+    as_json: bool,
+) -> int:
+    """Run a broker or a small cluster, without a configuration file or formatting.
+
+    It prints the addresses for clients, and runs until Ctrl-C. With several nodes you may kill any
+    one: the others continue, and the command reports its end.
+    """
+    level = log_level if log_level != "info" else "warning"
+    if registry:
+        from barnabas.cli.dev.registry import run_with_registry
+
+        kept, login = directory, None
+        if secure or (directory and os.path.isdir(os.path.join(directory, "security"))):
+            directory = directory or tempfile.mkdtemp(prefix="barnabas-")
+            login = os.path.join(directory, "security", "schema-registry.properties")
+        flags = ["--nodes", str(count), "--host", host, "--port", str(port)]
+        flags += ["--racks", racks] if racks else []
+        flags += [] if controller_port is None else ["--controller-port", str(controller_port)]
+        flags += ["--directory", directory] if directory else []
+        flags += ["--secure"] if secure else []
+        flags += [word for pair in overrides for word in ("--override", pair)]
+        flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
+        try:
+            return run_with_registry(
+                flags,
+                login,
+                host=host,
+                port=registry_port,
+                replicas=min(count, 3),
+                log_level=level,
+                as_json=as_json,
+            )
+        finally:
+            if directory is not None and kept is None:
+                shutil.rmtree(directory, ignore_errors=True)
+    wishes = DevWishes(
+        count,
+        os.path.abspath(directory) if directory else tempfile.mkdtemp(prefix="barnabas-"),
+        directory is None,
+        host,
+        port,
+        controller_port,
+        tuple(name.strip() for name in (racks or "").split(",") if name.strip()),
+        {**from_environment(os.environ), **from_flags(overrides)},
+        level,
+        as_json,
+        secure,
+    )
+    try:
+        if count == 1 and not racks and not _has_nodes(wishes.directory):
+            return _run_one(wishes)
+        from barnabas.cli.dev.nodes import run_nodes
+
+        return run_nodes(wishes)
+    finally:
+        if wishes.is_temporary:
+            before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # which may come twice
+            shutil.rmtree(wishes.directory, ignore_errors=True)
+            signal.signal(signal.SIGHUP, before)
+
+
+def _has_nodes(directory: str) -> bool:
+    """Whether an earlier run left several nodes there."""
+    return os.path.isdir(os.path.join(directory, "node-1"))
+
+
+def _run_one(wishes: DevWishes) -> int:
+    from barnabas.app.listening import CannotListenError
+    from barnabas.app.node import Node
+    from barnabas.app.runner import StartError, advertised_listeners, run_node
+    from barnabas.app.standalone import NODE_ID, format_standalone, standalone_properties
+    from barnabas.base import telemetry
+    from barnabas.base.clock import SystemClock
+    from barnabas.base.local_disk import LocalDisk
+    from barnabas.cli.dev import secure as dev_secure
+    from barnabas.node.config.node_config import NodeConfig
+
+    telemetry.configure(wishes.log_level)
+    controller_port = wishes.controller_port
+    if controller_port is None:
+        controller_port = wishes.port + 1 if wishes.port else 0
+    secured = dev_secure.secured_for(wishes)
+    if secured is not None:
+        secured.make_certificate(NODE_ID, [wishes.host])
+    properties = standalone_properties(
+        wishes.directory,
+        host=wishes.host,
+        port=wishes.port,
+        controller_port=controller_port,
+        secured=secured,
+    )
+    config = NodeConfig.from_properties({**properties, **wishes.overrides})
+    disk = LocalDisk()
+    try:
+        format_standalone(
+            disk, config, random=random.SystemRandom(), clock=SystemClock(), secured=secured
+        )
+    finally:
+        disk.close()
+
+    def ready(node: Node) -> None:
+        address = advertised_listeners(node)[0]
+        bootstrap = f"{address.host}:{address.port}"
+        if wishes.as_json:
+            value = {"ready": True, "bootstrap_servers": bootstrap}
+            more = dev_secure.facts(secured, bootstrap)
+            print_json({**value, "directory": wishes.directory, **more})
+        else:
+            _greet(bootstrap, None if wishes.is_temporary else wishes.directory, secured)
+        sys.stdout.flush()
+
+    try:
+        return run_node(config, ready)
+    except StartError as error:
+        if isinstance(error.__cause__, CannotListenError):
+            raise CliError(str(error), hint=PORT_HINT) from error
+        raise
+
+
+def _greet(bootstrap: str, directory: str | None, secured: "Secured | None") -> None:
+    where = f"kept in {directory}" if directory else "temporary, removed at the end"
+    flag = "" if bootstrap.endswith(":9092") else f" -b {bootstrap}"
+    click.echo(f"Ready: bootstrap.servers={bootstrap}")
+    click.echo(f"Data:  {where}")
+    if secured is not None:
+        from barnabas.cli.dev.secure import greet
+
+        greet(secured, bootstrap)
+        click.echo("Ctrl-C ends it.")
+        return
+    click.echo("Try:   " + f"echo hello | barnabas produce greetings{flag}")
+    click.echo("       " + f"barnabas consume greetings{flag}")
+    click.echo("Ctrl-C ends it.")

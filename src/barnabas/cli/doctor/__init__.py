@@ -1,0 +1,1 @@
+"""Commands of `barnabas doctor`: the checks."""

@@ -1,0 +1,193 @@
+"""Checks of `barnabas doctor` on the nodes of a cluster: quorum, balance, racks, directories."""
+
+from collections.abc import Iterator, Sequence
+
+from barnabas.cli.admin import Admin
+from barnabas.cli.admin_calls import PartitionState, topic_values
+from barnabas.cli.balance.model import Load, loads
+from barnabas.cli.balance.survey import Survey, survey
+from barnabas.cli.balance.throttles import throttled_brokers
+from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
+from barnabas.cli.connection import Connection
+from barnabas.cli.doctor.findings import Finding, fault, note, ok
+from barnabas.cli.errors import CliError
+
+NAMED_MAX = 5
+SPREAD_NOTED_PERCENT = 20
+"""Difference between the fullest and the emptiest node, of the average, that is worth a word."""
+QUORUM_LAG_NOTED = 1000
+MIN_IN_SYNC = "min.insync.replicas"
+
+
+def check_nodes(connection: Connection) -> Iterator[Finding]:
+    """Everything that needs more than a client's view; one note where that cannot be had."""
+    try:
+        with Admin(connection) as admin:
+            found = survey(admin)
+            quorum = read_quorum(admin, found.cluster.fenced)
+            throttled = [] if found.in_flight else throttled_brokers(admin, found.cluster.live)
+            yield from check_min_in_sync(admin, found.partitions)
+    except CliError as error:
+        yield note("nodes", f"not checked: {error.line()}")
+        return
+    yield from check_quorum(quorum)
+    yield from check_brokers(found)
+    if len(found.cluster.brokers) > 1:
+        yield from check_balance(found)
+        yield from check_racks(found)
+        yield from check_replicas(found.partitions)
+    if throttled:
+        nodes = ", ".join(map(str, throttled))
+        yield note(
+            "throttle",
+            f"replication is throttled on nodes {nodes}, and nothing is being moved",
+            "barnabas rebalance removes what an interrupted run left behind",
+        )
+
+
+def down_brokers(connection: Connection) -> list[int]:
+    """Ids of the brokers that the cluster takes for down; none where it does not tell."""
+    try:
+        with Admin(connection) as admin:
+            return admin.cluster().fenced
+    except CliError:
+        return []  # `check_nodes` meets the error too, and shows it
+
+
+def check_quorum(quorum: Quorum) -> Iterator[Finding]:
+    """Voters: enough, alive, an odd number, not behind."""
+    voters = len(quorum.voters)
+    gone = [str(voter.id) for voter in quorum.voters if not voter.is_alive]
+    if gone:
+        spare = quorum.alive - quorum.majority
+        text = f"voters that do not follow: {', '.join(gone)}"
+        if spare > 0:
+            yield note("quorum", f"{text}; {spare} more may be lost", "start them")
+        else:
+            yield fault("quorum", f"{text}; no other may be lost", "start them")
+    else:
+        spare = voters - quorum.majority
+        yield ok("quorum", f"{voters} voters, all follow; {spare} may be lost")
+    if voters % 2 == 0:
+        yield note(
+            "quorum",
+            f"{voters} voters survive no more losses than {voters - 1}",
+            "add or remove one: barnabas quorum add-voter, remove-voter",
+        )
+    for replica in (*quorum.voters, *quorum.observers):
+        if replica.is_alive and replica.lag > QUORUM_LAG_NOTED:
+            yield note("quorum", f"node {replica.id} is {replica.lag} metadata records behind")
+
+
+def check_brokers(found: Survey) -> Iterator[Finding]:
+    """Nodes that are down, and directories that have failed."""
+    for broker in found.cluster.brokers.values():
+        if broker.is_fenced:
+            yield fault(
+                "nodes",
+                f"node {broker.id} at {broker.host}:{broker.port} is down",
+                f"start it; if it is lost for good: barnabas cluster remove {broker.id}",
+            )
+    for number, directories in found.directories.items():
+        for directory in directories:
+            if directory.error:
+                yield fault(
+                    "nodes",
+                    f"node {number}: directory {directory.path} has failed ({directory.error})",
+                    "repair the disk and restart the node; other nodes have its replicas meanwhile",
+                )
+    if not any(broker.is_fenced for broker in found.cluster.brokers.values()):
+        yield ok("nodes", f"{len(found.cluster.brokers)} brokers, all up")
+
+
+def check_balance(found: Survey) -> Iterator[Finding]:
+    """Leaders where they should be; replicas and leaders spread."""
+    astray = [
+        str(state.key)
+        for state in found.partitions
+        if state.replicas and state.leader >= 0 and state.leader != state.replicas[0]
+    ]
+    if astray:
+        yield note(
+            "leaders",
+            f"not the preferred ones: {_some(astray)}",
+            "barnabas topic elect-leaders, once all replicas are in sync",
+        )
+    live = set(found.cluster.live)
+    held = [load for load in loads(found.brokers(), found.placement()) if load.broker in live]
+    if not held:
+        return  # the one that answers is fenced itself
+    uneven = [text for text in (_spread(held, "replicas"), _spread(held, "leaders")) if text]
+    if uneven:
+        yield note("balance", "; ".join(uneven), "barnabas rebalance --dry-run")
+    elif not astray:
+        yield ok("balance", "replicas and leaders are spread evenly")
+
+
+def _spread(held: Sequence[Load], what: str) -> str:
+    counts = {load.broker: getattr(load, what) for load in held}
+    most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+    difference = counts[most] - counts[least]
+    average = sum(counts.values()) / len(counts)
+    if difference < 2 or difference * 100 <= SPREAD_NOTED_PERCENT * average:
+        return ""
+    return f"node {most} has {counts[most]} {what}, node {least} {counts[least]}"
+
+
+def check_racks(found: Survey) -> Iterator[Finding]:
+    """Whether a rack can be lost without a partition."""
+    racks = {broker.id: broker.rack for broker in found.cluster.brokers.values()}
+    named = {rack for rack in racks.values() if rack is not None}
+    if not named:
+        return
+    without = [str(number) for number, rack in racks.items() if rack is None]
+    if without:
+        yield note(
+            "racks",
+            f"nodes without a rack: {', '.join(without)}; racks have no effect until all have one",
+            "set broker.rack",
+        )
+        return
+    together = [
+        str(state.key)
+        for state in found.partitions
+        if len(state.replicas) > 1 and len({racks.get(number) for number in state.replicas}) == 1
+    ]
+    if together and len(named) > 1:
+        yield note("racks", f"all replicas in one rack: {_some(together)}", "barnabas rebalance")
+    elif len(named) == 1:
+        yield note("racks", f"all nodes are in rack {named.pop()}")
+    else:
+        yield ok("racks", f"{len(named)}, every partition in more than one")
+
+
+def check_replicas(states: Sequence[PartitionState]) -> Iterator[Finding]:
+    """Topics that are lost with one node."""
+    single = list(dict.fromkeys(state.topic for state in states if len(state.replicas) == 1))
+    if single:
+        yield note(
+            "replicas",
+            f"topics with a single replica: {_some(single)}",
+            "give them more: barnabas topic reassign",
+        )
+
+
+def check_min_in_sync(admin: Admin, states: Sequence[PartitionState]) -> Iterator[Finding]:
+    """Partitions that take no writes with acks=all. Raises CliError."""
+    lagging = [state for state in states if len(state.isr) < len(state.replicas)]
+    topics = sorted({state.topic for state in lagging})
+    wanted = topic_values(admin, topics, MIN_IN_SYNC) if topics else {}
+    refusing = [
+        str(state.key) for state in lagging if len(state.isr) < int(wanted.get(state.topic, "1"))
+    ]
+    if refusing:
+        yield fault(
+            "in sync",
+            f"fewer replicas than {MIN_IN_SYNC}, so acks=all is refused: {_some(refusing)}",
+            "start the nodes that hold the others",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:NAMED_MAX])
+    return shown if len(names) <= NAMED_MAX else f"{shown} and {len(names) - NAMED_MAX} more"

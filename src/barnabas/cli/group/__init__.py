@@ -1,0 +1,1 @@
+"""Commands for groups: consumer groups, share groups, Streams groups."""

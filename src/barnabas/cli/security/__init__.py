@@ -1,0 +1,1 @@
+"""Commands for users, ACLs, quotas, tokens and certificates."""

@@ -1,0 +1,248 @@
+"""`barnabas quota`: how fast users, clients and addresses may be."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from barnabas.cli.admin import Admin
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.option_sets import Function, with_options
+from barnabas.cli.output import Output, Row, json_option
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    ComponentData,
+    DescribeClientQuotasRequest,
+    OpData,
+)
+
+KEYS = {
+    "producer_byte_rate": "bytes per second that they produce",
+    "consumer_byte_rate": "bytes per second that they fetch",
+    "request_percentage": "time of request threads, in percent of one",
+    "controller_mutation_rate": "partitions per second that they create and delete",
+    "connection_creation_rate": "connections per second of an address (ip)",
+}
+SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+_OPTIONS: Sequence[Callable[[Any], Any]] = (
+    click.option("--user", help="Who has logged in with this name."),
+    click.option("--user-default", is_flag=True, help="Users without a quota of their own."),
+    click.option("--client-id", help="Clients that say they are this one."),
+    click.option("--client-id-default", is_flag=True, help="Clients without one of their own."),
+    click.option("--ip", help="Who connects from this address."),
+    click.option("--ip-default", is_flag=True, help="Addresses without one of their own."),
+)
+
+
+def _entity(function: Function) -> Function:
+    """The options that name an entity, as the argument `entity`."""
+
+    def wrapped(**given: Any) -> Any:
+        entity: dict[str, str | None] = {}
+        for kind in ("user", "client-id", "ip"):
+            name = given.pop(kind.replace("-", "_"))
+            is_default = given.pop(f"{kind.replace('-', '_')}_default")
+            if name is not None and is_default:
+                raise CliError(f"--{kind} and --{kind}-default exclude each other", ExitCode.USAGE)
+            if name is not None or is_default:
+                entity[kind] = name
+        return function(entity=entity, **given)
+
+    return with_options(function, wrapped, _OPTIONS)
+
+
+@click.group()
+def command() -> None:
+    """List, set and remove quotas of users, clients and addresses."""
+
+
+@command.command(
+    "list",
+    epilog="\b\nExamples:\n  barnabas quota list\n  barnabas quota list --user alice\n",
+)
+@json_option
+@connection_options
+@_entity
+def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
+    """List quotas: all, or those of a user, client or address."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.quota import entity_text, list_quotas
+
+    with Admin(connection) as admin:
+        found = list_quotas(admin, entity)
+    output = Output(as_json)
+    if as_json:
+        output.result([{"entity": item.entity, "quotas": item.values} for item in found], "")
+        return
+    rows: list[Row] = [
+        {"entity": entity_text(item.entity), "quota": key, "value": f"{value:g}"}
+        if value < 1e6
+        else {"entity": entity_text(item.entity), "quota": key, "value": f"{value:.0f}"}
+        for item in found
+        for key, value in item.values.items()
+    ]
+    output.rows(rows, ("entity", "quota", "value"), "There are no quotas.")
+
+
+@command.command(
+    "set",
+    epilog="\b\nExamples:\n"
+    "  barnabas quota set --user alice producer_byte_rate=1m consumer_byte_rate=2m\n"
+    "  barnabas quota set --user-default request_percentage=50\n"
+    "  barnabas quota set --user alice --client-id reports consumer_byte_rate=100k\n"
+    "  barnabas quota set --ip 10.0.0.9 connection_creation_rate=5\n\n\b\nQuotas:\n"
+    + "".join(f"  {key:25} {words}\n" for key, words in KEYS.items()),
+)
+@click.argument("pairs", nargs=-1, required=True, metavar="QUOTA=VALUE...")
+@json_option
+@connection_options
+@_entity
+def set_command(
+    connection: Connection, entity: dict[str, str | None], pairs: Sequence[str], as_json: bool
+) -> None:
+    """Set quotas; k, m and g after a number are 1024 of it, and so on."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.quota import change_quota, entity_text
+
+    _check_named(entity)
+    values = dict(_pair(text) for text in pairs)
+    with Admin(connection) as admin:
+        change_quota(admin, entity, values)
+    text = "\n".join(f"{entity_text(entity)}: {key}={value:.15g}" for key, value in values.items())
+    Output(as_json).result({"entity": entity, "quotas": values}, text)
+
+
+@command.command(
+    "remove",
+    epilog="\b\nExamples:\n  barnabas quota remove --user alice\n"
+    "  barnabas quota remove --user alice producer_byte_rate\n",
+)
+@click.argument("keys", nargs=-1, metavar="[QUOTA]...")
+@json_option
+@connection_options
+@_entity
+def remove_command(
+    connection: Connection, entity: dict[str, str | None], keys: Sequence[str], as_json: bool
+) -> None:
+    """Remove quotas of a user, client or address.
+
+    Without KEYS, all that it has.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.quota import change_quota, entity_text, list_quotas
+
+    _check_named(entity)
+    with Admin(connection) as admin:
+        found = list_quotas(admin, entity, is_strict=True)
+        existing = list(found[0].values) if found else []
+        missing = [key for key in keys if key not in existing]
+        if missing or not existing:
+            what = f"no {', '.join(missing)}" if missing else "no quotas"
+            raise CliError(f"{entity_text(entity)} has {what}", ExitCode.NOT_FOUND)
+        removed = list(dict.fromkeys(keys)) or existing
+        change_quota(admin, entity, {}, removed)
+    text = f"{entity_text(entity)}: removed {', '.join(removed)}"
+    Output(as_json).result({"entity": entity, "removed": removed}, text)
+
+
+def _check_named(entity: dict[str, str | None]) -> None:
+    if not entity:
+        raise CliError("nobody is named", ExitCode.USAGE, "add --user, --client-id or --ip")
+    if "ip" in entity and len(entity) > 1:
+        raise CliError("--ip goes with neither --user nor --client-id", ExitCode.USAGE)
+
+
+def _pair(text: str) -> tuple[str, float]:
+    """A quota and its value. Raises CliError."""
+    key, equals, shown = text.partition("=")
+    if not equals:
+        raise CliError(f"{text} is not QUOTA=VALUE", ExitCode.USAGE)
+    if key not in KEYS:
+        raise CliError(f"{key} is no quota", ExitCode.USAGE, f"there are {', '.join(KEYS)}")
+    unit = SUFFIXES.get(shown[-1:].lower(), 1)
+    try:
+        value = float(shown[:-1] if unit > 1 else shown) * unit
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value <= 0:
+        raise CliError(f"{key}: {shown!r} is no number above 0", ExitCode.USAGE)
+    return key, value
+
+
+# Quotas as commands work with them, and the requests that list, set and remove them.
+
+
+EXACT, DEFAULT = 0, 1
+"""How a filter compares an entity's name."""
+Entity = Mapping[str, str | None]
+"""Names by kind (`user`, `client-id`, `ip`); None is the default of the kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The limits of one entity."""
+
+    entity: Entity
+    values: Mapping[str, float]
+
+
+def list_quotas(admin: Admin, entity: Entity, *, is_strict: bool = False) -> list[Quota]:
+    """The quotas that name all of `entity`, and with `is_strict` nothing else. Raises CliError."""
+    request = DescribeClientQuotasRequest(
+        components=[
+            ComponentData(
+                entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name
+            )
+            for kind, name in entity.items()
+        ],
+        strict=is_strict,
+    )
+    response = admin.decide(request, "quotas")
+    found = [
+        Quota(
+            {part.entity_type: part.entity_name for part in entry.entity},
+            {value.key: value.value for value in sorted(entry.values, key=lambda v: v.key)},
+        )
+        for entry in response.entries or ()
+    ]
+    return sorted(found, key=lambda quota: entity_text(quota.entity))
+
+
+def change_quota(
+    admin: Admin, entity: Entity, values: Mapping[str, float], removed: Iterable[str] = ()
+) -> None:
+    """Set and remove limits of one entity. Raises CliError."""
+    request = AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequestEntryData(
+                entity=[
+                    AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
+                    for kind, name in entity.items()
+                ],
+                ops=[
+                    *(OpData(key=key, value=value) for key, value in values.items()),
+                    *(OpData(key=key, remove=True) for key in removed),
+                ],
+            )
+        ]
+    )
+    response = admin.retry(request, lambda answer: [item.error_code for item in answer.entries])
+    for entry in response.entries:
+        if entry.error_code != ErrorCode.NONE:
+            raise from_code(entry.error_code, entry.error_message, entity_text(entity))
+
+
+def entity_text(entity: Entity) -> str:
+    """As people read it: `user=alice, client-id=<default>`."""
+    order = ("user", "client-id", "ip")
+    kinds = sorted(entity, key=lambda kind: order.index(kind) if kind in order else len(order))
+    return ", ".join(
+        f"{kind}={'<default>' if entity[kind] is None else entity[kind]}" for kind in kinds
+    )

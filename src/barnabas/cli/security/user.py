@@ -1,0 +1,272 @@
+"""`barnabas user`: users who log in by SCRAM, whose credentials the cluster keeps."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.admin import Admin
+from barnabas.cli.connection import Connection, connection_options
+from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.option_sets import Function
+from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.prompts import confirm, new_password, read_password
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.credentials import (
+    AlterUserScramCredentialsRequest,
+    DescribeUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+    UserName,
+)
+
+if TYPE_CHECKING:
+    from barnabas.cli.admin import Admin
+
+MECHANISM_NAMES = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+ITERATIONS_DEFAULT = 4096
+"""Kafka's own."""
+
+
+def _mechanism_option(help_text: str) -> Callable[[Function], Function]:
+    return click.option(
+        "--mechanism",
+        "mechanisms",
+        multiple=True,
+        type=click.Choice(MECHANISM_NAMES, case_sensitive=False),
+        help=help_text,
+    )
+
+
+@click.group()
+def command() -> None:
+    """List, create and delete users that log in by SCRAM; change passwords."""
+
+
+@command.command("list", epilog="\b\nExample:\n  barnabas user list\n")
+@json_option
+@connection_options
+def list_command(connection: Connection, as_json: bool) -> None:
+    """List users and how they log in. Passwords cannot be read."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.user import list_users
+
+    with Admin(connection) as admin:
+        users = list_users(admin)
+    rows: list[Row] = [
+        {
+            "user": name,
+            "mechanisms": [item.mechanism for item in credentials],
+            "iterations": [item.iterations for item in credentials],
+        }
+        for name, credentials in users.items()
+    ]
+    Output(as_json).rows(rows, ("user", "mechanisms", "iterations"), "There are no users.")
+
+
+def _new_password_options(function: Function) -> Function:
+    for option in (
+        click.option("--generate", is_flag=True, help="Make a password up, and print it."),
+        click.option(
+            "--iterations",
+            type=click.IntRange(4096, 16384),
+            default=ITERATIONS_DEFAULT,
+            show_default=True,
+            help="How dear guessing it is, and logging in.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command(
+    "create",
+    epilog="\b\nExamples:\n  barnabas user create alice\n"
+    "  barnabas user create alice --generate\n"
+    "  pass show kafka/alice | barnabas user create alice\n",
+)
+@click.argument("name")
+@_mechanism_option("How it may log in; by default both ways.")
+@_new_password_options
+@json_option
+@connection_options
+def create_command(
+    connection: Connection,
+    name: str,
+    mechanisms: Sequence[str],
+    generate: bool,
+    iterations: int,
+    as_json: bool,
+) -> None:
+    """Create a user. The password is asked for, or read from standard input."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.user import list_users, set_password
+
+    with Admin(connection) as admin:
+        if list_users(admin, [name]):
+            raise CliError(f"{name} exists", hint=f"barnabas user password {name} changes it")
+        password = new_password() if generate else read_password(f"Password of {name}")
+        set_password(admin, name, password, mechanisms or MECHANISM_NAMES, iterations)
+    _report(name, password if generate else None, "created", as_json)
+    Output(as_json).note(
+        f"It may do what ACLs allow it: barnabas acl add --allow-principal User:{name} …"
+    )
+
+
+@command.command(
+    "password",
+    epilog="\b\nExamples:\n  barnabas user password alice\n"
+    "  barnabas user password alice --generate --json\n",
+)
+@click.argument("name")
+@_mechanism_option("Change these alone; by default all that it has.")
+@_new_password_options
+@json_option
+@connection_options
+def password_command(
+    connection: Connection,
+    name: str,
+    mechanisms: Sequence[str],
+    generate: bool,
+    iterations: int,
+    as_json: bool,
+) -> None:
+    """Change a user's password.
+
+    It is asked for, or read from standard input.
+    """
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.user import set_password
+
+    with Admin(connection) as admin:
+        had = _mechanisms(admin, name)
+        password = new_password() if generate else read_password(f"New password of {name}")
+        set_password(admin, name, password, mechanisms or had, iterations)
+    _report(name, password if generate else None, "changed", as_json)
+
+
+@command.command(
+    "delete",
+    epilog="\b\nExamples:\n  barnabas user delete alice\n"
+    "  barnabas user delete alice --mechanism SCRAM-SHA-256\n",
+)
+@click.argument("names", nargs=-1, required=True)
+@_mechanism_option("Take this alone from it; by default all.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+@connection_options
+def delete_command(
+    connection: Connection,
+    names: Sequence[str],
+    mechanisms: Sequence[str],
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete users: they cannot log in any more. Their ACLs stay."""
+    from barnabas.cli.admin import Admin
+    from barnabas.cli.security.user import delete_credentials
+
+    with Admin(connection) as admin:
+        had = {name: _mechanisms(admin, name) for name in names}
+        confirm(f"Delete {', '.join(names)}?", yes)
+        for name, all_mechanisms in had.items():
+            delete_credentials(admin, name, mechanisms or all_mechanisms)
+    rows: list[Row] = [{"user": name, "deleted": True} for name in had]
+    Output(as_json).result(rows, "\n".join(f"{name}: deleted" for name in had))
+
+
+def _mechanisms(admin: "Admin", name: str) -> list[str]:
+    """What a user has. Raises CliError where there is none of that name."""
+    from barnabas.cli.security.user import list_users
+
+    found = list_users(admin, [name])
+    if name not in found:
+        raise CliError(f"there is no user {name}", ExitCode.NOT_FOUND)
+    return [item.mechanism for item in found[name]]
+
+
+def _report(name: str, password: str | None, what: str, as_json: bool) -> None:
+    row: Row = {"user": name, what: True}
+    text = f"{name}: {what}"
+    if password is not None:
+        row["password"] = password
+        text += f"\npassword: {password}"
+    Output(as_json).result(row, text)
+
+
+# SCRAM users as commands work with them, and the requests that list, change and delete them.
+
+
+MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+_ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
+"""What brokers take."""
+SALT_SIZE_BYTES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """That a user can log in by a mechanism."""
+
+    mechanism: str
+    iterations: int
+
+
+def list_users(
+    admin: Admin, names: Sequence[str] | None = None
+) -> dict[str, tuple[Credential, ...]]:
+    """All users, or those of `names` that exist. Raises CliError."""
+    request = DescribeUserScramCredentialsRequest(
+        users=None if names is None else [UserName(name=name) for name in names]
+    )
+    response = admin.decide(request, "users")
+    names_of = {number: mechanism for mechanism, number in MECHANISMS.items()}
+    found = {}
+    for result in response.results:
+        if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+            continue
+        if result.error_code != ErrorCode.NONE:
+            raise from_code(result.error_code, result.error_message, result.user)
+        found[result.user] = tuple(
+            Credential(names_of.get(info.mechanism, str(info.mechanism)), info.iterations)
+            for info in result.credential_infos
+        )
+    return dict(sorted(found.items()))
+
+
+def set_password(
+    admin: Admin, name: str, password: str, mechanisms: Iterable[str], iterations: int
+) -> None:
+    """Let a user log in with this password, and no longer with an earlier one. Raises CliError.
+
+    The password does not leave this process, only its salted hash (KIP-554).
+    """
+    for mechanism in mechanisms:
+        salt = os.urandom(SALT_SIZE_BYTES)
+        salted = hashlib.pbkdf2_hmac(_ALGORITHMS[mechanism], password.encode(), salt, iterations)
+        upsertion = ScramCredentialUpsertion(
+            name=name,
+            mechanism=MECHANISMS[mechanism],
+            iterations=iterations,
+            salt=salt,
+            salted_password=salted,
+        )
+        # One at a time: brokers refuse requests that name a user twice.
+        _alter(admin, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
+
+
+def delete_credentials(admin: Admin, name: str, mechanisms: Iterable[str]) -> None:
+    """Take mechanisms from a user; one without any is gone. Raises CliError."""
+    for mechanism in mechanisms:
+        deletion = ScramCredentialDeletion(name=name, mechanism=MECHANISMS[mechanism])
+        _alter(admin, AlterUserScramCredentialsRequest(deletions=[deletion]))
+
+
+def _alter(admin: Admin, request: AlterUserScramCredentialsRequest) -> None:
+    response = admin.retry(request, lambda answer: [item.error_code for item in answer.results])
+    for result in response.results:
+        if result.error_code != ErrorCode.NONE:
+            raise from_code(result.error_code, result.error_message, result.user)
