@@ -50,7 +50,7 @@ def read_jks(data: bytes, password: str | None, key_password: str | None = None)
 
 
 def _read(data: bytes, key_password: str | None) -> KeyStore:
-    reader = _Reader(data)
+    reader = _KeyStoreReader(data)
     magic, version, count = reader.take(4), reader.number(4), reader.number(4)
     if magic != MAGIC or version not in _VERSIONS:
         raise KeyStoreError("this is not a JKS file")
@@ -72,7 +72,7 @@ def _read(data: bytes, key_password: str | None) -> KeyStore:
     return store
 
 
-class _Reader:
+class _KeyStoreReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0

@@ -29,10 +29,10 @@ class AvroJsonError(ValueError):
 
 def from_json(schema: Any, value: Any) -> Any:
     """The object of decoded JSON, by a schema as fastavro parses it. Raises AvroJsonError."""
-    return _Reader(schema).read(schema, value, "")
+    return _AvroReader(schema).read(schema, value, "")
 
 
-class _Reader:
+class _AvroReader:
     def __init__(self, schema: Any) -> None:
         self._named: dict[str, Any] = {}
         self._collect(schema)

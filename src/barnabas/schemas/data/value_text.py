@@ -120,10 +120,10 @@ def text_to_value(text: str) -> SchemaAndValue:
     """The value that a text stands for, with its schema."""
     if not text:
         return STRING, text
-    return _Reader(text).read(is_embedded=False, depth=0)
+    return _ValueReader(text).read(is_embedded=False, depth=0)
 
 
-class _Reader:
+class _ValueReader:
     """Reads tokens: delimiters, and what stands between them."""
 
     def __init__(self, text: str) -> None:

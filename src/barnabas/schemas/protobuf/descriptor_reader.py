@@ -73,7 +73,7 @@ def read_descriptor(proto: descriptor_pb2.FileDescriptorProto) -> File:
     syntax: str | None = proto.syntax or None
     if syntax == "editions":
         syntax = descriptor_pb2.Edition.Name(proto.edition).removeprefix("EDITION_")
-    reader = _Reader(syntax)
+    reader = _DescriptorReader(syntax)
     return File(
         syntax,
         proto.package,
@@ -86,7 +86,7 @@ def read_descriptor(proto: descriptor_pb2.FileDescriptorProto) -> File:
     )
 
 
-class _Reader:
+class _DescriptorReader:
     """What depends on the syntax."""
 
     def __init__(self, syntax: str | None) -> None:

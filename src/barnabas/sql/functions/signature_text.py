@@ -87,7 +87,7 @@ _PRIMITIVES: dict[str, Primitive] = {
 @lru_cache(maxsize=4096)
 def parse_signature(text: str) -> Signature:
     """The signature that the text tells; raises ValueError if it tells none."""
-    reader = _Reader(text)
+    reader = _SignatureReader(text)
     parameters = reader.parameters()
     result = reader.pattern() if reader.takes("->") else None
     reader.finish()
@@ -98,13 +98,13 @@ def parse_signature(text: str) -> Signature:
 
 def parse_type(text: str) -> Pattern:
     """The type that the text tells, or a pattern of one; raises ValueError if it tells none."""
-    reader = _Reader(text)
+    reader = _SignatureReader(text)
     pattern = reader.pattern()
     reader.finish()
     return pattern
 
 
-class _Reader:
+class _SignatureReader:
     """Reads a signature, token by token."""
 
     def __init__(self, text: str) -> None:

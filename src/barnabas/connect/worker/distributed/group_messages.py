@@ -115,7 +115,7 @@ def encode_member(member: Member, version: int) -> bytes:
 
 def decode_member(data: bytes) -> Member:
     """Return what a member wrote, in any version. Raises GroupMessageError."""
-    reader = _Reader(data)
+    reader = _FieldReader(data)
     reader.version()
     url, offset = reader.string(), reader.int64()
     held = reader.nullable_bytes() if reader.has_more else None
@@ -139,7 +139,7 @@ def encode_assignment(assignment: Assignment, version: int) -> bytes:
 
 def decode_assignment(data: bytes) -> Assignment:
     """Return what a leader wrote, in any version. Raises GroupMessageError."""
-    reader = _Reader(data)
+    reader = _FieldReader(data)
     version = reader.version()
     return Assignment(
         error=reader.int16(),
@@ -172,7 +172,7 @@ def _entries(entries: Iterable[tuple[str, list[int]]]) -> Iterator[bytes]:
         yield b"".join(_INT32.pack(number) for number in numbers)
 
 
-class _Reader:
+class _FieldReader:
     def __init__(self, data: bytes) -> None:
         self._data = bytes(data)
         self._at = 0
