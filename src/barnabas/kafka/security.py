@@ -65,10 +65,10 @@ class Login:
 
 
 class Security:
-    """How to connect: TLS and login, as settings under either kind of names say."""
+    """How to connect: TLS and login, from settings with Java's names or librdkafka's."""
 
     def __init__(self, names: SettingNames) -> None:
-        """Raises ConfigError for a protocol that there is not."""
+        """Raises ConfigError for an unknown protocol."""
         self._names = names
         self.protocol = (self._text("security.protocol") or "PLAINTEXT").upper()
         if self.protocol not in PROTOCOLS:

@@ -53,7 +53,7 @@ def is_true(value: object) -> bool:
 
 
 class SettingNames(Protocol):
-    """Settings by Java's names, whatever stands before them where they are written."""
+    """Settings by Java's names without the prefix that they are written with."""
 
     def find(self, name: str) -> str | None:
         """The value, which may be empty; None where it is not set."""

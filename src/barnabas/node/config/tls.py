@@ -1,8 +1,8 @@
 """TLS of a node's listeners, as Kafka's `ssl.…` keys describe it.
 
-One `TlsSide` stands for one side of one listener: what it accepts, or what the node's own
-connections to it are made with. It follows its files: whoever asks for a context gets one of what
-lies there now. What cannot be used changes nothing but the log.
+A `TlsSide` is one side of one listener: what the listener accepts, or what the node's own
+connections to it are made with. It follows its files: `context()` returns a context made of their
+present contents. Files that cannot be used are logged, and the context before them stays in use.
 """
 
 import logging
