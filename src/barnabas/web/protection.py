@@ -117,6 +117,9 @@ class Protection:
         self._headers = (_NOSNIFF, *rules.headers)
         self._bodies = BodyBudget(rules.body_s)
         self._running = 0
+        self._answers = None if rules.watch is None else rules.watch.answers
+        self._login, self._watch = rules.login, rules.watch
+        self._run: ASGIApp = app if rules.requests_max is None else self._counted
         self._inner: ASGIApp = self._known_page
         if self._origins:
             from starlette.middleware.cors import CORSMiddleware
@@ -144,12 +147,13 @@ class Protection:
 
     def _sealed(self, send: Send) -> Send:
         """Answers that browsers do not take for something else."""
-        more, watch = self._headers, self._rules.watch
+        more, answers = self._headers, self._answers
 
         async def send_sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                if watch is not None:
-                    watch.answered(message["status"])
+                if answers is not None:
+                    status = message["status"]
+                    answers[status] = answers.get(status, 0) + 1
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
@@ -176,18 +180,21 @@ class Protection:
         return None if may_ask(origin, site, host, self._origins) else Refusal.OTHER_ORIGIN
 
     async def _known_page(self, scope: Scope, receive: Receive, send: Send) -> None:
-        rules = self._rules
-        path, watch = scope["path"], rules.watch
+        path, watch, login = scope["path"], self._watch, self._login
         if watch is not None and (path not in watch.paths or scope["type"] != "http"):
             watch = None
-        if rules.login is not None and not (watch is not None and path in watch.open_paths):
-            refusal = rules.login.refusal(scope)
+        if login is not None and not (watch is not None and path in watch.open_paths):
+            refusal = login.refusal(scope)
             if refusal is not None:
                 await self._refuse(refusal, scope, receive, send)
                 return
         if watch is not None:
             await self._watched(watch, scope, receive, send)
-        elif scope["type"] == "websocket" or path in rules.streamed_paths or _has_no_body(scope):
+        elif (
+            scope["type"] == "websocket"
+            or path in self._rules.streamed_paths
+            or _has_no_body(scope)
+        ):
             await self._run(scope, receive, send)
         else:
             await self._with_body(scope, receive, send)
@@ -213,12 +220,9 @@ class Protection:
         finally:
             body.release()
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limit = self._rules.requests_max
-        if limit is None:
-            await self._app(scope, receive, send)
-            return
-        if self._running >= limit:
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._rules.requests_max is not None
+        if self._running >= self._rules.requests_max:
             await self._refuse(Refusal.TOO_MANY_REQUESTS, scope, receive, send)
             return
         self._running += 1
@@ -260,9 +264,12 @@ class Protection:
 
 def _has_no_body(scope: Scope) -> bool:
     """Whether it is known without waiting that no body comes."""
-    if scope["method"] not in _WITHOUT_BODY or not scope["http_version"].startswith("1"):
+    if scope["method"] not in _WITHOUT_BODY or scope["http_version"][0] != "1":
         return False
-    return all(name not in _OF_BODIES for name, _ in scope["headers"])
+    for name, _ in scope["headers"]:  # noqa: SIM110  a generator costs a read of the registry 1 %
+        if name in _OF_BODIES:
+            return False
+    return True
 
 
 def words(value: Any) -> list[str]:

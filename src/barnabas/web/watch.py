@@ -49,10 +49,6 @@ class Watch:
         self.answers: dict[int, int] = {}
         """How many requests were answered, by status."""
 
-    def answered(self, status: int) -> None:
-        """Count an answer."""
-        self.answers[status] = self.answers.get(status, 0) + 1
-
     async def answer(self, scope: Scope, send: Send) -> bool:
         """Answer GET or HEAD of one of the paths; False if there are no metrics now."""
         path = scope["path"]
