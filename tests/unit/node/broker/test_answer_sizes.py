@@ -1,194 +1,42 @@
-"""Repeating a name in a request does not multiply its answer.
-
-The node holds large things: a group's metadata, offsets with metadata, a topic of many producers,
-the state of a share-partition.
-"""
+"""Repeating a name in a request does not multiply its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import pack
-from typing import Any
 
 import pytest
 
 from barnabas.app.cluster import Cluster
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.apis import ApiKey
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
+from support.large_things import (
+    METADATA_BYTES,
+    OFFSET_METADATA,
+    PRODUCERS,
+    SHARE_BATCHES,
+    LargeThings,
 )
-from barnabas.protocol.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from barnabas.protocol.messages.share_state import (
-    StateBatch,
-    WriteShareGroupStatePartitionData,
-    WriteShareGroupStateRequest,
-    WriteShareGroupStateResponse,
-    WriteStateData,
-)
-from barnabas.protocol.messages.voters import (
-    DescribeQuorumRequest,
-    DescribeQuorumRequestPartitionData,
-    DescribeQuorumRequestTopicData,
-    DescribeQuorumResponse,
-)
-from barnabas.protocol.records.records import Record, encode_batch
-from support.long_requests import CASES, KNOWN, Case, Known, frame_of
-from support.node_process import wait_until
-from support.raw_client import RawClient
-from support.share_client import begin_group
+from support.long_requests import CASES, Case
 
 COUNT = 300
 TIMES_MAX = 16
 """A repetition of one byte adds at most so many bytes to the answer."""
-METADATA_BYTES = 50_000
-OFFSET_METADATA = "m" * 4000
-PRODUCERS = 200
-SHARE_BATCHES = 300
 CHANGING = ("DELETE", "OFFSET_DELETE", "LEAVE", "ALTER", "CREATE", "TXN", "ADD", "JOIN", "WRITE")
 """APIs whose names begin so would change what the node holds."""
 READING = [case for case in CASES if not ApiKey(case.key).name.startswith(CHANGING)]
 
 
-class World:
-    """A cluster, and a node of it that holds what is large."""
+class World(LargeThings):
+    """What is large, on a cluster of so many nodes."""
 
-    def __init__(self, cluster: Cluster, address: str, known: Known) -> None:
-        self.known = known
-        self.nodes = len(cluster.nodes)
-        self._addresses = {False: address}
-        asked = DescribeQuorumRequest(
-            topics=[
-                DescribeQuorumRequestTopicData(
-                    topic_name=CLUSTER_METADATA,
-                    partitions=[DescribeQuorumRequestPartitionData(partition_index=0)],
-                )
-            ]
-        )
-        with self.connect(is_for_controller=False) as client:
-            answer = client.call(asked, DescribeQuorumResponse)
-        leader = answer.topics[0].partitions[0].leader_id
-        (node,) = [node for node in answer.nodes if node.node_id == leader]
-        self._addresses[True] = f"{node.listeners[0].host}:{node.listeners[0].port}"
-
-    def connect(self, *, is_for_controller: bool) -> RawClient:
-        """A client of the node, or of the active controller."""
-        return RawClient(self._addresses[is_for_controller])
-
-    def sizes(self, client: RawClient, case: Case, count: int) -> tuple[int, int]:
-        """The bytes of a request with so many elements, and of its answer."""
-        frame = frame_of(case, count, self.known)
-        client.send_bytes(pack(">i", len(frame)) + frame)
-        return len(frame), len(client.receive_frame())
+    def __init__(self, nodes: int, bootstrap_servers: str) -> None:
+        super().__init__(bootstrap_servers, with_share_state=nodes == 1)
+        self.nodes = nodes
 
 
 @pytest.fixture(scope="module", params=[1, 3])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with Cluster(request.param) as cluster:
-        with RawClient(cluster.bootstrap_servers) as client:
-            wait_until(lambda: coordinator(client) != "", "a coordinator")
-            address = coordinator(client)
-        with RawClient(address) as client:
-            client.create_topic(KNOWN)
-            for producer_id in range(PRODUCERS):
-                record = Record(timestamp=1, value=b"held")
-                batch = encode_batch(
-                    [record], producer_id=producer_id, producer_epoch=0, base_sequence=0
-                )
-                assert client.produce(KNOWN, bytes(batch)).error_code == ErrorCode.NONE
-            wait_until(lambda: coordinates(client), "the group's coordinator to be loaded")
-            commit(client)
-            join(client)
-            known = Known(client.topic_id(KNOWN), 1000)
-            if request.param == 1:  # with more nodes another one may coordinate it
-                share(client, known.topic_id)
-            yield World(cluster, address, known)
-
-
-def coordinator(client: RawClient) -> str:
-    """The address of the group's coordinator, empty while there is none."""
-    asked = FindCoordinatorRequest(coordinator_keys=[KNOWN])
-    (found,) = client.call(asked, FindCoordinatorResponse).coordinators
-    return "" if found.error_code else f"{found.host}:{found.port}"
-
-
-def coordinates(client: RawClient) -> bool:
-    """Whether the group can be described."""
-    asked = DescribeGroupsRequest(groups=[KNOWN])
-    (group,) = client.call(asked, DescribeGroupsResponse, 5).groups
-    return group.error_code == ErrorCode.NONE
-
-
-def commit(client: RawClient) -> None:
-    """Give the group an offset that says much."""
-    partition = OffsetCommitRequestPartition(
-        partition_index=0, committed_offset=1, committed_metadata=OFFSET_METADATA
-    )
-    topic = OffsetCommitRequestTopic(name=KNOWN, partitions=[partition])
-    request = OffsetCommitRequest(group_id=KNOWN, topics=[topic])
-    (answered,) = client.call(request, OffsetCommitResponse, 8).topics
-    assert answered.partitions[0].error_code == ErrorCode.NONE
-
-
-def join(client: RawClient) -> None:
-    """Give the group a member that says much."""
-    said = JoinGroupRequestProtocol(name="range", metadata=bytes(METADATA_BYTES))
-    request = JoinGroupRequest(
-        group_id=KNOWN,
-        session_timeout_ms=600_000,
-        rebalance_timeout_ms=600_000,
-        protocol_type="consumer",
-        protocols=[said],
-    )
-    request.member_id = client.call(request, JoinGroupResponse).member_id
-    joined = client.call(request, JoinGroupResponse)
-    assert joined.error_code == ErrorCode.NONE
-    assigned = SyncGroupRequestAssignment(
-        member_id=joined.member_id, assignment=bytes(METADATA_BYTES)
-    )
-    sync = SyncGroupRequest(
-        group_id=KNOWN,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=[assigned],
-    )
-    assert client.call(sync, SyncGroupResponse).error_code == ErrorCode.NONE
-
-
-def share(client: RawClient, topic_id: Any) -> None:
-    """Give a share-partition a state that says much."""
-    begin_group(client, KNOWN, topic_id)
-    partition = WriteShareGroupStatePartitionData(
-        partition=0,
-        state_epoch=1,
-        leader_epoch=0,
-        start_offset=0,
-        state_batches=[
-            StateBatch(first_offset=at, last_offset=at, delivery_state=0, delivery_count=1 + at % 2)
-            for at in range(SHARE_BATCHES)
-        ],
-    )
-    topic = WriteStateData(topic_id=topic_id, partitions=[partition])
-    request = WriteShareGroupStateRequest(group_id=KNOWN, topics=[topic])
-    (answered,) = client.call(request, WriteShareGroupStateResponse).results
-    assert answered.partitions[0].error_code == ErrorCode.NONE
+        yield World(request.param, cluster.bootstrap_servers)
 
 
 @pytest.mark.parametrize("case", [case for case in READING if case.is_same], ids=str)
