@@ -13,6 +13,7 @@ from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
 from barnabas.app.node import Node
 from barnabas.app.reachability import advertised_problems
 from barnabas.base.descriptors import raise_limit
+from barnabas.base.errors import ShownError
 from barnabas.base.stop_signals import stop_on_signals
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 
-class StartError(Exception):
+class StartError(ShownError):
     """What keeps a node from starting, in one line."""
 
 

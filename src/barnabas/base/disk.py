@@ -8,13 +8,15 @@ that loses unsynced writes, tears the last one, flips bits, fills up and slows d
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
+from barnabas.base.errors import ShownError
+
 Buffer = bytes | bytearray | memoryview
 
 IOV_MAX = 1024
 """Buffers of one gathering write; Linux and macOS refuse more."""
 
 
-class DirectoryInUseError(Exception):
+class DirectoryInUseError(ShownError):
     """Another node holds a directory's lock file."""
 
 

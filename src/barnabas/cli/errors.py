@@ -4,7 +4,7 @@ import enum
 import re
 from typing import Any, NoReturn
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ShownError
 
 
 class ExitCode(enum.IntEnum):
@@ -154,41 +154,14 @@ def from_exception(error: Exception) -> CliError | None:
         return error
     if type(error).__name__ in ("KafkaException", "KafkaError"):
         return from_kafka(error)
-    if isinstance(error, ConfigError):
-        return CliError(str(error), ExitCode.USAGE)
+    if isinstance(error, ShownError):
+        return CliError(str(error), ExitCode.USAGE if error.is_wrong_usage else ExitCode.REFUSED)
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return CliError(f"{error.filename}: {error.strerror}", ExitCode.NOT_FOUND)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return CliError(f"{where}{error.strerror or error}")
-    if type(error).__name__ in NODE_FAILURES:
-        return CliError(str(error))
     return None
-
-
-NODE_FAILURES = frozenset(
-    {
-        "BootstrapError",
-        "CorruptCheckpointError",
-        "CorruptFileError",
-        "DirectoryInUseError",
-        "DuplicateNodeIdError",
-        "ForeignClusterError",
-        "FormatError",
-        "LogDirFailure",
-        "MetaPropertiesError",
-        "MetadataLogError",
-        "QuorumStateError",
-        "RegistrationError",
-        "ReplayError",
-        "SnapshotError",
-        "StartError",
-        "UnsupportedFeatureError",
-        "VotersError",
-    }
-)
-"""Errors with which other rooms say why a node cannot start; known by name, so that showing
-an error imports none of those rooms."""
 
 
 def fail(message: str, code: ExitCode = ExitCode.REFUSED, hint: str | None = None) -> NoReturn:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from barnabas.base.errors import ShownError
 
-class FormatError(Exception):
+
+class FormatError(ShownError):
     """Bytes do not fit their schema, or values do not fit the format.
 
     `retriable`: the schema registry did not answer; the data may be good.

@@ -15,9 +15,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 import barnabas
+from barnabas.app.runner import StartError
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.disk import DirectoryInUseError
 from barnabas.cli import main
-from barnabas.cli.errors import NODE_FAILURES, CliError, ExitCode, from_exception, from_kafka
+from barnabas.cli.errors import CliError, ExitCode, from_exception, from_kafka
+from barnabas.node.raft.snapshot_files import SnapshotError
 from support.cli import run_cli
 
 HEAVY_MODULES = (
@@ -312,7 +315,21 @@ def test_completion_knows_the_commands() -> None:
     assert done.stdout.strip() == "plain,create"
 
 
-def test_errors_known_by_name_exist() -> None:
-    source = Path(barnabas.__file__).parent
-    code = "".join(path.read_text() for path in source.rglob("*.py"))
-    assert [name for name in NODE_FAILURES if f"\nclass {name}(" not in code] == []
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StartError("no quorum"), ExitCode.REFUSED),
+        (DirectoryInUseError("data is in use"), ExitCode.REFUSED),
+        (SnapshotError("torn"), ExitCode.REFUSED),
+        (ConfigError("node.id", "is missing"), ExitCode.USAGE),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_failures_that_a_person_can_cure_are_one_line(error: Exception, code: ExitCode) -> None:
+    shown = from_exception(error)
+    assert shown is not None
+    assert (shown.message, shown.code) == (str(error), code)
+
+
+def test_other_exceptions_are_defects() -> None:
+    assert from_exception(ValueError("a defect")) is None

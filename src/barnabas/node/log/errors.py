@@ -1,7 +1,9 @@
 """Exceptions of the log room. Bad data from clients is a value (ErrorCode), never an exception."""
 
+from barnabas.base.errors import ShownError
 
-class LogDirFailure(Exception):  # noqa: N818  # the word of Kafka's LogDirFailureChannel
+
+class LogDirFailure(ShownError):  # noqa: N818  # the word of Kafka's LogDirFailureChannel
     """A log directory failed and is offline; the node lives on with the others.
 
     Callers answer KAFKA_STORAGE_ERROR.
@@ -13,7 +15,7 @@ class LogDirFailure(Exception):  # noqa: N818  # the word of Kafka's LogDirFailu
         self.cause = cause
 
 
-class CorruptFileError(Exception):
+class CorruptFileError(ShownError):
     """One of the log's own files does not hold what it must. The caller rebuilds it."""
 
 

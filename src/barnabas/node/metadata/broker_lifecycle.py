@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import Uuid, uuid_to_text
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.loop.pause import pause
@@ -34,7 +35,7 @@ CONTROLLER_LOST_MS = 3_000
 telemetry = logging.getLogger(__name__)
 
 
-class RegistrationError(Exception):
+class RegistrationError(ShownError):
     """The controller refused this broker; `code` says why."""
 
     def __init__(self, code: ErrorCode, advice: str = "") -> None:

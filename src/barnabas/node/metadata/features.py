@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from barnabas.base.errors import ShownError
 from barnabas.node.raft.voters import KRAFT_VERSION as KRAFT_VERSION
 
 METADATA_VERSION = "metadata.version"
@@ -212,7 +213,7 @@ def unmet_requirement(name: str, level: int, levels: Mapping[str, int]) -> str |
     return None
 
 
-class UnsupportedFeatureError(ValueError):
+class UnsupportedFeatureError(ShownError, ValueError):
     """The cluster is at a level that this release cannot run; the text says which it can."""
 
 

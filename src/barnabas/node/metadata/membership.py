@@ -9,17 +9,18 @@ this node whose directories belong elsewhere, or whose configuration names the w
 import logging
 from collections.abc import Iterable
 
+from barnabas.base.errors import ShownError
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchResponse
 
 telemetry = logging.getLogger(__name__)
 
 
-class ForeignClusterError(Exception):
+class ForeignClusterError(ShownError):
     """The controllers that a node was told of belong to another cluster."""
 
 
-class DuplicateNodeIdError(Exception):
+class DuplicateNodeIdError(ShownError):
     """Another node has the id of this one."""
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.disk import Disk
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import Uuid, uuid_from_text, uuid_to_text
 from barnabas.node.log.names import META_PROPERTIES_FILE
 from barnabas.node.metadata.ids import is_reserved
 
 
-class MetaPropertiesError(ValueError):
+class MetaPropertiesError(ShownError, ValueError):
     """A directory that belongs to something else, or whose file cannot be read."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.metadata.image import (
     BrokerImage,
@@ -34,7 +35,7 @@ from barnabas.node.metadata.topics_index import IndexSlot
 from barnabas.protocol.messages import metadata_records as messages
 
 
-class ReplayError(ValueError):
+class ReplayError(ShownError, ValueError):
     """A record that contradicts what stands before it in the log."""
 
 

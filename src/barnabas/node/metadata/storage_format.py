@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.base.disk import Disk
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import uuid_to_text
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.names import META_PROPERTIES_FILE
@@ -40,7 +41,7 @@ from barnabas.node.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, encode_snapsho
 from barnabas.node.raft.voters import VotersError, VoterSet, parse_dynamic_voters
 
 
-class FormatError(ValueError):
+class FormatError(ShownError, ValueError):
     """Directories that cannot be formatted as asked; the text says why."""
 
 

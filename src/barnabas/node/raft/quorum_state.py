@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.disk import Disk
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import NO_NODE, ZERO_UUID, uuid_from_text, uuid_to_text
 from barnabas.node.raft.voters import ReplicaKey
 
@@ -17,7 +18,7 @@ FILE_NAME = "quorum-state"
 INT_MAX = 2**31 - 1
 
 
-class QuorumStateError(ValueError):
+class QuorumStateError(ShownError, ValueError):
     """A quorum-state file that cannot be trusted."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from barnabas.base.disk import Buffer, Disk, FileRange
+from barnabas.base.errors import ShownError
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.raft.core.voter_history import NEVER_LOGGED, VoterHistory
 from barnabas.node.raft.snapshot_files import (
@@ -37,7 +38,7 @@ telemetry = logging.getLogger(__name__)
 READ_SIZE_BYTES = 1 << 20
 
 
-class MetadataLogError(ValueError):
+class MetadataLogError(ShownError, ValueError):
     """A metadata log that cannot be opened; the text says what to do."""
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.base.disk import Buffer, Disk
+from barnabas.base.errors import ShownError
 from barnabas.node.log.names import KRAFT_SNAPSHOT_DELETED_SUFFIX, KRAFT_SNAPSHOT_SUFFIX
 from barnabas.node.raft.voters import VoterSet, voter_set_from_record
 from barnabas.protocol.errors import DecodeError
@@ -34,7 +35,7 @@ BATCH_SIZE_BYTES_MAX = 1 << 20
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
-class SnapshotError(DecodeError):
+class SnapshotError(ShownError, DecodeError):
     """A snapshot that is torn or damaged."""
 
 

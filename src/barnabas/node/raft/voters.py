@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from barnabas.base.errors import ShownError
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text
 from barnabas.protocol.messages import quorum
 
@@ -17,7 +18,7 @@ KRAFT_VERSION = "kraft.version"
 KRAFT_VERSION_MAX = 1
 
 
-class VotersError(ValueError):
+class VotersError(ShownError, ValueError):
     """A list of voters that cannot be read or makes no quorum."""
 
 

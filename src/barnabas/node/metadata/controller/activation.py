@@ -5,6 +5,7 @@ Into one that was left with an open transaction: its abortion.
 Source: Kafka's ActivationRecordsGenerator.
 """
 
+from barnabas.base.errors import ShownError
 from barnabas.node.metadata.controller.config_changes import elr_safety_records
 from barnabas.node.metadata.controller.decision import ControllerState
 from barnabas.node.metadata.features import (
@@ -24,7 +25,7 @@ from barnabas.protocol.messages.metadata_records import (
 )
 
 
-class BootstrapError(ValueError):
+class BootstrapError(ShownError, ValueError):
     """Bootstrap records without which, or with which, no cluster can start."""
 
 
