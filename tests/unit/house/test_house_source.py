@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,21 @@ MODULE_LINES_MAX = 600
 LONGER_FOR_A_REASON: dict[str, str] = {}
 """Modules of `src/barnabas` and their reasons. A module without one is split, and a reason that is
 no longer needed goes."""
+FOLDER_MODULES_MAX = 25
+"""Modules beside each other. A folder beyond this wants inner walls, unless there is a reason."""
+WIDER_FOR_A_REASON = {
+    "connect/worker/distributed": "one state of a worker in a group, and the roles that act on it",
+    "demo": "one demonstration: each module is a page or a part of it",
+    "node/log": "functions over one log's state, a module for each idea",
+    "node/metadata": "the image and its records, and a node's ways to the controller",
+    "node/metadata/controller": "a module for each kind of decision",
+    "sql/analysis": "a module for each kind of statement",
+    "sql/functions": "a module for each family of SQL functions",
+    "sql/runtime": "a module for each kind of step",
+    "sql/server": "a module for each resource of ksqlDB's REST interface",
+    "streams": "the names that users import",
+}
+"""Folders of `src/barnabas` and their reasons, as above."""
 IGNORE = re.compile(r"#\s*type:\s*ignore")
 IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[a-z, -]+\]\s*#\s*\S+")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError")
@@ -68,6 +85,76 @@ def test_modules_do_one_thing() -> None:
     long = {name: lines for name, lines in long.items() if lines > MODULE_LINES_MAX}
     assert {name: lines for name, lines in long.items() if name not in LONGER_FOR_A_REASON} == {}
     assert sorted(LONGER_FOR_A_REASON.keys() - long.keys()) == []
+
+
+def test_folders_have_few_modules() -> None:
+    modules = Counter(
+        str(path.parent.relative_to(PACKAGE))
+        for path in tracked("src/**/*.py")
+        if path.name != "__init__.py"
+    )
+    wide = {name: count for name, count in modules.items() if count > FOLDER_MODULES_MAX}
+    assert {name: count for name, count in wide.items() if name not in WIDER_FOR_A_REASON} == {}
+    assert sorted(WIDER_FOR_A_REASON.keys() - wide.keys()) == []
+
+
+def imported_at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run when a module is imported, not those for the type checker alone."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If):
+            if "TYPE_CHECKING" not in ast.unparse(node.test):
+                yield from imported_at_once(node.body)
+            yield from imported_at_once(node.orelse)
+        elif isinstance(node, ast.Try):
+            yield from imported_at_once(node.body)
+            for handler in node.handlers:
+                yield from imported_at_once(handler.body)
+
+
+def imports_between_modules(package: Path) -> dict[str, set[str]]:
+    """The modules of a package that each of its modules imports when it is imported itself."""
+    paths = {
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
+            ".__init__"
+        ): path
+        for path in package.rglob("*.py")
+    }
+    imports: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        imported: set[str] = set()
+        for node in imported_at_once(ast.parse(path.read_text()).body):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif node.module:
+                modules = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported |= modules & paths.keys() or {node.module}
+        imports[name] = imported & paths.keys() - {name}
+    return imports
+
+
+def cycle(imports: dict[str, set[str]]) -> list[str]:
+    """Modules of which each imports the next, and the last one the first; empty without a cycle."""
+    try:
+        list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other(tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    package.mkdir()
+    (package / "a.py").write_text("from house import b\n")
+    (package / "b.py").write_text(
+        "try:\n    from house.c import x\nexcept ImportError:\n    x = 1\n"
+    )
+    (package / "c.py").write_text("import house.a\n")
+    assert len(cycle(imports_between_modules(package))) == 4
+    (package / "c.py").write_text("if TYPE_CHECKING:\n    import house.a\n")
+    assert cycle(imports_between_modules(package)) == []
+    assert cycle(imports_between_modules(PACKAGE)) == []
 
 
 def test_modules_and_public_names_say_what_they_are() -> None:
