@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.sql.errors import AnalysisError
+from barnabas.sql.formats.avro import NAMESPACE as AVRO_NAMESPACE
 from barnabas.sql.formats.avro import AvroFormat
-from barnabas.sql.formats.avro_schema import NAMESPACE as AVRO_NAMESPACE
 from barnabas.sql.formats.checks import columns_text
 from barnabas.sql.formats.delimited import DelimitedFormat
 from barnabas.sql.formats.format import Format

@@ -18,13 +18,13 @@ from barnabas.sql.formats.format import (
     topic_of,
 )
 from barnabas.sql.formats.json_reading import (
+    MismatchError,
     json_scanner,
     needs_exact,
     reader,
     row_reader,
 )
 from barnabas.sql.formats.json_writing import row_writer, writer
-from barnabas.sql.formats.mismatch import MismatchError
 from barnabas.sql.runtime.records import Row
 from barnabas.sql.schema import Column
 from barnabas.sql.types import Field, Struct, Value

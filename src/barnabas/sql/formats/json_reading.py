@@ -35,7 +35,6 @@ from barnabas.java.numbers import (
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.formats.base64_text import decode_bytes
 from barnabas.sql.formats.json_writing import double_json, json_string
-from barnabas.sql.formats.mismatch import MismatchError
 from barnabas.sql.types import (
     Array,
     BaseType,
@@ -46,6 +45,23 @@ from barnabas.sql.types import (
     Struct,
     Value,
 )
+
+
+class MismatchError(Exception):
+    """A value that does not fit its column, and the path to it within the record.
+
+    Raised by converters; each container on the way out puts its step before the path.
+    """
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def within(self, step: str) -> MismatchError:
+        """The same below `step`."""
+        return MismatchError(self.message, step + self.path)
+
 
 Reader = Callable[[Any], Value]
 """A value of decoded JSON that is not None to one of SQL. Raises MismatchError."""
