@@ -20,7 +20,8 @@ from starlette.types import Receive, Scope, Send
 
 from barnabas.connect.daemon_threads import DaemonThreads
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
-from barnabas.connect.rest.routes import Answer, Handler, Request, Route, find, parse_query
+from barnabas.connect.rest.routes import Answer, Handler, Request, Route, names_of, parse_query
+from barnabas.web.routing import Routes, segments
 
 _log = logging.getLogger(__name__)
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -53,7 +54,7 @@ class RestApp:
         client: httpx.AsyncClient | None = None,
         hide: Callable[[str], str] = str,
     ) -> None:
-        self._routes = routes
+        self._routes: Routes[Handler] = Routes(routes)
         self._client, self._hide = client, hide
         self._threads = DaemonThreads(THREADS, "connect-rest")
 
@@ -68,16 +69,16 @@ class RestApp:
         await _send(answer, headers, scope["method"] == "HEAD", send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[Answer, dict[str, str]]:
-        method, path = scope["method"], scope.get("raw_path", b"") or scope["path"].encode()
-        raw = path.decode("latin-1").partition("?")[0]
-        route, found = find(self._routes, method, raw)
-        if route is None:
-            if not found:
-                return _error(404), {}
-            allowed = ",".join(sorted({*found, "OPTIONS", *(["HEAD"] if "GET" in found else [])}))
-            if method == "OPTIONS":
-                return Answer(200), {"allow": allowed}
-            return _error(405), {"allow": allowed}
+        method, raw_path = scope["method"], scope.get("raw_path", b"") or scope["path"].encode()
+        raw_path = raw_path.partition(b"?")[0]
+        raw = raw_path.decode("latin-1")
+        node, parameters = self._routes.find(segments(raw_path))
+        if node is None:
+            return _error(404), {}
+        handler = node.handler(method)
+        if handler is None:
+            allowed = {"allow": ",".join(node.methods)}
+            return (Answer(200) if method == "OPTIONS" else _error(405)), allowed
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in scope["headers"]
@@ -88,16 +89,16 @@ class RestApp:
             return _error(413), {}
         if not _accepts(headers.get("accept", "")):
             return _error(406), {}
-        if body and route.method != "GET" and not _is_json(headers.get("content-type", "")):
+        if body and method not in ("GET", "HEAD") and not _is_json(headers.get("content-type", "")):
             return _error(415), {}
         query = parse_query(scope.get("query_string", b"").decode("latin-1"))
         base = f"{scope.get('scheme', 'http')}://{headers.get('host', 'localhost')}"
-        request = Request(method, raw, body, headers, query, found, base)
-        return await self._handle(route, request), {}
+        request = Request(method, raw, body, headers, query, names_of(parameters), base)
+        return await self._handle(handler, request), {}
 
-    async def _handle(self, route: Route, request: Request) -> Answer:
+    async def _handle(self, handler: Handler, request: Request) -> Answer:
         try:
-            work = asyncio.wrap_future(self._threads.submit(_handled, route.handler, request))
+            work = asyncio.wrap_future(self._threads.submit(_handled, handler, request))
             answer = await asyncio.wait_for(asyncio.shield(work), REQUEST_S)
         except ElsewhereError as error:
             return await self._forward(request, error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qs, unquote
 
 
@@ -53,47 +53,17 @@ class Handler(Protocol):
     def __call__(self, request: Request, /) -> Answer: ...
 
 
-@dataclass(slots=True, frozen=True)
-class Route:
+class Route(NamedTuple):
     """One way to ask. `pattern` is as `/connectors/{}/tasks`; `{#}` is a whole number."""
 
     method: str
     pattern: str
     handler: Callable[[Request], Answer]
 
-    def match(self, parts: list[str]) -> tuple[str, ...] | None:
-        """Return the names in the path, if it is this route's."""
-        wanted = _split(self.pattern)
-        if len(wanted) != len(parts):
-            return None
-        names = []
-        for ours, theirs in zip(wanted, parts, strict=True):
-            if ours in ("{}", "{#}"):
-                name = unquote(theirs)
-                if ours == "{#}" and not name.removeprefix("-").isdecimal():
-                    return None
-                names.append(name)
-            elif ours != theirs:
-                return None
-        return tuple(names)
 
-
-def find(routes: Iterable[Route], method: str, raw_path: str) -> tuple[Route | None, Any]:
-    """Return the route and its names; None and the methods of the path where none fits."""
-    parts = _split(raw_path)
-    allowed = []
-    for route in routes:
-        names = route.match(parts)
-        if names is None:
-            continue
-        if route.method == method or (method == "HEAD" and route.method == "GET"):
-            return route, names
-        allowed.append(route.method)
-    return None, allowed
-
-
-def _split(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+def names_of(parameters: Iterable[bytes]) -> tuple[str, ...]:
+    """Return the names in a path, decoded."""
+    return tuple(unquote(part.decode("latin-1")) for part in parameters)
 
 
 def parse_query(text: str) -> dict[str, list[str]]:

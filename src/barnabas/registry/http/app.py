@@ -35,12 +35,13 @@ from barnabas.registry.http.forwarding import (
 )
 from barnabas.registry.http.negotiation import V1, answer_type, is_consumed
 from barnabas.registry.http.schema_json import EncodedSchemas
-from barnabas.registry.http.table import READS_OF_TEXTS, Node, find
-from barnabas.registry.http.target import Query, segments, without_context
+from barnabas.registry.http.table import READS_OF_TEXTS, ROUTES, Handler
+from barnabas.registry.http.target import Query, without_context
 from barnabas.registry.large_work import LARGE_BYTES, LargeWork
 from barnabas.registry.service import Done, Forward, Service
 from barnabas.web.crowd import Crowd
 from barnabas.web.metrics import Families, metrics_text
+from barnabas.web.routing import Node, segments
 from barnabas.web.watch import Watch
 
 if TYPE_CHECKING:
@@ -217,11 +218,11 @@ class RegistryApp:
     async def _answer(self, request: _Request) -> Answer:
         scope = request.scope
         parts, context = without_context(segments(scope["raw_path"]))
-        node, parameters = find(parts)
+        node, parameters = ROUTES.find(parts)
         if node is None:
             raise plain_fault(HTTPStatus.NOT_FOUND)
         method = request.method
-        handler = node.handlers.get("GET" if method == "HEAD" else method)
+        handler = node.handler(method)
         if handler is None:
             return _no_method(node, method)
         has_body = method in ("POST", "PUT")
@@ -330,8 +331,8 @@ def _not_leading() -> Answer:
     return answer
 
 
-def _no_method(node: Node, method: str) -> Answer:
-    allow = [(b"allow", node.allowed)]
+def _no_method(node: Node[Handler], method: str) -> Answer:
+    allow = [(b"allow", ", ".join(node.methods).encode())]
     if method == "OPTIONS":
         return Answer(b"", HTTPStatus.NO_CONTENT, allow)
     answer = refusal(plain_fault(HTTPStatus.METHOD_NOT_ALLOWED))

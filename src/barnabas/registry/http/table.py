@@ -1,11 +1,6 @@
-"""The table of routes, and how a path finds its own.
+"""The table of routes."""
 
-Routes are a tree over the raw segments of the path: a word is looked up in a dict, everything
-else stands for a parameter. No regular expressions, and nothing is decoded that is not used.
-"""
-
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.registry.http.answers import Answer
@@ -19,6 +14,7 @@ from barnabas.registry.http.routes import (
     subjects,
     versions,
 )
+from barnabas.web.routing import Routes
 
 Handler = Callable[[Call], Answer | LargeRead | Write[Any]]
 
@@ -81,50 +77,4 @@ READS_OF_TEXTS: dict[Handler, Callable[[Call], Answer]] = {
 """Reads that bring a schema, which may be large."""
 
 
-@dataclass(slots=True)
-class Node:
-    """A place in the tree: the handlers of a path, by method, and the places below it."""
-
-    handlers: dict[str, Handler] = field(default_factory=dict)
-    words: dict[bytes, "Node"] = field(default_factory=dict)
-    parameter: "Node | None" = None
-
-    @property
-    def allowed(self) -> bytes:
-        """What the Allow header says."""
-        methods = {*self.handlers, "OPTIONS"}
-        if "GET" in methods:
-            methods.add("HEAD")
-        return ", ".join(sorted(methods)).encode()
-
-
-def _tree() -> Node:
-    root = Node()
-    for method, path, handler in TABLE:
-        node = root
-        for segment in path.split("/"):
-            if segment.startswith("{"):
-                node.parameter = node.parameter or Node()
-                node = node.parameter
-            elif segment:
-                node = node.words.setdefault(segment.encode(), Node())
-        node.handlers[method] = handler
-    return root
-
-
-_ROOT = _tree()
-
-
-def find(parts: Sequence[bytes]) -> tuple[Node | None, list[bytes]]:
-    """The place of a path, None if it has none or no handler, and the path's parameters."""
-    node = _ROOT
-    parameters: list[bytes] = []
-    for part in parts:
-        below = node.words.get(part)
-        if below is None:
-            below = node.parameter
-            if below is None:
-                return None, parameters
-            parameters.append(part)
-        node = below
-    return (node if node.handlers else None), parameters
+ROUTES: Routes[Handler] = Routes(TABLE)

@@ -20,11 +20,6 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _INT_MAX = (1 << 31) - 1
 
 
-def segments(raw_path: bytes) -> list[bytes]:
-    """The segments of a raw path that are not empty."""
-    return [segment for segment in raw_path.split(b"/") if segment]
-
-
 def decoded(segment: bytes) -> str:
     """The text of a segment. Raises RegistryError 400 if it is not percent-encoded UTF-8."""
     if b"%" in segment:

@@ -9,8 +9,9 @@ import pytest
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.config import HttpConfig
-from barnabas.registry.http.table import TABLE, find
-from barnabas.registry.http.target import segments, without_context
+from barnabas.registry.http.table import ROUTES, TABLE
+from barnabas.registry.http.target import without_context
+from barnabas.web.routing import segments
 from support.registry_http import Reply, ask, run
 from support.registry_other_cases import OTHER_CASES
 from support.registry_service import MemoryService
@@ -65,9 +66,9 @@ def test_every_route_is_in_the_table_of_cases() -> None:
                 parts, _ = without_context(segments(target.partition("?")[0].encode()))
             except RegistryError:
                 continue
-            called.setdefault(id(find(parts)[0]), set()).add(method)
+            called.setdefault(id(ROUTES.find(parts)[0]), set()).add(method)
     for method, path, _ in TABLE:
-        node, _ = find(segments(path.encode()))
+        node, _ = ROUTES.find(segments(path.encode()))
         assert method in called.get(id(node), ()), f"{method} {path}"
 
 

@@ -10,9 +10,9 @@ from barnabas.registry.http.target import (
     PARAMETERS_MAX,
     Query,
     decoded,
-    segments,
     without_context,
 )
+from barnabas.web.routing import segments
 from support.registry_format import text
 from support.registry_http import Reply, ask, run
 from support.registry_service import MemoryService
