@@ -251,13 +251,13 @@ def test_why_a_query_failed_is_told(world: World) -> None:
     query.process_all()
     stream = query.life.stream
     assert stream is not None
-    query._sink._writer = object()  # type: ignore[union-attr,assignment]
+    query._sink._committer = object()  # type: ignore[union-attr,assignment]
     world.send(10)
     assert query.await_end(60)
     status = query.status()
     assert status.state is QueryState.ERROR
     (error,) = status.errors
-    assert error.message.startswith("AttributeError: 'object' object has no attribute 'write'")
+    assert error.message.startswith("AttributeError: 'object' object has no attribute 'commit'")
     assert error.type == "UNKNOWN"
 
 

@@ -27,7 +27,12 @@ CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
 GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD = "generators", "registry", "sql-server", "dashboard"
 CONNECT: Final = "connect"
 USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD, CONNECT)
-PIPELINE_NAMES: Final = ("pipeline-results-", "spark-kafka-source-", "barnabas-sql-")
+PIPELINE_NAMES: Final = (
+    "pipeline-results-",
+    "barnabas-sink-",
+    "spark-kafka-source-",
+    "barnabas-sql-",
+)
 """What the groups and transactional ids of the SQL server and of Spark begin with."""
 PREFIXED: Final = PatternType.PREFIXED
 _READS: Final = (Operation.READ, Operation.DESCRIBE)

@@ -32,6 +32,7 @@ _SYSTEM = re.compile(
     r"|cannot read .*plan\.json|schema registry|KafkaError|KafkaException|timed? ?out"
     r"|TimeoutException|broker connections are down|ALL_BROKERS_DOWN|_TRANSPORT|transport failure"
     r"|connection (refused|reset)|broker not available|records could not be written"
+    r"|cannot write to the brokers|CoordinatorError"
     r"|OutOfMemory|Cannot allocate memory|Python worker exited|ExecutorLost|executor .*lost"
     r"|SparkContext was shut down",
     re.IGNORECASE,

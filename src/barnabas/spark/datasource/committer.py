@@ -65,13 +65,23 @@ class Committer:
     """Commits and aborts the batches of one sink.
 
     With `retakes` False what another process has taken over is not taken back: CommitError.
+    `checkpoint`: the one that numbers the batches, where `sink_id` does not name it.
     """
 
-    def __init__(self, options: SinkOptions, sink_id: str, *, retakes: bool = True) -> None:
+    def __init__(
+        self,
+        options: SinkOptions,
+        sink_id: str,
+        *,
+        retakes: bool = True,
+        checkpoint: str | None = None,
+    ) -> None:
         self._retakes = retakes
         self._skips_lost = options.skips_lost
         self._prefix = task_prefix(sink_id)
-        self._journal = Journal(options.connection, options.decision_topic, sink_name(sink_id))
+        name = sink_name(sink_id)
+        key = name if checkpoint is None else f"{name}/{checkpoint}"
+        self._journal = Journal(options.connection, options.decision_topic, name, key)
         self._control = TransactionControl(options.access)
         self._next_sweep = 0.0
         self._owner: Seen | None = None
@@ -134,7 +144,10 @@ class Committer:
         """Abort what tasks have prepared, but for what is decided. Raises as `commit` does."""
         now_ms = time.time_ns() // 1_000_000
         # Spark asks for this also where a commit has failed, whose decision may be written.
-        self._take_over()
+        if self._retakes:
+            self._take_over()
+        elif not self._journal.is_taken:
+            return  # the next run finds out, and does it
         last = self._journal.last
         self._abort(not_decided(last, batch, prepared))
         if last is None or last.batch < batch:

@@ -36,12 +36,19 @@ class JournalError(Exception):
 
 
 class Journal:
-    """The decisions of one sink. `config` is librdkafka's: how to reach the brokers."""
+    """The decisions of one sink. `config` is librdkafka's: how to reach the brokers.
 
-    def __init__(self, config: Mapping[str, Any], topic: str, sink: str) -> None:
+    `key`: what decisions are kept under, where that is not the sink's name: batches are numbered
+    within a checkpoint, and a sink may outlive its checkpoint.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], topic: str, sink: str, key: str | None = None
+    ) -> None:
         self._config = {**config, "log_level": 2}
         self._topic = topic
         self._sink = sink
+        self._key = key or sink
         self.transactional_id: Final = f"{sink}.decisions"
         self._log: TopicLog | None = None
         self._found: bytes | None = None
@@ -86,7 +93,7 @@ class Journal:
         assert self._log is not None
         try:
             # Should this fail, the next takes over and reads what has become of it.
-            self._log.append([(self._sink, encode(decision))], CALL_TIMEOUT_SECONDS)
+            self._log.append([(self._key, encode(decision))], CALL_TIMEOUT_SECONDS)
         except TopicLogError as error:
             raise KafkaException(error.error) from error
         self.last = decision
@@ -98,7 +105,7 @@ class Journal:
         self._log = None
 
     def _take(self, record: LogRecord) -> None:
-        if record.key == self._sink.encode():
+        if record.key == self._key.encode():
             self._found = record.value
 
 

@@ -103,13 +103,7 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
     if lost not in ("fail", "skip"):
         raise OptionError(f"onLostTransaction is fail or skip, not {lost}")
     security, access = read_security(servers, kafka)
-    connection = {
-        "bootstrap.servers": servers,
-        "client.id": "barnabas-sink",
-        # A producer lives for one task: without this it waits up to 500 ms for its coordinator.
-        "enable.sparse.connections": False,
-        **security,
-    }
+    connection = _connection(servers, security)
     return SinkOptions(
         producer={**connection, **_producer_settings(kafka)},
         connection=connection,
@@ -119,6 +113,23 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
         decision_topic=given.get("decisionTopic", DEFAULT_TOPIC),
         skips_lost=lost == "skip",
     )
+
+
+def options_of(servers: str, clients: Mapping[str, Any]) -> SinkOptions:
+    """Return how a sink writes with librdkafka's settings. Raises ConfigError."""
+    connection = _connection(servers, clients)
+    access = Security(Names(clients)).access(servers)
+    return SinkOptions({**connection, **_producer_settings({})}, connection, access)
+
+
+def _connection(servers: str, security: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **security,
+        "bootstrap.servers": servers,
+        "client.id": "barnabas-sink",
+        # A producer lives for one task: without this it waits up to 500 ms for its coordinator.
+        "enable.sparse.connections": False,
+    }
 
 
 def _producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:

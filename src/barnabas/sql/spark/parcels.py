@@ -8,6 +8,7 @@ come from one place, as bytes.
     Records  records of a channel, or of a topic once read
     Results  records for the sink's topic
     Notes    how many records were read, what the processing log gets
+    Written  a transaction with results, which a task has left open
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.spark.datasource.protocol import Prepared
 from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import pack, unpack
 
@@ -103,9 +105,18 @@ class Notes:
         self.latest_ms = max(self.latest_ms, other.latest_ms)
 
 
-Parcel = Raw | Records | Results | Notes
+@dataclass(slots=True)
+class Written:
+    """Results that a task has written exactly once: the driver commits them."""
 
-_RAW, _RECORDS, _RESULTS, _NOTES = range(4)
+    prepared: Prepared
+    was_retried: bool
+    """Whether the task had run before."""
+
+
+Parcel = Raw | Records | Results | Notes | Written
+
+_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN = range(5)
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -119,6 +130,10 @@ def encode_parcel(parcel: Parcel) -> bytes:
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
     if isinstance(of, Results):
         return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
+    if isinstance(of, Written):
+        one = of.prepared
+        identity = (one.task, one.transactional_id, one.producer_id, one.producer_epoch)
+        return pack((_WRITTEN, of.was_retried, *identity, one.records, one.checksum))
     counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written, of.latest_ms)
     return pack((_NOTES, *counts))
 
@@ -132,6 +147,8 @@ def decode_parcel(data: bytes) -> Parcel:
     if kind == _NOTES:
         read, count, notes, *others = rest
         return Notes(read, count, list(map(tuple, notes)), *others)
+    if kind == _WRITTEN:
+        return Written(Prepared(*rest[1:]), rest[0])
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
     return Raw(*rest) if kind == _RAW else Results(*rest)

@@ -26,7 +26,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.kafka.admin import Admin
-from barnabas.spark.exactly_once import TransactionalWriter
+from barnabas.spark.datasource.committer import Committer
+from barnabas.spark.datasource.options import options_of
 from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
 from barnabas.spark.supervision import QueryState, SupervisedStream
@@ -42,13 +43,13 @@ from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.results import (
     METADATA_TIMEOUT_SECONDS,
+    ExactlyOnce,
     Figures,
-    KafkaWriter,
     ResultRecords,
     ResultSink,
 )
 from barnabas.sql.spark.upgrading import shape_of
-from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, SourceFunction
+from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, ResultFunction, SourceFunction
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -81,8 +82,8 @@ class SparkQuery:
         self.options = options
         self._spark = spark.newSession()
         self._sink: ResultSink | None = None
-        self._writer: KafkaWriter | None = None
-        self.life = SupervisedStream(plan.query_id, self._begin, self._close_writer)
+        self._committer: Committer | None = None
+        self.life = SupervisedStream(plan.query_id, self._begin, self._close_committer)
         self.checkpoint_directory = options.checkpoint_of(plan.query_id)
 
     # --- life --------------------------------------------------------------------------------
@@ -101,11 +102,9 @@ class SparkQuery:
     def _begin(self) -> StreamingQuery:
         hosted = self._host()
         self._configure(hosted.hosting)
-        self._writer = self._new_writer()
-        records = ResultRecords(
-            hosted.sink.topic, hosted.window_bytes, hosted.hosting.sink_partitions
-        )
-        self._sink = ResultSink(records, self._writer, self.options.on_notes)
+        exactly = self._exactly_once(hosted)
+        self._committer = None if exactly is None else exactly.committer()
+        self._sink = ResultSink(self._committer, self.options.on_notes)
         return (
             self._frame(hosted)
             .writeStream.queryName(self.plan.query_id)
@@ -116,10 +115,10 @@ class SparkQuery:
             .start()
         )
 
-    def _close_writer(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.close()
+    def _close_committer(self) -> None:
+        committer, self._committer = self._committer, None
+        if committer is not None:
+            committer.close()
 
     def delete(self) -> None:
         """End, and delete state and offsets."""
@@ -247,16 +246,16 @@ class SparkQuery:
         }.items():
             self._spark.conf.set(name, value)
 
-    def _new_writer(self) -> KafkaWriter | None:
-        if self.options.guarantee is Guarantee.AT_LEAST_ONCE:
+    def _exactly_once(self, hosted: HostedPlan) -> ExactlyOnce | None:
+        """How results are written, if not at least once. Raises ConfigError."""
+        options = self.options
+        if options.guarantee is Guarantee.AT_LEAST_ONCE:
             return None
-        name = f"{self.options.service_id}{self.plan.query_id}"
-        return TransactionalWriter(
-            self.options.bootstrap_servers,
-            name,
-            self.checkpoint_directory,
-            self.options.clients,
-            marks_all=self.options.marks_results,
+        return ExactlyOnce(
+            options_of(options.bootstrap_servers, options.clients),
+            f"{options.service_id}{self.plan.query_id}",
+            hosted.hosting.state_name,
+            options.marks_results,
         )
 
     def _frame(self, hosted: HostedPlan) -> DataFrame:
@@ -282,8 +281,13 @@ class SparkQuery:
             )
             target = topology.next_operator(members, hosted.stages)
             waiting.setdefault(target, []).append(made)
-        (results,) = waiting.values()
-        return reduce(DataFrame.unionAll, results)
+        (parcels,) = waiting.values()
+        frame = reduce(DataFrame.unionAll, parcels)
+        exactly = self._exactly_once(hosted)
+        if exactly is None:
+            return frame
+        write = ResultFunction(exactly, ResultRecords.of_plan(hosted), hosted.labels[0])
+        return frame.mapInArrow(write.__call__, SCHEMA)
 
     def _records(self, topic: str) -> DataFrame:
         options = self.options

@@ -1,38 +1,41 @@
-"""Writes results of queries to their topic: from the tasks, or from Spark's driver.
+"""Writes results of queries to their topic, from Spark's tasks.
 
 At least once, each task writes what it has made, through one idempotent producer per worker
 process: in parallel, and before the micro-batch is over. A task that runs again writes the same
-again. Exactly once, parcels of results are collected on the driver, and they and the source's
-offsets are one transaction.
+again. Exactly once, each task of the last stage writes in a transaction that it leaves open, and
+the driver commits those of a micro-batch together: `barnabas.spark.datasource` has the protocol.
 
 Spark's own Kafka sink cannot set a record's timestamp, which is part of a result (ROWTIME).
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 
 from barnabas.java.hash import murmur2
+from barnabas.kafka.wire import CoordinatorError
+from barnabas.spark.datasource.committer import Committer
+from barnabas.spark.datasource.options import SinkOptions
+from barnabas.spark.datasource.protocol import NotPreparedError, Prepared
+from barnabas.spark.datasource.task import POOL, TaskPlace, Transaction
+from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
-from barnabas.sql.spark.parcels import Note, Notes, Results, decode_parcel
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.parcels import Header, Note, Notes, Results, Written, decode_parcel
 
+_log = logging.getLogger(__name__)
+_BY_KEY = -1
 METADATA_TIMEOUT_SECONDS = 30.0
 
 OnNotes = Callable[[Sequence[Note], int], None]
 """Takes the notes for the processing log, and how many there were in all."""
-
-
-class KafkaWriter(Protocol):
-    """RecordWriter or TransactionalWriter."""
-
-    def write(self, batch_id: int, records: Sequence[KafkaRecord]) -> object: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class ResultRecords:
     topic: str
     window_bytes: int
     partitions: int
+
+    @classmethod
+    def of_plan(cls, plan: HostedPlan) -> ResultRecords:
+        """Those of a plan's sink."""
+        return cls(plan.sink.topic, plan.window_bytes, plan.hosting.sink_partitions)
 
     def of(self, results: Results) -> Iterator[KafkaRecord]:
         headers = results.headers or ((),) * len(results.keys)
@@ -92,14 +100,90 @@ class Figures:
     """The latest timestamp of the records that sources gave."""
 
 
-class ResultSink:
-    """For `foreachBatch`. Without a `writer` it only takes notes: tasks have written the rest."""
+@dataclass(frozen=True)
+class ExactlyOnce:
+    """How results are written exactly once.
 
-    def __init__(
-        self, records: ResultRecords, writer: KafkaWriter | None, on_notes: OnNotes
-    ) -> None:
-        self._records = records
-        self._writer = writer
+    `name` is the query's among all of the cluster: only one process at a time commits under it.
+    `marks_all`: headers of each record say which part of which micro-batch it is of.
+    """
+
+    options: SinkOptions
+    name: str
+    checkpoint: str
+    """The one that numbers the micro-batches."""
+    marks_all: bool = False
+
+    def committer(self) -> Committer:
+        """The driver's side; fences other processes. Raises KafkaException."""
+        committer = Committer(self.options, self.name, retakes=False, checkpoint=self.checkpoint)
+        committer.take_over()
+        return committer
+
+
+class TaskResults:
+    """What one task writes exactly once, in a transaction that it leaves open."""
+
+    def __init__(self, to: ExactlyOnce, place: TaskPlace) -> None:
+        self._to = to
+        self._place = place
+        self._marked: list[KafkaRecord] = []
+        self._transaction: Transaction | None = None
+        self.count = 0
+
+    def write(self, records: Iterable[KafkaRecord]) -> None:
+        """Write more. Raises KafkaException, WriteError."""
+        if self._to.marks_all:  # they say how many there are
+            self._marked += records
+        else:
+            self._send(records, ())
+
+    def prepare(self) -> tuple[Prepared, ...]:
+        """Wait until all has arrived; empty if there was nothing. Raises as `write` does."""
+        if self._marked:
+            place = self._place
+            part = f"{self._to.checkpoint}/{place.batch}/{place.task}"
+            headers = (
+                (QUERY_HEADER, self._to.name.encode()),
+                (BATCH_HEADER, part.encode()),
+                (RECORDS_HEADER, str(len(self._marked)).encode()),
+            )
+            self._send(self._marked, headers)
+        return () if self._transaction is None else self._transaction.prepare(self._place.task)
+
+    def abort(self) -> None:
+        """Take back what was written."""
+        if self._transaction is not None:
+            self._transaction.abort()
+
+    def _send(self, records: Iterable[KafkaRecord], marks: Sequence[Header]) -> None:
+        for record in records:
+            if self._transaction is None:
+                self._transaction = Transaction(self._to.options, self._take_id)
+            self._transaction.send_record(
+                (
+                    record.topic,
+                    record.value,
+                    record.key,
+                    _BY_KEY if record.partition is None else record.partition,
+                    record.timestamp_ms,
+                    [*record.headers, *marks] or None,
+                )
+            )
+            self.count += 1
+
+    def _take_id(self) -> str:
+        return POOL.take(self._place.prefix, self._place.batch)
+
+
+class ResultSink:
+    """For `foreachBatch`: takes notes of what the tasks have written, and commits it.
+
+    Without a `committer` what they have written counts already.
+    """
+
+    def __init__(self, committer: Committer | None, on_notes: OnNotes) -> None:
+        self._committer = committer
         self._on_notes = on_notes
         self._lock = threading.Lock()
         self._figures = Figures()
@@ -111,25 +195,46 @@ class ResultSink:
             return Figures(**vars(self._figures))
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
-        records: list[KafkaRecord] = []
+        """Run a micro-batch. Raises what its tasks or the commit fail of."""
         notes = Notes()
-        for row in rows.collect():
-            parcel = decode_parcel(bytes(row["parcel"]))
-            if isinstance(parcel, Results):
-                records += self._records.of(parcel)
-            elif isinstance(parcel, Notes):
-                notes.add(parcel)
-        if self._writer is not None:
-            self._writer.write(batch_id, records)
+        written: list[Written] = []
+        try:
+            for row in rows.collect():
+                parcel = decode_parcel(bytes(row["parcel"]))
+                if isinstance(parcel, Notes):
+                    notes.add(parcel)
+                elif isinstance(parcel, Written):
+                    written.append(parcel)
+        except BaseException:
+            self._abort(batch_id, ())
+            raise
+        if self._committer is not None:
+            self._commit(self._committer, batch_id, written)
         with self._lock:
             figures = self._figures
             figures.batches += 1
             figures.read += notes.read
-            figures.written += len(records) + notes.written
+            figures.written += notes.written
             figures.failed += notes.count
             figures.state_calls += notes.calls
             figures.seconds += notes.seconds
             figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
         if notes.count:
             self._on_notes(notes.notes, notes.count)
+
+    def _commit(self, committer: Committer, batch_id: int, written: Sequence[Written]) -> None:
+        prepared = [one.prepared for one in written]
+        was_retried = any(one.was_retried for one in written)
+        try:
+            committer.commit(batch_id, prepared, was_retried=was_retried)
+        except NotPreparedError:
+            self._abort(batch_id, prepared)
+            raise
+
+    def _abort(self, batch_id: int, prepared: Sequence[Prepared]) -> None:
+        """End what tasks of a failed micro-batch have left open: it holds up readers."""
+        if self._committer is not None:
+            try:
+                self._committer.abort(batch_id, prepared)
+            except (KafkaException, CoordinatorError) as error:
+                _log.warning("transactions may stay open for a while: %s", error)

@@ -12,13 +12,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
+from barnabas.spark.datasource.committer import task_prefix
+from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
-from barnabas.sql.spark.parcels import Notes, Raw, Results, decode_parcel, encode_parcel
-from barnabas.sql.spark.results import ResultRecords, write_from_task
+from barnabas.sql.spark.parcels import (
+    Notes,
+    Parcel,
+    Raw,
+    Results,
+    Written,
+    decode_parcel,
+    encode_parcel,
+)
+from barnabas.sql.spark.results import (
+    ExactlyOnce,
+    ResultRecords,
+    TaskResults,
+    write_from_task,
+)
 from barnabas.sql.spark.state import MapStatePages, PartitionState, partition_state
 
 if TYPE_CHECKING:
@@ -63,6 +79,44 @@ class SourceFunction:
         return rows
 
 
+_BATCH_PROPERTY = "streaming.sql.batchId"
+"""What Spark tells the tasks of a micro-batch. Source: MicroBatchExecution."""
+
+
+@dataclass(frozen=True)
+class ResultFunction:
+    """For `mapInArrow` over the last parcels of a micro-batch: writes the results exactly once."""
+
+    to: ExactlyOnce
+    records: ResultRecords
+    label: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_archives()
+        context = TaskContext.get()
+        assert context is not None
+        number = context.getLocalProperty(_BATCH_PROPERTY)
+        assert number is not None, "a micro-batch has a number"
+        place = TaskPlace(task_prefix(self.to.name), int(number), context.partitionId())
+        results, notes = TaskResults(self.to, place), Notes()
+        try:
+            for batch in batches:
+                for data in batch.column(1).to_pylist():
+                    parcel = decode_parcel(data)
+                    if isinstance(parcel, Results):
+                        results.write(self.records.of(parcel))
+                    elif isinstance(parcel, Notes):
+                        notes.add(parcel)
+            prepared = results.prepare()
+        except BaseException:
+            results.abort()
+            raise
+        notes.written += results.count
+        was_retried = context.attemptNumber() > 0
+        parcels: list[Parcel] = [notes, *(Written(one, was_retried) for one in prepared)]
+        yield _to_arrow([(self.label, encode_parcel(parcel)) for parcel in parcels])
+
+
 def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw]:
     """The records of a batch by the topic's partition; mostly there is one."""
     partitions = batch.column(0).to_pylist()
@@ -99,7 +153,7 @@ def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, b
     hosting = plan.hosting
     for partition, _, parcel in placed:
         if isinstance(parcel, Results) and hosting.sink_servers is not None:
-            to = ResultRecords(plan.sink.topic, plan.window_bytes, hosting.sink_partitions)
+            to = ResultRecords.of_plan(plan)
             written += write_from_task(hosting.sink_servers, to.of(parcel), hosting.clients)
         else:
             rows.append((plan.labels[partition], encode_parcel(parcel)))
