@@ -1,0 +1,147 @@
+"""Results exactly once, without Spark: what tasks leave open, and what the driver commits of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.cimpl import Message
+from pyspark.sql import DataFrame
+
+from barnabas.app.testing import Kafka
+from barnabas.spark.datasource.committer import task_prefix
+from barnabas.spark.datasource.options import options_of
+from barnabas.spark.datasource.task import TaskPlace, close_connections
+from barnabas.spark.exactly_once import BATCH_HEADER, RECORDS_HEADER
+from barnabas.sql.spark.parcels import Notes, Results, Written, encode_parcel
+from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, ResultSink, TaskResults
+
+
+class Rows:
+    """What Spark gives to `foreachBatch`."""
+
+    def __init__(self, parcels: Sequence[Any], failure: Exception | None = None) -> None:
+        self._parcels = parcels
+        self._failure = failure
+
+    def collect(self) -> list[dict[str, bytes]]:
+        if self._failure is not None:
+            raise self._failure
+        return [{"parcel": encode_parcel(parcel)} for parcel in self._parcels]
+
+
+class World:
+    """One query's topic, its tasks and its drivers."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self.kafka = kafka
+        self.topic = kafka.topic("results", 1)
+        self.query = kafka.name("query")
+        self.sinks: list[ResultSink] = []
+        self.ends = 0
+
+    def to(self, checkpoint: str = "first", *, marks_all: bool = False) -> ExactlyOnce:
+        options = options_of(self.kafka.bootstrap_servers, {})
+        return ExactlyOnce(options, self.query, checkpoint, marks_all)
+
+    def driver(self, checkpoint: str = "first") -> ResultSink:
+        sink = ResultSink(self.to(checkpoint).committer(), lambda notes, count: None)
+        self.sinks.append(sink)
+        return sink
+
+    def task(self, to: ExactlyOnce, batch: int, number: int, *keys: bytes) -> list[Any]:
+        """The parcels of a task with these results, the value being the batch's number."""
+        results = TaskResults(to, TaskPlace(task_prefix(to.name), batch, number))
+        records = ResultRecords(self.topic, 0, 1)
+        values, times = [str(batch).encode()] * len(keys), [1_700_000_000_000 + batch] * len(keys)
+        results.write(records.of(Results(keys, values, times, None)))
+        written = [Written(one, was_retried=False) for one in results.prepare()]
+        return [Notes(written=results.count), *written]
+
+    def read(self) -> list[Message]:
+        """What readers of committed records see, in order: fails while a transaction is open."""
+        producer = self.kafka.producer()
+        producer.produce(self.topic, b"end", f"end {self.ends}")
+        producer.flush()
+        consumer = self.kafka.consumer(self.topic, isolation_level="read_committed")
+        found: list[Message] = []
+        try:
+            while True:
+                message = consumer.poll(20)
+                assert message is not None, "a transaction is open"
+                assert message.error() is None
+                if message.key() == f"end {self.ends}".encode():
+                    break
+                if message.value() != b"end":
+                    found.append(message)
+        finally:
+            consumer.close()
+        self.ends += 1
+        return found
+
+    def pairs(self) -> list[tuple[bytes | None, bytes | None]]:
+        return sorted((m.key() or b"", m.value()) for m in self.read())
+
+
+@pytest.fixture
+def world(kafka: Kafka) -> Iterator[World]:
+    made = World(kafka)
+    yield made
+    for sink in made.sinks:
+        assert sink._committer is not None
+        sink._committer.close()
+    close_connections()
+
+
+def frame(*parcels: Any, failure: Exception | None = None) -> DataFrame:
+    return cast("DataFrame", Rows(parcels, failure))
+
+
+def test_a_micro_batch_counts_when_the_driver_commits_it(world: World) -> None:
+    driver, to = world.driver(), world.to()
+    first, second = world.task(to, 0, 0, b"a", b"b"), world.task(to, 0, 1, b"c")
+    driver.write(frame(*first, *second), 0)
+    driver.write(frame(*world.task(to, 1, 0)), 1)
+    assert world.pairs() == [(b"a", b"0"), (b"b", b"0"), (b"c", b"0")]
+    assert (driver.figures.batches, driver.figures.written) == (2, 3)
+    assert all(m.headers() is None for m in world.read())
+
+
+def test_a_micro_batch_that_is_decided_is_not_written_again(world: World) -> None:
+    to = world.to()
+    world.driver().write(frame(*world.task(to, 0, 0, b"a")), 0)
+    # Spark does not know that it was, and runs it again in another process.
+    driver = world.driver()
+    driver.write(frame(*world.task(to, 0, 0, b"a")), 0)
+    driver.write(frame(*world.task(to, 1, 0, b"a")), 1)
+    assert world.pairs() == [(b"a", b"0"), (b"a", b"1")]
+
+
+def test_what_a_failed_micro_batch_left_open_is_aborted(world: World) -> None:
+    driver, to = world.driver(), world.to()
+    world.task(to, 0, 0, b"lost")
+    with pytest.raises(ZeroDivisionError):
+        driver.write(frame(failure=ZeroDivisionError()), 0)
+    assert world.pairs() == []
+    world.driver().write(frame(*world.task(to, 0, 0, b"a")), 0)
+    assert world.pairs() == [(b"a", b"0")]
+
+
+def test_a_new_owner_fences_the_one_before_whatever_its_checkpoint(world: World) -> None:
+    before = world.driver()
+    before.write(frame(*world.task(world.to(), 5, 0, b"a")), 5)
+    after = world.driver("second")
+    with pytest.raises(KafkaException, match="fenced"):
+        before.write(frame(*world.task(world.to(), 6, 0, b"late")), 6)
+    after.write(frame(*world.task(world.to("second"), 0, 0, b"b")), 0)
+    assert world.pairs() == [(b"a", b"5"), (b"b", b"0")]
+
+
+def test_marks_say_how_many_results_a_task_has_written(world: World) -> None:
+    to = world.to(marks_all=True)
+    world.driver().write(frame(*world.task(to, 3, 1, b"a", b"b")), 3)
+    marks = [dict(cast("Any", m.headers())) for m in world.read()]
+    assert [mark[BATCH_HEADER] for mark in marks] == [b"first/3/1"] * 2
+    assert [mark[RECORDS_HEADER] for mark in marks] == [b"2"] * 2
