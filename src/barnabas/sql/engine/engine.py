@@ -1,8 +1,8 @@
 """The engine: takes statements in order, keeps them in the command log, and has their queries run.
 
-A statement goes through: parse → variables → analysis → a try on a copy of the metastore → its
-topics and schemas → the command log → the metastore → the query's start. All changes come from the
-log: at a start it is read from its beginning, and what it says is there again.
+A statement goes through: parse → variables → analysis on a copy of the metastore → its topics and
+schemas → the command log → the copy becomes the metastore → the query's start. Other servers, and
+this one at its start, apply what the log says.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.sql.analysis.commands import (
     CreateSourceCommand,
     DropSourceCommand,
     InsertValuesCommand,
+    NothingCommand,
     PullQueryCommand,
     QueryCommand,
 )
@@ -91,6 +92,22 @@ class Executed:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What a statement comes to, found on a copy of the metastore.
+
+    It holds while `base` is the engine's metastore and the log's next record has the number
+    `sequence`. `metastore`: as it is once the command is done. `ended`: queries that end with it.
+    """
+
+    command: Command
+    sequence: int
+    base: MetaStore
+    metastore: MetaStore
+    message: str
+    ended: Sequence[str]
+
+
 class EngineError(SqlError):
     """The engine cannot do what a correct statement asks."""
 
@@ -111,8 +128,12 @@ class KsqlEngine:
         schemas: SchemaStore | None = None,
         settings: Mapping[str, Any] | None = None,
         note: NoteEntry = log_entry,
+        before_delete: Callable[[int], None] = lambda sequence: None,
     ) -> None:
+        """`before_delete` is called with a command's number before a topic that it dropped is
+        deleted."""
         self._note = note
+        self._before_delete = before_delete
         self.settings = config.server_settings(settings or {})
         self._context = Context(cluster, functions, schemas, self.settings)
         self.cluster, self.functions, self.schemas = cluster, functions, schemas
@@ -126,8 +147,6 @@ class KsqlEngine:
         self.asking = Asking(self._context, self._views, self._running.by_id, note)
         self.inserting = Inserting(self._context)
         self._is_started = False
-        self.before_delete: Callable[[int], None] = lambda sequence: None
-        """Called with a command's number before a topic is deleted that it dropped."""
 
     @property
     def metastore(self) -> MetaStore:
@@ -217,30 +236,55 @@ class KsqlEngine:
             yield parsed, own.copy()
             own.change(parsed.statement)
 
-    def check(self, statements: Sequence[tuple[ParsedStatement, Session]]) -> None:
-        """Try the statements on a copy of all; raises SqlError for the first that cannot be."""
+    def check(self, statements: Sequence[tuple[ParsedStatement, Session]]) -> list[Tried | None]:
+        """Try the statements, one after the other, on a copy of all.
+
+        Returns what they come to, for `execute`. Raises SqlError for the first that cannot be done.
+        """
         with self._lock:
             self._read_log()
-            trial = self.metastore.copy()
+            metastore = self.metastore
             topics = self._context.partitions()
             sequence = self._log.next_sequence()
+            found: list[Tried | None] = []
             for parsed, session in statements:
-                if isinstance(parsed.statement, (*DISTRIBUTED, tree.InsertValues)):
-                    trial.next_query = sequence
-                    with text_in_errors(parsed.text):
-                        self._try(parsed, session, trial, topics)
-                if isinstance(parsed.statement, DISTRIBUTED):
-                    sequence += self._log.step
+                tried = None
+                with text_in_errors(parsed.text):
+                    if isinstance(parsed.statement, tree.ControlQuery):
+                        metastore = metastore.copy()
+                        for control in controls(parsed.statement, metastore):
+                            if control.control is Control.TERMINATE:
+                                del metastore.queries[control.query_id]
+                            sequence += self._log.step
+                    elif isinstance(parsed.statement, (*DISTRIBUTED, tree.InsertValues)):
+                        tried = self._try(parsed, session, metastore, topics, sequence)
+                        self._foresee_topics(tried.command, session, topics)
+                        metastore = tried.metastore
+                        if not isinstance(tried.command, (NothingCommand, InsertValuesCommand)):
+                            sequence += self._log.step
+                found.append(tried)
+            return found
 
     def _try(
-        self, parsed: ParsedStatement, session: Session, trial: MetaStore, topics: dict[str, int]
-    ) -> None:
-        if isinstance(parsed.statement, tree.ControlQuery):
-            for control in controls(parsed.statement, trial):
-                if control.control is Control.TERMINATE:
-                    del trial.queries[control.query_id]
-            return
-        command = self._context.analyse(parsed, session, trial, topics)
+        self,
+        parsed: ParsedStatement,
+        session: Session,
+        base: MetaStore,
+        topics: Mapping[str, int],
+        sequence: int,
+    ) -> Tried:
+        """Analyse a statement and apply its command to a copy. Raises SqlError."""
+        metastore = base.copy()
+        metastore.next_query = sequence
+        command = self._context.analyse(parsed, session, metastore, topics)
+        if isinstance(command, (NothingCommand, InsertValuesCommand)):
+            return Tried(command, sequence, base, base, commands.apply(command, metastore), ())
+        ended: list[str] = []
+        message = apply_to(metastore, command, parsed.text, ended.append)
+        return Tried(command, sequence, base, metastore, message, ended)
+
+    def _foresee_topics(self, command: Command, session: Session, topics: dict[str, int]) -> None:
+        """Add the topics that the command will make."""
         for wish in wishes(command):
             topic = wish.topic
             if topic.name in topics:
@@ -250,12 +294,13 @@ class KsqlEngine:
             else:
                 infos = self.cluster.topics()
                 topics[topic.name] = new_topic(topic, infos, session.settings).partitions
-        apply_to(trial, command, parsed.text)
 
-    def execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
-        """Do a statement of the command log's kind; raises SqlError."""
+    def execute(
+        self, parsed: ParsedStatement, session: Session, tried: Tried | None = None
+    ) -> list[Executed]:
+        """Do a statement of the command log's kind; raises SqlError. `tried`: see `check`."""
         with self._lock, text_in_errors(parsed.text):
-            return self._up_to_date(lambda: self._execute(parsed, session))
+            return self._up_to_date(lambda: self._execute(parsed, session, tried))
 
     def _up_to_date(self, do: Callable[[], Result]) -> Result:
         """Do what writes into the log, on what the log says: anew if another server was quicker."""
@@ -269,13 +314,17 @@ class KsqlEngine:
                 continue
         raise EngineError("Other servers write statements all the time: try again.")
 
-    def _execute(self, parsed: ParsedStatement, session: Session) -> list[Executed]:
+    def _execute(
+        self, parsed: ParsedStatement, session: Session, tried: Tried | None
+    ) -> list[Executed]:
         if isinstance(parsed.statement, tree.ControlQuery):
             found = controls(parsed.statement, self.metastore)
             return [self._distribute(control, parsed.text, session) for control in found]
-        self.metastore.next_query = self._log.next_sequence()
-        command = self._context.analyse(parsed, session)
-        if isinstance(command, commands.NothingCommand):
+        sequence = self._log.next_sequence()
+        if tried is None or tried.base is not self.metastore or tried.sequence != sequence:
+            tried = self._try(parsed, session, self.metastore, self._context.partitions(), sequence)
+        command = tried.command
+        if isinstance(command, NothingCommand):
             is_create = isinstance(parsed.statement, (tree.CreateSource, tree.CreateAsSelect))
             name = statement_id(parsed.statement)
             return [Executed(name, command.message, is_warning=is_create)]
@@ -283,12 +332,11 @@ class KsqlEngine:
             raise EngineError("Statement not executable")
         self._check_limits(command)
         note = self._check_replacement(command)
-        apply_to(self.metastore.copy(), command, parsed.text)
         for wish in wishes(command):
             is_sink = isinstance(command, QueryCommand)
             make_topic(wish.topic, self.cluster, session.settings, is_sink=is_sink)
             register_schemas(wish, self.schemas, is_sink=is_sink)
-        return [replace(self._distribute(command, parsed.text, session), note=note)]
+        return [replace(self._distribute(command, parsed.text, session, tried), note=note)]
 
     def _check_replacement(self, command: Command) -> str:
         """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
@@ -310,7 +358,9 @@ class KsqlEngine:
                 f"{len(self.queries)}."
             )
 
-    def _distribute(self, command: StoredCommand, text: str, session: Session) -> Executed:
+    def _distribute(
+        self, command: StoredCommand, text: str, session: Session, tried: Tried | None = None
+    ) -> Executed:
         """Write a command into the log, and do it."""
         logged = LoggedCommand(
             command_id(command),
@@ -327,7 +377,7 @@ class KsqlEngine:
             raise EngineError(
                 f"Could not write the statement '{text}' into the command topic: {error}"
             ) from error
-        return self._apply(logged, sequence, is_own=True)
+        return self._apply(logged, sequence, tried, is_own=True)
 
     def terminate_cluster(self, patterns: Iterable[str]) -> Executed:
         """End all queries for good; delete the sinks' topics that a pattern fits."""
@@ -349,8 +399,18 @@ class KsqlEngine:
 
     # --- applying ----------------------------------------------------------------------------
 
-    def _apply(self, logged: LoggedCommand, sequence: int, *, is_own: bool = False) -> Executed:
-        """Do what a record of the log says; `is_own`: this server has just written it."""
+    def _apply(
+        self,
+        logged: LoggedCommand,
+        sequence: int,
+        tried: Tried | None = None,
+        *,
+        is_own: bool = False,
+    ) -> Executed:
+        """Do what a record of the log says; `is_own`: this server has just written it.
+
+        `tried`: the metastore as the command makes it, if that is known.
+        """
         command = logged.command
         query_id = None
         if isinstance(command, ControlCommand):
@@ -362,7 +422,12 @@ class KsqlEngine:
             if isinstance(command, DropSourceCommand):
                 dropped = self.metastore.must(command.name)
             terminate = self._running.terminate
-            message = apply_to(self.metastore, command, logged.statement, terminate)
+            if tried is None:
+                message = apply_to(self.metastore, command, logged.statement, terminate)
+            else:
+                for ended in tried.ended:
+                    terminate(ended)
+                message, self._context.metastore = tried.message, tried.metastore
             if isinstance(command, QueryCommand):
                 query_id = command.plan.query_id
                 self._running.add(command, logged)
@@ -385,7 +450,7 @@ class KsqlEngine:
             self._views.keep(made.source)
 
     def _delete_topic(self, topic: str, sequence: int) -> None:
-        self.before_delete(sequence)
+        self._before_delete(sequence)
         try:
             self.cluster.delete_topic(topic)
         except ClusterError as error:

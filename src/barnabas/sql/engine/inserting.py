@@ -11,7 +11,7 @@ from typing import Any
 from barnabas.java.errors import JavaError
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.analysis.commands import InsertValuesCommand
+from barnabas.sql.analysis.commands import Command, InsertValuesCommand
 from barnabas.sql.analysis.metastore import DataSource
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import ClusterError
@@ -54,8 +54,10 @@ class Inserting:
         self._context = context
         self._writers: dict[str, RowWriter] = {}
 
-    def insert(self, parsed: ParsedStatement, session: Session) -> None:
-        """INSERT INTO … VALUES; raises SqlError."""
+    def insert(
+        self, parsed: ParsedStatement, session: Session, command: Command | None = None
+    ) -> None:
+        """INSERT INTO … VALUES; raises SqlError. `command`: the statement's, if it is analysed."""
         context = self._context
         if not context.settings.get(config.INSERTS_ENABLED, True):
             raise AnalysisError(
@@ -63,8 +65,11 @@ class Inserting:
                 f"restart your ksqlDB server with '{config.INSERTS_ENABLED}'=true"
             )
         with context.lock:
-            command = context.analyse(parsed, session, topics={})
-            assert isinstance(command, InsertValuesCommand)
+            if not isinstance(command, InsertValuesCommand) or (
+                context.metastore.source(command.source.name) is not command.source
+            ):
+                command = context.analyse(parsed, session, topics={})
+                assert isinstance(command, InsertValuesCommand)
         try:
             row = inserted_row(command, context.functions)
             self.write(command.source, row)

@@ -17,12 +17,11 @@ from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import Entry
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import delete_checkpoint
-from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
@@ -81,8 +80,8 @@ class SparkRunner:
 
     def describe(self, query: PersistentQuery) -> str:
         """The stages that each operator of Spark's runs, with their stores."""
-        own, encoded = self._options.extension_directory, encode_plan(query.plan)
-        plan = HostedPlan(Hosting(query.query_id, encoded, 2, 2, extension_directory=own))
+        draft = HostedPlan.draft(query.plan, self._options.extension_directory)
+        plan = draft.spread(replace(draft.hosting, partitions=2, tasks=2))
         lines = ["Topologies:"]
         for (stage, _), topic in sorted(plan.topology.topics.items()):
             lines.append(f"   Source: {topic} -> stage {stage}")
@@ -114,10 +113,8 @@ class SparkRunner:
         )
 
     def _encoded(self, plan: QueryPlan) -> tuple[str, str]:
-        encoded = encode_plan(plan)
-        own = self._options.extension_directory
-        draft = HostedPlan(Hosting(plan.query_id, encoded, 1, 1, extension_directory=own))
-        return encoded, shape_of(draft.topology, draft.stages)
+        draft = HostedPlan.draft(plan, self._options.extension_directory)
+        return draft.hosting.plan, shape_of(draft.topology, draft.stages)
 
     def close(self) -> None:
         for hosted in self._running:

@@ -71,7 +71,6 @@ class Server:
             session_timeout_ms=config.session_timeout_ms,
         )
         self.peers = Peers(self.engine, url, self.membership, config.heartbeats, lambda: client)
-        self.engine.before_delete = self.peers.have_read
         self._pipelines: PipelineHost | None = None
         log = self.processing_log
         metrics = ServerMetrics(self.engine, lambda: (log.written, log.dropped))
@@ -90,7 +89,19 @@ class Server:
             runner = _spark_runner(config, note)
         else:
             runner = LocalRunner(self.cluster, catalog, schemas, note, self._may_write)
-        return KsqlEngine(self.cluster, log, runner, catalog, schemas, config.settings, note=note)
+        return KsqlEngine(
+            self.cluster,
+            log,
+            runner,
+            catalog,
+            schemas,
+            config.settings,
+            note=note,
+            before_delete=self._others_have_read,
+        )
+
+    def _others_have_read(self, sequence: int) -> None:
+        self.peers.have_read(sequence)
 
     def _may_write(self) -> bool:
         return self.membership.may_write()

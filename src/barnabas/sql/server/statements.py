@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.sql.engine.cluster import ClusterError
-from barnabas.sql.engine.engine import DISTRIBUTED, KsqlEngine
+from barnabas.sql.engine.engine import DISTRIBUTED, KsqlEngine, Tried
 from barnabas.sql.engine.push import PushQuery
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import SqlError
@@ -84,7 +84,9 @@ class Statements:
                     statement=parsed.text,
                 )
         try:
-            self._engine.check([s for s in statements if self._push_query(s[0]) is None])
+            checked = [one for one in statements if self._push_query(one[0]) is None]
+            found = self._engine.check(checked)
+            tried = {id(one[0]): result for one, result in zip(checked, found, strict=True)}
             for parsed, _ in statements:
                 self._connectors.check(parsed, headers)
         except SqlError as error:
@@ -93,7 +95,8 @@ class Statements:
             raise ApiError(SERVER_ERROR, str(error), statement=text) from error
         entities: list[Entity] = []
         for parsed, own in statements:
-            entities += self._one(parsed, own, entities, headers, is_internal=is_internal)
+            result = tried.get(id(parsed))
+            entities += self._one(parsed, own, entities, headers, result, is_internal=is_internal)
         return entities
 
     def _one(
@@ -102,13 +105,14 @@ class Statements:
         session: Session,
         done: list[Entity],
         headers: Headers,
+        tried: Tried | None,
         *,
         is_internal: bool,
     ) -> list[Entity]:
         try:
             if is_about_connectors(parsed.statement):
                 return [self._connectors.answer(parsed, headers)]
-            return self._answers(parsed, session, is_internal=is_internal)
+            return self._answers(parsed, session, tried, is_internal=is_internal)
         except SqlError as error:
             raise of_sql(error, parsed.text, done) from error
         except ApiError as error:
@@ -122,13 +126,19 @@ class Statements:
             ) from error
 
     def _answers(
-        self, parsed: ParsedStatement, session: Session, *, is_internal: bool
+        self,
+        parsed: ParsedStatement,
+        session: Session,
+        tried: Tried | None,
+        *,
+        is_internal: bool,
     ) -> list[Entity]:
         statement = parsed.statement
         if isinstance(statement, _SESSION):
             return []
         if isinstance(statement, tree.InsertValues):
-            self._engine.inserting.insert(parsed, session)
+            command = None if tried is None else tried.command
+            self._engine.inserting.insert(parsed, session, command)
             return []
         push = self._push_query(parsed)
         if push is not None:
@@ -142,7 +152,7 @@ class Statements:
                 )
             ]
         if isinstance(statement, DISTRIBUTED):
-            executed = self._engine.execute(parsed, session)
+            executed = self._engine.execute(parsed, session, tried)
             return [command_status(parsed.text, one) for one in executed]
         if isinstance(statement, tree.RunScript):
             raise ApiError(BAD_STATEMENT, "This server runs no scripts.", statement=parsed.text)

@@ -10,6 +10,7 @@ import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -17,8 +18,8 @@ from operator import itemgetter
 from typing import Any
 
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls, SchemaStore
-from barnabas.sql.plan.encoding import decode_plan
-from barnabas.sql.plan.steps import StreamSink, TableSink
+from barnabas.sql.plan.encoding import decode_plan, encode_plan
+from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.sql.processing_log import entry_of, includes_rows
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.compiler import PlanCompiler
@@ -109,17 +110,21 @@ def forgotten_on_failure(hosting: Hosting) -> Iterator[HostedPlan]:
 class HostedPlan:
     """A plan whose stages are built, for one operator after the other of each micro-batch."""
 
-    def __init__(self, hosting: Hosting, schemas: SchemaStore | None = None) -> None:
-        self.hosting = hosting
-        self.plan = decode_plan(hosting.plan)
+    def __init__(
+        self,
+        hosting: Hosting,
+        schemas: SchemaStore | None = None,
+        plan: QueryPlan | None = None,
+    ) -> None:
+        """`plan`: the one that `hosting` has encoded, if it is at hand."""
+        self.plan = decode_plan(hosting.plan) if plan is None else plan
         self._notes = Notes()
         self._note_chars = 0
         self._shows_rows = includes_rows(dict(hosting.properties))
         catalog = load_extensions(hosting.extension_directory)
         compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
         self.stages = build(self.plan, compiler, self._log).stages
-        self.topology = topology(self.stages, hosting.partitions)
-        self.labels = labels(self.topology.partitions, hosting.tasks)
+        self._place(hosting)
         self._schemas = schemas
         if schemas is None and hosting.registry_urls:
             tls = hosting.registry_tls
@@ -129,6 +134,25 @@ class HostedPlan:
                 tls=None if tls is None else tls.context(),
             )
         self._readers: dict[Place, TopicReader] = {}
+
+    def _place(self, hosting: Hosting) -> None:
+        self.hosting = hosting
+        self.topology = topology(self.stages, hosting.partitions)
+        self.labels = labels(self.topology.partitions, hosting.tasks)
+
+    def spread(self, hosting: Hosting) -> HostedPlan:
+        """The same stages over other partitions and tasks, for Spark's driver: it runs nothing."""
+        other = copy(self)
+        other._place(hosting)
+        return other
+
+    @classmethod
+    def draft(cls, plan: QueryPlan, extension_directory: str | None = None) -> HostedPlan:
+        """A plan in one partition, as long as it is not known how many there are."""
+        hosting = Hosting(
+            plan.query_id, encode_plan(plan), 1, 1, extension_directory=extension_directory
+        )
+        return cls(hosting, plan=plan)
 
     def _log(self, message: str, row: Row | None, cause: BaseException | None) -> None:
         self._notes.count += 1

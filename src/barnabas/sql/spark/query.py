@@ -31,7 +31,6 @@ from barnabas.spark.datasource.options import options_of
 from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
 from barnabas.spark.supervision import QueryState, SupervisedStream
-from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import (
@@ -158,11 +157,8 @@ class SparkQuery:
         if stream is not None and stream.isActive:
             execution = stream._jsq.streamingQuery().lastExecution()
         if execution is None:
-            own = self.options.extension_directory
-            hosting = Hosting(
-                self.plan.query_id, encode_plan(self.plan), 1, 1, extension_directory=own
-            )
-            execution = self._frame(HostedPlan(hosting))._jdf.queryExecution()
+            draft = HostedPlan.draft(self.plan, self.options.extension_directory)
+            execution = self._frame(draft)._jdf.queryExecution()
         return str(java.PythonSQLUtils.explainString(execution, "formatted"))
 
     def status(self) -> QueryStatus:
@@ -185,9 +181,8 @@ class SparkQuery:
 
     def _host(self) -> HostedPlan:
         """The plan with all that workers need."""
-        encoded = encode_plan(self.plan)
-        own = self.options.extension_directory
-        draft = HostedPlan(Hosting(self.plan.query_id, encoded, 1, 1, extension_directory=own))
+        draft = HostedPlan.draft(self.plan, self.options.extension_directory)
+        encoded = draft.hosting.plan
         sources = sorted(set(draft.topology.topics.values()))
         servers = {"bootstrap.servers": self.options.bootstrap_servers}
         admin = Admin({**self.options.clients, **servers}, METADATA_TIMEOUT_SECONDS)
@@ -202,7 +197,7 @@ class SparkQuery:
         checkpoint = open_checkpoint(self.checkpoint_directory, encoded, partitions, tasks, shape)
         is_copartitioned = len({counts[topic] for topic in sources}) == 1
         partitions = counts[draft.sink.topic]
-        return HostedPlan(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
+        return draft.spread(self._hosting(encoded, checkpoint, is_copartitioned, partitions))
 
     def _hosting(
         self, plan: str, checkpoint: Checkpoint, is_copartitioned: bool, sink_partitions: int

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from barnabas.sql.engine import engine
 from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import EngineError, KsqlEngine
 from barnabas.sql.engine.local_runner import LocalRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
+from barnabas.sql.syntax.tree import ParsedStatement
+from support.sql_server_world import SqlWorld
 
 STREAM = (
     "CREATE STREAM s (k STRING KEY, v INT) "
@@ -112,3 +116,28 @@ def test_secrets_of_a_session_are_not_in_the_log(servers: list[Server]) -> None:
     first.run(STREAM, **{"ksql.streams.ssl.key.password": "hush", "ksql.x": "y"})
     (entry,) = first.log.entries
     assert json.loads(entry.value)["streamsProperties"] == {"ksql.x": "y"}
+
+
+async def test_a_statement_is_analysed_once_and_applied_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SqlWorld()
+    analysed, applied = [], []
+    analyse, apply_to = world.engine._context.analyse, engine.apply_to
+
+    def counted(parsed: ParsedStatement, *given: Any) -> Any:
+        analysed.append(parsed.text)
+        return analyse(parsed, *given)
+
+    def counted_too(*given: Any) -> str:
+        applied.append(given)
+        return apply_to(*given)
+
+    monkeypatch.setattr(world.engine._context, "analyse", counted)
+    monkeypatch.setattr(engine, "apply_to", counted_too)
+    stories = (STREAM, "CREATE STREAM t AS SELECT * FROM s;", "DROP STREAM t;")
+    await world.ksql("".join(stories[:2]) + "INSERT INTO s VALUES ('a', 1);" + stories[2])
+    assert (len(analysed), len(applied)) == (4, 3)
+    assert set(world.engine.metastore.sources) == {"S"}
+    assert world.engine.queries == {}
+    await world.close()
