@@ -20,7 +20,7 @@ from barnabas.sql.plan import steps
 from barnabas.sql.plan.steps import FormatChoice, Formats, QueryPlan, ResultKind
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.compiler import PlanCompiler
-from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.rows_encoding import (
     decode_key,

@@ -27,10 +27,10 @@ from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.spark.checkpoint import CheckpointError
-from barnabas.sql.spark.labels import task_of
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import MissingTopicError, SparkQuery
+from barnabas.sql.spark.topology import task_of
 from support.spark import shared_session
 from support.sql_queries import plans_of
 

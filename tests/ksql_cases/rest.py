@@ -28,8 +28,7 @@ from barnabas.sql.engine.local_runner import LocalRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.server.app import KsqlApi
-from barnabas.sql.testing.compare import equal
-from barnabas.sql.testing.outcome import MismatchError, difference, shown
+from barnabas.sql.testing.outcome import MismatchError, difference, equal, shown
 from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case, load
 from support.eventually import eventually

@@ -10,8 +10,8 @@ from typing import Any
 
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.build import build
+from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.runtime.evaluation import Compiler, no_log
-from barnabas.sql.runtime.memory_store import MemoryStore
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.rows_encoding import (
     pack,

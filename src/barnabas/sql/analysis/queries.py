@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from barnabas.sql.analysis.commands import (
@@ -41,15 +42,16 @@ from barnabas.sql.analysis.properties import (
     SourceProperties,
     read_properties,
 )
-from barnabas.sql.analysis.pull import check_pull_query
 from barnabas.sql.analysis.query import QueryAnalysis, analyse_query
 from barnabas.sql.analysis.upgrades import check_plan_upgrade
 from barnabas.sql.errors import AnalysisError, Place, SqlError
 from barnabas.sql.names import backquoted
 from barnabas.sql.plan.steps import FormatChoice, Formats
-from barnabas.sql.schema import Part, Schema
+from barnabas.sql.schema import ROWOFFSET, ROWPARTITION, Part, Schema
+from barnabas.sql.syntax.expressions import Expression
+from barnabas.sql.syntax.rewriting import column_references
 from barnabas.sql.syntax.statement_printer import statement_text
-from barnabas.sql.syntax.tree import CreateAsSelect, InsertInto, Query, SourceKind
+from barnabas.sql.syntax.tree import CreateAsSelect, InsertInto, Query, SingleColumn, SourceKind
 
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+\Z")
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
@@ -270,3 +272,46 @@ def plain_query(query: Query, environment: Environment) -> Command:
     query_id = f"transient_{analysis.source.alias}_{environment.metastore.next_query}"
     plan = plan_without_sink(query_id, analysis, result, environment)
     return QueryCommand(plan, limit=query.limit)
+
+
+_HELP = (
+    " See https://cnfl.io/queries for more info.\n"
+    "Add EMIT CHANGES if you intended to issue a push query."
+)
+
+
+def check_pull_query(analysis: QueryAnalysis) -> None:
+    """Raise AnalysisError for a pull query with a clause that only push queries have."""
+    query = analysis.query
+    clauses = {
+        "JOIN": analysis.joins,
+        "WINDOW": query.window,
+        "GROUP BY": analysis.group_by,
+        "PARTITION BY": query.partition_by,
+        "HAVING": query.having,
+    }
+    for clause, found in clauses.items():
+        if found:
+            raise AnalysisError(f"Pull queries don't support {clause} clauses.{_HELP}")
+    if query.limit is not None and query.limit < 0:
+        raise AnalysisError(
+            f"Pull queries don't support negative integers in the LIMIT clause.{_HELP}"
+        )
+    selected = [item.expression for item in query.select if isinstance(item, SingleColumn)]
+    _check_columns(selected, "SELECT")
+    _check_columns([] if query.where is None else [query.where], "WHERE")
+
+
+def _check_columns(expressions: Iterable[Expression], clause: str) -> None:
+    """Where a record lies is not known of a table's rows."""
+    found = [
+        backquoted(column.name)
+        for expression in expressions
+        for column in column_references(expression)
+        if column.name in (ROWPARTITION, ROWOFFSET)
+    ]
+    if found:
+        raise AnalysisError(
+            f"Pull queries don't support the following columns in {clause} clauses: "
+            f"{', '.join(found)}\n{_HELP}"
+        )

@@ -26,10 +26,9 @@ from barnabas.sql.analysis.commands import (
 )
 from barnabas.sql.analysis.metastore import DataSource, MetaStore
 from barnabas.sql.engine import config
-from barnabas.sql.engine.applying import apply_to, controls
+from barnabas.sql.engine.applying import apply_to, command_id, controls, statement_id, wishes
 from barnabas.sql.engine.asking import Asking
 from barnabas.sql.engine.cluster import Cluster, ClusterError
-from barnabas.sql.engine.command_ids import command_id, statement_id, wishes
 from barnabas.sql.engine.command_log import (
     CommandLog,
     CommandLogError,

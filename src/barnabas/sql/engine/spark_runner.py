@@ -20,12 +20,11 @@ from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import Entry
 from barnabas.sql.query_failures import QueryFailure, failure_of
-from barnabas.sql.spark.checkpoint import delete_checkpoint
+from barnabas.sql.spark.checkpoint import delete_checkpoint, shape_of, why_not_replaced
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
-from barnabas.sql.spark.upgrading import shape_of, why_not_replaced
 
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"

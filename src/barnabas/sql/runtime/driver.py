@@ -8,18 +8,19 @@ the one whose head is earliest is next.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from barnabas.java.hash import murmur2
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.build import build
 from barnabas.sql.runtime.evaluation import Compiler, Log, no_log
-from barnabas.sql.runtime.memory_store import MemoryStore
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.runtime.rows_encoding import partition_of
+from barnabas.sql.runtime.rows_encoding import encode_key, partition_of
 from barnabas.sql.runtime.stage import Channel, Result, Stage
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
 
@@ -188,3 +189,35 @@ class _Query:
                     if made is not None:
                         written.append((sink_topic, made))
         return written
+
+
+class MemoryStore:
+    """A Store whose entries lie in a dictionary, with a sorted list of the encoded keys."""
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, tuple[tuple[Any, ...], Any]] = {}
+        self._sorted: list[bytes] = []
+
+    def get(self, key: tuple[Any, ...]) -> Any:
+        entry = self._entries.get(encode_key(key))
+        return entry[1] if entry else None
+
+    def put(self, key: tuple[Any, ...], value: Any) -> None:
+        encoded = encode_key(key)
+        if value is None:
+            if self._entries.pop(encoded, None) is not None:
+                del self._sorted[bisect_left(self._sorted, encoded)]
+            return
+        if encoded not in self._entries:
+            insort(self._sorted, encoded)
+        self._entries[encoded] = (key, value)
+
+    def range(
+        self, low: tuple[Any, ...], high: tuple[Any, ...]
+    ) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        start = bisect_left(self._sorted, encode_key(low))
+        stop = bisect_left(self._sorted, encode_key(high))
+        return iter([self._entries[key] for key in self._sorted[start:stop]])
+
+    def __len__(self) -> int:
+        return len(self._entries)

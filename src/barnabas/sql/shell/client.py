@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from barnabas.sql.shell.documents import DocumentReader
 from barnabas.sql.shell.errors import ServerError, ShellError, UnreachableError, of_answer
 
 MEDIA_TYPE = "application/vnd.ksql.v1+json"
@@ -229,3 +228,36 @@ def _decoded(response: httpx.Response) -> Any:
         return response.json()
     except ValueError:
         return response.text
+
+
+_BETWEEN = " \t\r\n[],"
+_DECODER = json.JSONDecoder()
+
+
+class DocumentReader:
+    """Takes text in pieces of any size and gives back each object as soon as it is whole."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def feed(self, text: str) -> list[dict[str, Any]]:
+        """The objects that the piece ends."""
+        self._text += text
+        found, position = [], 0
+        while True:
+            while position < len(self._text) and self._text[position] in _BETWEEN:
+                position += 1
+            if position == len(self._text):
+                break
+            try:
+                value, position = _DECODER.raw_decode(self._text, position)
+            except ValueError:
+                break  # the rest has not arrived yet
+            found.append(value)
+        self._text = self._text[position:]
+        return found
+
+    @property
+    def rest(self) -> str:
+        """What has arrived and is no whole object."""
+        return self._text

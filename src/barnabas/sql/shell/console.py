@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 from barnabas.sql.shell.entities import entity_lines
-from barnabas.sql.shell.header import column_names
-from barnabas.sql.shell.places import underlined
 from barnabas.sql.shell.tables import Grid
+from barnabas.sql.syntax.lexer import TokenKind, tokenize
 
 _WIDTH_IF_UNKNOWN = 120
 
@@ -152,3 +152,41 @@ def value_text(value: Any) -> str:
         case list():
             return "[" + ", ".join(map(value_text, value)) + "]"
     return str(value)
+
+
+def column_names(schema: str) -> list[str]:
+    """The names of a schema such as "`ID` INTEGER KEY, `PAIR` STRUCT<`A` INTEGER>"."""
+    names: list[str] = []
+    depth, is_start = 0, True
+    for token in tokenize(schema):
+        if token.kind is TokenKind.END:
+            break
+        if is_start:
+            is_quoted = token.kind in (TokenKind.BACKQUOTED, TokenKind.QUOTED)
+            names.append(token.value if is_quoted else token.text)
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(token.word, 0)
+        is_start = token.word == "," and depth == 0
+    return names
+
+
+_PLACE = re.compile(r"(?i:\bline:? ?)(\d+)(?::|, ?[Cc]ol: ?)(\d+)")
+
+
+def underlined(message: str, statement: str) -> str:
+    """The line of the statement that a message names, with a mark under the place; or nothing."""
+    match = _PLACE.search(message)
+    lines = statement.splitlines()
+    if match is None:
+        return ""
+    line, column = int(match[1]), int(match[2])
+    if not 1 <= line <= len(lines) or not 1 <= column <= len(lines[line - 1]) + 1:
+        return ""
+    width = 1
+    for token in tokenize(statement):
+        place = token.place
+        if place.line == line and place.column == column and token.kind is not TokenKind.END:
+            width = len(token.text.split("\n")[0])
+    shown = lines[line - 1]
+    # Tabs stay tabs, so that the mark stands under its word.
+    indent = "".join("\t" if letter == "\t" else " " for letter in shown[: column - 1])
+    return f"  {shown}\n  {indent}{'^' * width}"

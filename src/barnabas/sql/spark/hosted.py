@@ -28,7 +28,6 @@ from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
 from barnabas.sql.runtime.stage import Channel, Emitted
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
-from barnabas.sql.spark.labels import labels
 from barnabas.sql.spark.parcels import (
     NOTES_CHARS_MAX,
     NOTES_MAX,
@@ -40,7 +39,7 @@ from barnabas.sql.spark.parcels import (
     Records,
     Results,
 )
-from barnabas.sql.spark.topology import Place, topology
+from barnabas.sql.spark.topology import Place, labels, topology
 from barnabas.sql.syntax.tree import WindowKind
 from barnabas.sql.types import Value
 from barnabas.sql.udf import load_extensions

@@ -37,6 +37,7 @@ from barnabas.sql.spark.checkpoint import (
     Checkpoint,
     delete_checkpoint,
     open_checkpoint,
+    shape_of,
 )
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
@@ -47,7 +48,6 @@ from barnabas.sql.spark.results import (
     ResultRecords,
     ResultSink,
 )
-from barnabas.sql.spark.upgrading import shape_of
 from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, ResultFunction, SourceFunction
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.sql import types
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions.json_path import parse_path
+from barnabas.sql.functions.json import parse_path
 from support.sql_calls import call
 
 DOCUMENT = '{"thing1":{"thing2":"hello"},"array":[101,102],"a b":1,"n":null,"t":{"x":1.0,"y":[]}}'

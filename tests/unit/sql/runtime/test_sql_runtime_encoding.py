@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import (
     EncodingError,

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.sql.engine.queries import BATCH_MS
-from barnabas.sql.engine.rates import Rates
+from barnabas.sql.engine.running import Rates
 from support.sql_server_world import SqlWorld
 
 STORY = (

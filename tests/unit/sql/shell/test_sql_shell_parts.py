@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.sql.shell.client import DocumentReader
 from barnabas.sql.shell.completion import completions, word_before
-from barnabas.sql.shell.documents import DocumentReader
+from barnabas.sql.shell.console import column_names, underlined
 from barnabas.sql.shell.entities import entity_lines
-from barnabas.sql.shell.header import column_names
-from barnabas.sql.shell.places import underlined
 from barnabas.sql.shell.splitting import Kind, split
 from barnabas.sql.shell.tables import Grid, table
 from support.effort import examples

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.sql.runtime.memory_store import MemoryStore
+from barnabas.sql.runtime.driver import MemoryStore
 from barnabas.sql.spark import paged_store
 from barnabas.sql.spark.paged_store import PagedStore
 from barnabas.sql.spark.state import ChunkedPages

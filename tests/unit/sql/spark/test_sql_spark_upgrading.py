@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.sql.plan.encoding import encode_plan
-from barnabas.sql.spark.checkpoint import CheckpointError, open_checkpoint
+from barnabas.sql.spark.checkpoint import (
+    CheckpointError,
+    open_checkpoint,
+    shape_of,
+    why_not_replaced,
+)
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
-from barnabas.sql.spark.upgrading import shape_of, why_not_replaced
 from support.sql_queries import plans_of
 
 SOURCES = (
