@@ -64,7 +64,9 @@ class World:
 
     def __init__(self, kafka: Kafka, spark: SparkSession, directory: Path) -> None:
         self.kafka, self.spark, self.directory = kafka, spark, directory
-        self.names = {name: kafka.topic(name, PARTITIONS) for name in ("s", "t", "q")}
+        # The records are old: retention would delete them under a slow test.
+        kept = {"retention.ms": "-1"}
+        self.names = {name: kafka.topic(name, PARTITIONS, kept) for name in ("s", "t", "q")}
         self.sent: list[tuple[str, TopicRecord]] = []
         self.notes: list[Note] = []
         self.queries: list[SparkQuery] = []
