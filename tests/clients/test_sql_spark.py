@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from barnabas.app.testing import Kafka
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.queries import PersistentQuery
-from barnabas.sql.engine.spark_runner import SparkRunner
+from barnabas.sql.engine.spark_runner import SparkQueryRunner
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.sql.runtime.compiler import PlanCompiler
@@ -266,7 +266,7 @@ def test_why_a_query_failed_is_told(world: World) -> None:
 def test_the_engine_s_runner_hosts_queries(world: World) -> None:
     plan = world.plan(WINDOWED)
     world.send(40)
-    runner = SparkRunner(
+    runner = SparkQueryRunner(
         SparkQueryOptions(world.kafka.bootstrap_servers, str(world.directory)), lambda: world.spark
     )
     settings = {"ksql.streams.auto.offset.reset": "earliest"}

@@ -24,7 +24,7 @@ from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.cluster import NewTopic
 from barnabas.sql.engine.command_log import MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.server.app import KsqlApi
@@ -46,7 +46,7 @@ class RestWorld:
         self.properties = dict(case.content.get("properties", {}))
         self.cluster = MemoryCluster()
         self.schemas = MemoryRegistry()
-        runner = LocalRunner(self.cluster, functions, self.schemas)
+        runner = LocalQueryRunner(self.cluster, functions, self.schemas)
         self.engine = KsqlEngine(
             self.cluster,
             MemoryCommandLog(),

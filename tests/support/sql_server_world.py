@@ -10,7 +10,7 @@ import httpx
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.functions.built_in import functions
@@ -35,7 +35,7 @@ class SqlWorld:
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
-        runner = LocalRunner(self.cluster, catalog, self.schemas, self.note)
+        runner = LocalQueryRunner(self.cluster, catalog, self.schemas, self.note)
         log = MemoryCommandLog(self.entries)
         engine = KsqlEngine(
             self.cluster, log, runner, catalog, self.schemas, self.settings, self.note

@@ -197,7 +197,7 @@ def say(line: str) -> None:
 
 
 def _load(named: str) -> Any:
-    from barnabas.streams.loading import load_pipeline
+    from barnabas.streams.pipeline import load_pipeline
 
     return load_pipeline(named)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.base.config.errors import ConfigError
@@ -191,3 +194,36 @@ def _translated(
 
 def _columns(records: DataFrame) -> DataFrame:
     return records.select("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
+
+SETTINGS: Final = {
+    # Timers and joins with tables need it.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A window ends when the watermark passes it, and not only with the next record.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+_lock = threading.Lock()
+
+
+@contextmanager
+def query_settings(
+    spark: SparkSession, more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[None]:
+    """Set them while queries start: each query copies its session's settings then."""
+    settings = {**SETTINGS, **more}
+    with _lock:
+        before = {name: spark.conf.get(name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                spark.conf.set(name, value)
+            yield
+        finally:
+            for name, old in before.items():
+                if old is None:
+                    spark.conf.unset(name)
+                else:
+                    spark.conf.set(name, old)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-    from barnabas.streams.failed_rows import Collector
+    from barnabas.streams.dead_letters import Collector
 
 
 class Mapped(Step):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.kafka.memory import MemoryTopics
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.supervision import why
+from barnabas.streams.environment import query_settings
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Writer
 from barnabas.streams.outputs import Output
-from barnabas.streams.query_settings import query_settings
 from barnabas.streams.steps import Building
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Query:
     def __init__(self, output: Output, topics: Topics, checkpoint: str, pipeline: str) -> None:
         from pyspark.sql import functions as f
 
-        from barnabas.streams.failed_rows import FailedRows
+        from barnabas.streams.dead_letters import FailedRows
 
         self.output = output
         self._spark = topics.spark

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from barnabas.streams.failed_rows import FailedRows
+    from barnabas.streams.dead_letters import FailedRows
 
 
 class Output:

@@ -14,10 +14,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes wit
 from pyspark.sql import functions as f
 
 from barnabas.spark.supervision import Supervisor, why
-from barnabas.streams.dead_letters import dead_letters
+from barnabas.streams.dead_letters import FailedRows, dead_letters
 from barnabas.streams.environment import Cluster, active_session, registry_of
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.failed_rows import FailedRows
 from barnabas.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
 from barnabas.streams.sources import Source
 

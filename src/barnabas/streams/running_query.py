@@ -17,10 +17,9 @@ from barnabas.spark.exactly_once import TransactionalWriter
 from barnabas.spark.progress import committed_batch, lags_of
 from barnabas.spark.record_writer import KafkaRecord
 from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, why
-from barnabas.streams.environment import Cluster
+from barnabas.streams.dead_letters import FailedRows
+from barnabas.streams.environment import Cluster, query_settings
 from barnabas.streams.errors import MalformedRecordError, PipelineError
-from barnabas.streams.failed_rows import FailedRows
-from barnabas.streams.query_settings import query_settings
 from barnabas.streams.sinks import (
     AtLeastOnce,
     ExactlyOnce,

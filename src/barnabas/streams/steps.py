@@ -16,7 +16,7 @@ from barnabas.streams.names import check_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from barnabas.streams.failed_rows import FailedRows
+    from barnabas.streams.dead_letters import FailedRows
     from barnabas.streams.formats import Binding
     from barnabas.streams.outputs import Output
     from barnabas.streams.sources import Source

@@ -56,9 +56,8 @@ from barnabas.streams.avro_format import avro_bytes, avro_schema_of, avro_value
 from barnabas.streams.code import send_whole
 from barnabas.streams.dsl import Stream
 from barnabas.streams.environment import Cluster, current
-from barnabas.streams.loading import load_pipeline
 from barnabas.streams.mapping import RowFunction, as_python, as_spark
-from barnabas.streams.pipeline import RunOptions
+from barnabas.streams.pipeline import RunOptions, load_pipeline
 from barnabas.streams.running import RunningPipeline
 from barnabas.streams.running_query import RunningQuery
 from barnabas.streams.schemas import ddl_of, maker_of, to_row

@@ -69,7 +69,7 @@ class NotOwnerError(Exception):
     """This server stood still, and others may have taken its queries over."""
 
 
-class LocalRunner:
+class LocalQueryRunner:
     """Runs queries over a cluster's topics.
 
     `may_write`: whether this server still owns what it runs; asked before each result.

@@ -30,7 +30,7 @@ _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
 
 
-class SparkRunner:
+class SparkQueryRunner:
     """`session` gives the session when the first query needs it; `options` hold for all queries."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.base.descriptors import raise_limit
 from barnabas.sql.engine.command_log import CommandLogError
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.noting import NoteEntry
 from barnabas.sql.engine.ownership import slot_of_name
 from barnabas.sql.engine.queries import QueryRunner
@@ -88,7 +88,7 @@ class Server:
         if config.runs_on_spark:
             runner = _spark_runner(config, note)
         else:
-            runner = LocalRunner(self.cluster, catalog, schemas, note, self._may_write)
+            runner = LocalQueryRunner(self.cluster, catalog, schemas, note, self._may_write)
         return KsqlEngine(
             self.cluster,
             log,
@@ -167,7 +167,7 @@ class Server:
 
 def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
     """Queries on Spark; the session starts with the first of them."""
-    from barnabas.sql.engine.spark_runner import SparkRunner
+    from barnabas.sql.engine.spark_runner import SparkQueryRunner
     from barnabas.sql.spark.options import SparkQueryOptions
 
     options = SparkQueryOptions(
@@ -185,7 +185,7 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
         trigger_ms=config.spark_trigger_ms,
     )
     told = Told()
-    return SparkRunner(
+    return SparkQueryRunner(
         options, lambda: spark_session(config, told), note=note, progress=lambda: told.line
     )
 

@@ -11,7 +11,7 @@ import pytest
 from barnabas.sql.engine import engine
 from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import EngineError, KsqlEngine
-from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
@@ -40,7 +40,7 @@ class Server:
         self.log = Log(entries)
         self.log.before = []
         catalog = functions()
-        runner = LocalRunner(cluster, catalog, None)
+        runner = LocalQueryRunner(cluster, catalog, None)
         self.engine = KsqlEngine(cluster, self.log, runner, catalog)
         self.engine.start()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.local_runner import LocalRunner
+from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.engine.ownership import (
     ALL_SLOTS,
@@ -94,7 +94,7 @@ class Service:
 
     def _engine(self) -> KsqlEngine:
         catalog = functions()
-        runner = LocalRunner(self.cluster, catalog, None)
+        runner = LocalQueryRunner(self.cluster, catalog, None)
         log = MemoryCommandLog(self.entries)
         engine = KsqlEngine(self.cluster, log, runner, catalog, None, SETTINGS)
         engine.own(())

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
-from barnabas.sql.engine.spark_runner import SparkHosted, SparkRunner
+from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.query import QueryStatus, SparkQuery
 from barnabas.sql.spark.results import Figures
@@ -143,7 +143,7 @@ def test_queries_that_start_at_once_share_one_session() -> None:
             both.wait(0.2)
         return object()
 
-    runner = SparkRunner(SparkQueryOptions("a:1", "/none"), start)
+    runner = SparkQueryRunner(SparkQueryOptions("a:1", "/none"), start)
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: runner._session(), range(2))
     assert (first is second, len(starts)) == (True, 1)
@@ -154,5 +154,5 @@ def test_what_a_terminated_query_left_is_deleted(tmp_path: Path) -> None:
     left, other = (tmp_path / name for name in (PLAN.query_id, "OTHER"))
     for directory in (left, other):
         directory.mkdir()
-    SparkRunner(options, lambda: cast("Any", None)).forget(PersistentQuery(PLAN, "", "group"))
+    SparkQueryRunner(options, lambda: cast("Any", None)).forget(PersistentQuery(PLAN, "", "group"))
     assert list(tmp_path.iterdir()) == [other]
