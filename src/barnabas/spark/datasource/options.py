@@ -118,7 +118,7 @@ def read_options(options: Mapping[str, str]) -> SinkOptions:
 def options_of(servers: str, clients: Mapping[str, Any]) -> SinkOptions:
     """Return how a sink writes with librdkafka's settings. Raises ConfigError."""
     connection = _connection(servers, clients)
-    access = Security(Names(clients)).access(servers)
+    access = Security(PropertyKeys(clients)).access(servers)
     return SinkOptions({**connection, **_producer_settings({})}, connection, access)
 
 
