@@ -1,7 +1,9 @@
 """franz-go: its own suite, and records that are copied in transactions.
 
 Its suite runs on three nodes alone, where it takes minutes: `make test-cluster`. As upstream runs
-it, each topic has half a million records; `KGO_TEST_RECORDS` says how many it has here.
+it, each topic has half a million records; `KGO_TEST_RECORDS` says how many it has here, and
+`BARNABAS_TEST_REPEATS` how often the suite runs, on the same cluster. `BARNABAS_TEST_FRANZ_GO` is
+an expression that selects some of its tests.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ ENDS_EARLY = "Test848RegexBrokerResolves"
 internal topics too), and demands two others: it fails now and then."""
 SETS_NO_TLS = "TestIssue769"
 """It brings a dialer of its own, with which the client takes no TLS settings."""
+REPEATS = int(os.environ.get("BARNABAS_TEST_REPEATS", "1"))
 ON_THREE = "takes minutes: make test-cluster runs it"
 
 
@@ -75,26 +78,33 @@ def run_suite(bootstrap_servers: str, copies: int, *without: str, **settings: st
         "KGO_LOG_LEVEL": "none",
         **settings,
     }
-    done = subprocess.run(
-        [program, f"-test.timeout={SUITE_TIMEOUT_S}s", f"-test.skip=^({'|'.join(without)})$"],
-        cwd=sources,  # some of its tests read them
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SUITE_TIMEOUT_S + PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stdout[-OUTPUT_SHOWN:]
+    only = os.environ.get("BARNABAS_TEST_FRANZ_GO", ".")
+    for _ in range(REPEATS):
+        done = subprocess.run(
+            [
+                program,
+                f"-test.timeout={SUITE_TIMEOUT_S}s",
+                f"-test.skip=^({'|'.join(without)})$",
+                f"-test.run={only}",
+            ],
+            cwd=sources,  # some of its tests read them
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SUITE_TIMEOUT_S + PATIENCE_S,
+        )
+        assert done.returncode == 0, done.stdout[-OUTPUT_SHOWN:]
 
 
 @pytest.mark.skipif(NODES == 1, reason=ON_THREE)
-@pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
+@pytest.mark.timeout(REPEATS * SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
 def test_its_own_suite(kafka: Kafka, copies: int) -> None:
     run_suite(kafka.bootstrap_servers, copies, ENDS_EARLY)
 
 
 @pytest.mark.skipif(NODES == 1, reason=ON_THREE)
-@pytest.mark.timeout(SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
+@pytest.mark.timeout(REPEATS * SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
 def test_its_own_suite_with_certificates_and_acls() -> None:
     with barnabas.Cluster(NODES, security="mtls") as cluster:
         config = cluster.client_config
