@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -211,6 +212,7 @@ def test_a_heartbeat_follows_a_log_without_changes_for_us() -> None:
 ACTIONS = st.lists(
     st.one_of(
         st.tuples(st.just("change"), st.integers(0, 5), st.sampled_from(["put", "del", "move"])),
+        st.tuples(st.just("race"), st.integers(0, 5), st.sampled_from(["put", "del", "move"])),
         st.tuples(st.just("batch"), st.integers(1, 4), st.booleans()),
         st.tuples(st.sampled_from(["restart", "ask", "pause", "resume"])),
     ),
@@ -231,6 +233,9 @@ def test_the_topic_equals_the_table(keys: set[int], size: int, actions: list[Any
         match action:
             case ("change", key, kind):
                 _change(server, rows, key, kind, f"change {number}")
+            case ("race", key, kind):
+                race = partial(_change, server, rows, key, kind, f"race {number}")
+                capture.database.races.append(race)
             case ("batch", count, is_stored):
                 capture.batch(count, is_stored=is_stored)
             case ("restart",):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -289,6 +289,8 @@ class ToyDatabase:
     def __init__(self, server: ToyServer, settings: ToySettings) -> None:
         self._server = server
         self._settings = settings
+        self.races: list[Callable[[], None]] = []
+        """Changes that come between a chunk and its second mark."""
         self.told: list[int] = []
 
     def captured(self) -> Sequence[Table]:
@@ -308,6 +310,8 @@ class ToyDatabase:
         if name not in self._server.names():
             raise NotReadableError(UNKNOWN_SCHEMA, "it does not exist")
         yield OpenToyTable(self._server.table(name), self._server)
+        if self.races:
+            self.races.pop(0)()
 
     def execute(self, query: Query) -> None:
         """Marks alone are written: the log has them too."""
@@ -474,7 +478,7 @@ class ToyCapture:
         self._server, self.settings = server, settings
         self._clock, self._log = ToyClock(), ToyLog()
         self._ids = (f"id-{number}" for number in itertools.count(1))
-        self._database = ToyDatabase(server, settings)
+        self.database = ToyDatabase(server, settings)
         self.channel = ToyChannel()
         self.records: list[SourceRecord] = []
         self.stored: dict[str, Any] = {}
@@ -488,7 +492,7 @@ class ToyCapture:
     def snapshot(self, wanted: Sequence[Wanted] = ()) -> None:
         """Read tables as they are now: those that are captured, or those of a blocking one."""
         tables = SnapshotTables(self.settings, wanted)
-        listed = [table for table in self._database.captured() if tables.wants(table)]
+        listed = [table for table in self.database.captured() if tables.wants(table)]
         with_rows = [
             (table, (None,), tables.override(table))
             for table in listed
@@ -513,7 +517,7 @@ class ToyCapture:
             self._next = len(self._server.log)
             self._end = self.stored
             self._batches = LogBatches(
-                *(self.settings, self._database, self._log, ToyState(begin)),
+                *(self.settings, self.database, self._log, ToyState(begin)),
                 *([self.channel], self.stored),
                 clock=self._clock,
                 ids=self._ids,
