@@ -12,14 +12,17 @@ from random import Random
 
 from barnabas.app.background import Background
 from barnabas.app.certificates import ListenerCertificates
-from barnabas.app.coordinators import Coordinators
-from barnabas.app.housekeeping import keep_coordinators, keep_logs
+from barnabas.app.coordinators import (
+    Coordinators,
+    keep_coordinators,
+    keep_logs,
+    make_shares,
+    make_transactions,
+)
 from barnabas.app.listening import LIMIT_KEYS, bind_listeners, follow_limits, server_limits
 from barnabas.app.log_directories import LogDirectories
 from barnabas.app.logins import Gates
 from barnabas.app.quotas import ListenerQuotas
-from barnabas.app.shares import make_shares
-from barnabas.app.transactions import make_transactions
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
 from barnabas.base.ending import take_all

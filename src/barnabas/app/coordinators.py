@@ -5,12 +5,32 @@ groups in `__share_group_state`. Whoever comes to lead a partition loads what it
 of it when another leads.
 """
 
-from collections.abc import Iterable, Mapping
+import random
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from barnabas.app.background import Background
+from barnabas.base.clock import Clock
+from barnabas.base.ending import take_all
+from barnabas.base.ids import Uuid
 from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
+from barnabas.node.coordinator.internal_topic import InternalTopic
+from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
+from barnabas.node.coordinator.share.end_offsets import EndOffsets
+from barnabas.node.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.node.coordinator.share.service import ShareCoordinator
-from barnabas.node.coordinator.transaction.service import TransactionCoordinator
+from barnabas.node.coordinator.share.share_group_service import ShareGroupService
+from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.transaction.marker_writer import MarkerWriter
+from barnabas.node.coordinator.transaction.markers import MarkerSender
+from barnabas.node.coordinator.transaction.service import AllocateProducerId, TransactionCoordinator
+from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
+from barnabas.node.log.manager import LogManager
+from barnabas.node.metadata.broker_peers import BrokerPeers
+from barnabas.node.metadata.features import TRANSACTION_VERSION
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.replication.partition import Partition
@@ -62,3 +82,142 @@ class Coordinators:
                     coordinator.load(index, partition.leader_epoch)
                 else:
                     coordinator.unload(index)
+
+
+# Puts together what transactions need: the coordinator, and the ways to other nodes.
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """The parts, as handlers use them."""
+
+    coordinator: TransactionCoordinator
+    verifier: TransactionVerifier
+    marker_writer: MarkerWriter
+
+
+def make_transactions(
+    config: NodeConfig,
+    clock: Clock,
+    peers: BrokerPeers,
+    image: Callable[[], MetadataImage],
+    replicas: ReplicaManager,
+    groups: GroupCoordinator,
+    allocate_producer_id: AllocateProducerId,
+) -> Transactions:
+    """The parts of one node."""
+    timeout_ms = config.get_int("request.timeout.ms")
+    marker_writer = MarkerWriter(clock, replicas, groups, timeout_ms=timeout_ms)
+    coordinator = TransactionCoordinator(
+        TransactionConfig.from_node(config),
+        clock,
+        InternalTopic(TRANSACTION_STATE, replicas, clock),
+        MarkerSender(clock, peers, image, marker_writer.write),
+        allocate_producer_id,
+        lambda: image().features.get(TRANSACTION_VERSION, 0),
+    )
+    verifier = TransactionVerifier(clock, peers, image, coordinator)
+    return Transactions(coordinator, verifier, marker_writer)
+
+
+# Puts together what share groups need: the share coordinator, and the way to all of them.
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The parts, as handlers use them."""
+
+    coordinator: ShareCoordinator
+    persister: CoordinatorPersister
+    groups: ShareGroupService
+    ends: EndOffsets
+
+    async def close(self) -> None:
+        """Answer all that waits and serve nobody any more."""
+        await take_all(
+            self.ends.close, self.persister.close, self.groups.close, self.coordinator.close
+        )
+
+
+def make_shares(
+    config: NodeConfig,
+    clock: Clock,
+    peers: BrokerPeers,
+    image: Callable[[], MetadataImage],
+    replicas: ReplicaManager,
+    groups: GroupCoordinator,
+    *,
+    source: random.Random,
+    create_topic: Callable[[], Coroutine[Any, Any, object]],
+) -> Shares:
+    """The parts of one node. `create_topic` makes `__share_group_state`."""
+
+    def partition_count(topic_id: Uuid) -> int:
+        topic = image().topics.by_id.get(topic_id)
+        return 0 if topic is None else len(topic.partitions)
+
+    coordinator = ShareCoordinator(
+        ShareCoordinatorConfig.from_node(config),
+        clock,
+        InternalTopic(SHARE_GROUP_STATE, replicas, clock),
+        partition_count,
+    )
+    persister = CoordinatorPersister(
+        clock, peers, image, coordinator, source=source, create_topic=create_topic
+    )
+    ends = EndOffsets(clock, peers, image, replicas)
+    service = ShareGroupService(groups, persister, ends, image, clock)
+    return Shares(coordinator, persister, service, ends)
+
+
+# Periodic tasks of a broker: retention, flushes, checkpoints, expiry of groups and
+# transactions.
+
+
+def keep_logs(background: Background, config: NodeConfig, clock: Clock, logs: LogManager) -> None:
+    """Retention, checkpoints, deletion and flushes."""
+    every = background.every
+    every(
+        config.get_int("log.retention.check.interval.ms"),
+        "retention",
+        lambda: logs.retention_step(clock.now_ms()),
+    )
+    every(
+        config.get_int("log.flush.offset.checkpoint.interval.ms"),
+        "checkpoint",
+        logs.checkpoint_step,
+    )
+    every(1000, "delete", lambda: logs.delete_step(clock.now_ms()))
+    every(1000, "flush", lambda: logs.flush_step(clock.now_ms()))
+
+
+def keep_coordinators(
+    background: Background,
+    config: NodeConfig,
+    groups: GroupCoordinator,
+    transactions: TransactionCoordinator,
+    shares: ShareCoordinator,
+) -> None:
+    """What has outlived its time in internal topics."""
+    every = background.every
+    every(
+        config.get_int("offsets.retention.check.interval.ms"),
+        "offset expiry",
+        groups.expire_offsets,
+    )
+    every(
+        config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        "aborting overdue transactions",
+        lambda: background.start(transactions.abort_overdue()),
+    )
+    every(
+        config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        "transactional id expiry",
+        transactions.expire_ids,
+    )
+    every(shares.config.prune_interval_ms, "pruning of share state", shares.prune)
+    every(
+        shares.config.cold_snapshot_interval_ms,
+        "snapshots of quiet share state",
+        shares.snapshot_cold,
+    )

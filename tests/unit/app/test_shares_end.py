@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.app.shares import Shares
+from barnabas.app.coordinators import Shares
 
 
 async def test_a_part_that_cannot_be_closed_keeps_no_other_open() -> None:

@@ -26,7 +26,6 @@ WIDER_FOR_A_REASON = {
     "demo": "one demonstration: each module is a page or a part of it",
     "node/log": "functions over one log's state, a module for each idea",
     "node/metadata": "the image and its records, and a node's ways to the controller",
-    "node/metadata/controller": "a module for each kind of decision",
     "sql/analysis": "a module for each kind of statement",
     "sql/functions": "a module for each family of SQL functions",
     "sql/runtime": "a module for each kind of step",

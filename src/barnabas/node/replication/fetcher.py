@@ -20,17 +20,23 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.log.errors import LogDirFailure
+from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.net.client import Peer
 from barnabas.node.replication.fetch_session import FetchPosition, FollowerSession, PartitionKey
 from barnabas.node.replication.fetcher_settings import FetcherSettings
-from barnabas.node.replication.leader_offsets import LeaderError, ask_offset
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.throttle import ReplicationQuota
-from barnabas.node.replication.truncation import truncation_offset
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.fetch import FetchRequest, PartitionData, ReplicaState
+from barnabas.protocol.messages.fetch import (
+    FetchRequest,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    PartitionData,
+    ReplicaState,
+)
 from barnabas.protocol.read_requests import EARLIEST, LATEST
-from barnabas.protocol.records.batch import NO_LEADER_EPOCH
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH, NO_OFFSET
 
 BACKOFF_MIN_MS = 20
 """The first rest; it doubles up to `replica.fetch.backoff.ms`. Mostly a leader is milliseconds
@@ -459,3 +465,74 @@ class Fetcher:
     async def _ask(self, partition: Partition, timestamp: int) -> int:
         timeout_ms = self._settings.timeout_ms
         return await ask_offset(self._peer, self._node_id, partition, timestamp, timeout_ms)
+
+
+# Truncation point: where a follower's log diverges from its leader's.
+#
+# The leader says the greatest epoch it knows that is not after the follower's last, and where that
+# epoch ends in its log. Both logs agree up to the smaller end of that epoch, if the follower knows
+# it too; if not, the follower goes back to the end of its epoch before and asks again.
+#
+# Source: Kafka's AbstractFetcherThread.getOffsetTruncationState; KIP-101, 279, 595.
+
+
+def truncation_offset(
+    log: PartitionLog, high_watermark: int, leader_epoch: int, leader_end_offset: int
+) -> int:
+    """The offset to truncate `log` to, given what the leader said of an epoch and its end.
+
+    A leader that knows nothing (-1) leaves the follower with what is committed for sure.
+    """
+    log_end_offset = log.log_end_offset
+    if leader_end_offset == NO_OFFSET:
+        return min(high_watermark, log_end_offset)
+    if leader_epoch == NO_LEADER_EPOCH:
+        return min(leader_end_offset, log_end_offset)
+    epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
+    if epoch == NO_LEADER_EPOCH:
+        # Nothing here is as old as that epoch, so all that the leader has counts.
+        return min(leader_end_offset, log_end_offset)
+    if epoch != leader_epoch:
+        return min(end_offset, log_end_offset)
+    return min(end_offset, leader_end_offset, log_end_offset)
+
+
+# Asking a leader where its log starts and ends. Source: Kafka's RemoteLeaderEndPoint.
+
+
+class LeaderError(Exception):
+    """The leader answered a question about a partition with an error."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+async def ask_offset(
+    peer: Peer, replica_id: int, partition: Partition, timestamp: int, timeout_ms: int
+) -> int:
+    """The end (LATEST) or start (EARLIEST) of the leader's log. Raises LeaderError, OSError."""
+    topic, index = partition.topic_partition
+    request = ListOffsetsRequest(
+        replica_id=replica_id,
+        topics=[
+            ListOffsetsTopic(
+                name=topic,
+                partitions=[
+                    ListOffsetsPartition(
+                        partition_index=index,
+                        current_leader_epoch=partition.leader_epoch,
+                        timestamp=timestamp,
+                    )
+                ],
+            )
+        ],
+    )
+    response = await peer.send(request, timeout_ms=timeout_ms)
+    answers = [answer for topic in response.topics for answer in topic.partitions]
+    if len(answers) != 1:
+        raise ConnectionError(f"{len(answers)} answers to one question")
+    if answers[0].error_code:
+        raise LeaderError(ErrorCode.of(answers[0].error_code))
+    offset: int = answers[0].offset
+    return offset

@@ -9,11 +9,14 @@ Source: Kafka's AbstractFetcherManager and ReplicaFetcherManager.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import lru_cache
 from random import Random
 from typing import Any
 
 from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
 from barnabas.base.network import Network
+from barnabas.java.hash import as_int32, java_abs, java_hash
 from barnabas.node.config.definitions import (
     FOLLOWER_RATE_KEY,
     FOLLOWER_REPLICAS_KEY,
@@ -28,7 +31,6 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer
 from barnabas.node.replication.fetcher import Fetcher
 from barnabas.node.replication.fetcher_settings import FetcherSettings
-from barnabas.node.replication.fetcher_spread import fetcher_of
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
@@ -284,3 +286,22 @@ class FetcherManager:
         await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()))
         if self._work:
             await asyncio.wait(self._work)
+
+
+# Spread of a leader's partitions over its fetchers (`num.replica.fetchers`).
+#
+# Topic and partition alone decide, so that a partition stays where it is until the number changes,
+# on every follower and after each restart. Source: Kafka's AbstractFetcherManager.getFetcherId.
+
+
+TOPICS_REMEMBERED_MAX = 1024
+
+_topic_hash = lru_cache(TOPICS_REMEMBERED_MAX)(java_hash)
+
+
+def fetcher_of(topic_partition: TopicPartition, count: int) -> int:
+    """The fetcher's id, from 0 on, when `count` of them share what a leader leads."""
+    if count == 1:
+        return 0
+    topic, index = topic_partition
+    return java_abs(as_int32(31 * _topic_hash(topic) + index)) % count

@@ -23,6 +23,7 @@ from barnabas.node.log.manager import LogManager
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.image import (
     ConfigResourceType,
+    ConfigsImage,
     MetadataImage,
     PartitionImage,
     TopicImage,
@@ -35,7 +36,6 @@ from barnabas.node.replication.openings import Openings, PartitionKey
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.read_notifier import ReadNotifier
 from barnabas.node.replication.replica_context import ReplicaContext
-from barnabas.node.replication.shared_configs import SharedLogConfigs
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode
 
@@ -452,3 +452,33 @@ def is_of_topic(log: PartitionLog, topic_id: Uuid) -> bool:
     """
     found = int.from_bytes(log.topic_id, "big") ^ int.from_bytes(topic_id, "big")
     return log.topic_id == ZERO_UUID or found.bit_count() <= GARBLED_BITS_MAX
+
+
+# Log configurations, one object for all partitions that are configured alike.
+
+
+KEPT_MAX = 1000
+"""Different ones; beyond that, all are forgotten, and those in use live on with their logs."""
+
+
+class SharedLogConfigs:
+    """Thousands of partitions have a handful of configurations between them."""
+
+    __slots__ = ("_known", "_last", "_make")
+
+    def __init__(self, make: Callable[[MetadataImage, str], LogConfig]) -> None:
+        self._make = make
+        self._known: dict[LogConfig, LogConfig] = {}
+        self._last: tuple[ConfigsImage, str, LogConfig] | None = None
+
+    def of(self, image: MetadataImage, topic: str) -> LogConfig:
+        """A topic's configuration; the partitions of a topic mostly ask one after the other."""
+        last = self._last
+        if last is not None and last[0] is image.configs and last[1] == topic:
+            return last[2]
+        made = self._make(image, topic)
+        if len(self._known) >= KEPT_MAX:
+            self._known.clear()
+        config = self._known.setdefault(made, made)
+        self._last = (image.configs, topic, config)
+        return config

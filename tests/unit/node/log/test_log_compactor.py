@@ -10,10 +10,14 @@ import pytest
 
 from barnabas.node.log.compaction.inline_worker import InlineWorker
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
-from barnabas.node.log.compaction.offset_map import OffsetMap, entries_max, map_bytes
+from barnabas.node.log.compaction.offset_map import (
+    FLAGS_PER_OFFSET_MAX,
+    OffsetMap,
+    entries_max,
+    map_bytes,
+)
 from barnabas.node.log.compaction.selection import group_segments, measure
 from barnabas.node.log.compaction.settings import CompactionSettings
-from barnabas.node.log.compaction.survivors import FLAGS_PER_OFFSET_MAX
 from barnabas.node.log.compaction.throttle import Throttle
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.segment import RELATIVE_OFFSET_MAX, Segment

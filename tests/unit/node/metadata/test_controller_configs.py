@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from controller_harness import Harness
 
-from barnabas.node.broker.controller.configs import without_refused
+from barnabas.node.broker.controller.handlers import without_refused
 from barnabas.node.metadata.controller.config_changes import Operation
 from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import ConfigResourceType

@@ -12,7 +12,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.java.hash import java_hash
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.image import ConfigResourceType, Endpoint
-from barnabas.node.replication.fetcher_spread import fetcher_of
+from barnabas.node.replication.fetcher_manager import fetcher_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (
     AlterableConfig,

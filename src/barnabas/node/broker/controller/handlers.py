@@ -10,14 +10,19 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.node.broker.apis.acls import handle_describe_acls
-from barnabas.node.broker.apis.cluster import EACH_QUORUM, handle_api_versions, refuse_version
+from barnabas.node.broker.apis.cluster import (
+    CONTROLLERS,
+    EACH_QUORUM,
+    handle_api_versions,
+    refuse_version,
+)
+from barnabas.node.broker.apis.config_resources import check_cordoned_by_controller
 from barnabas.node.broker.apis.describe_configs import EACH_RESOURCE, handle_describe_configs
 from barnabas.node.broker.apis.logins import handle_sasl_authenticate, handle_sasl_handshake
 from barnabas.node.broker.apis.tokens import may_ask_for_tokens
 from barnabas.node.broker.authorization import may
+from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.controller.cluster import handle_describe_cluster_at_controller
-from barnabas.node.broker.controller.configs import without_refused
 from barnabas.node.broker.controller.requests import asker_of
 from barnabas.node.broker.controller.services import ControllerServices
 from barnabas.node.broker.controller.versions import fit
@@ -27,6 +32,7 @@ from barnabas.node.metadata.active_controller import ActiveController
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.envelope import seal_response, unseal
+from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.net.connection import Connection
 from barnabas.node.raft.interfaces import NotLeaderError
 from barnabas.protocol import apis
@@ -35,8 +41,81 @@ from barnabas.protocol.api import Api, ApiKey
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages import configs
 from barnabas.protocol.messages.connections import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.messages.metadata import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Struct
+
+ENDPOINT_TYPE_FROM = 1
+
+
+def handle_describe_cluster_at_controller(
+    services: ControllerServices, context: RequestContext, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Name the voters by their endpoint of the listener that was asked."""
+    if request.endpoint_type != CONTROLLERS:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        response = DescribeClusterResponse(error_code=code, error_message=code.message)
+        if context.api_version >= ENDPOINT_TYPE_FROM:
+            response.endpoint_type = CONTROLLERS
+        return response
+    if not may(services, context, Operation.ALTER, ResourceType.CLUSTER):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeClusterResponse(
+            error_code=code, error_message=code.message, endpoint_type=CONTROLLERS
+        )
+    voters = services.metadata.raft.voters.by_id
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.metadata.controller_id,
+        endpoint_type=CONTROLLERS,
+        brokers=[
+            DescribeClusterBroker(broker_id=voter_id, host=end.host, port=end.port, rack=None)
+            for voter_id, voter in sorted(voters.items())
+            for end in voter.endpoints
+            if end.listener == context.listener_name
+        ],
+        cluster_authorized_operations=cluster_operations(services, context)
+        if request.include_cluster_authorized_operations
+        else NOT_ASKED,
+    )
+
+
+Request = TypeVar("Request", configs.AlterConfigsRequest, configs.IncrementalAlterConfigsRequest)
+Answer = TypeVar("Answer", bound=Struct)
+
+
+def without_refused(
+    image: MetadataImage, request: Request, answer_class: type[Answer]
+) -> tuple[Request, list[Answer]]:
+    """The request without what a controller may not change, and answers for the resources left out.
+
+    `answer_class` is the response's struct for one resource.
+    """
+    refused: dict[tuple[int, str], Answer] = {}
+    for resource in request.resources:
+        reason = check_cordoned_by_controller(image, resource)
+        if reason is not None:
+            key = (resource.resource_type, resource.resource_name)
+            refused[key] = answer_class(
+                error_code=ErrorCode.INVALID_CONFIG,
+                error_message=reason,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+    if not refused:
+        return request, []
+    left = type(request)(validate_only=request.validate_only)
+    left.resources = [
+        resource
+        for resource in request.resources
+        if (resource.resource_type, resource.resource_name) not in refused
+    ]
+    return left, list(refused.values())
+
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)

@@ -8,6 +8,7 @@ from barnabas.node.metadata.controller.alter_partition import alter_partition
 from barnabas.node.metadata.controller.assign_directories import assign_replicas_to_dirs
 from barnabas.node.metadata.controller.brokers import (
     broker_heartbeat,
+    check_broker_epoch,
     register_broker,
     unregister_broker,
 )
@@ -16,7 +17,6 @@ from barnabas.node.metadata.controller.config_changes import (
     alter_configs,
     incremental_alter_configs,
 )
-from barnabas.node.metadata.controller.controllers import register_controller
 from barnabas.node.metadata.controller.create_partitions import create_partitions
 from barnabas.node.metadata.controller.create_topics import create_topics
 from barnabas.node.metadata.controller.decision import ControllerState, Decision
@@ -28,12 +28,15 @@ from barnabas.node.metadata.controller.delegation_tokens import (
 from barnabas.node.metadata.controller.delete_topics import delete_topics
 from barnabas.node.metadata.controller.elections import elect_leaders
 from barnabas.node.metadata.controller.features import update_features
-from barnabas.node.metadata.controller.producer_ids import allocate_producer_ids
 from barnabas.node.metadata.controller.reassignment import (
     alter_partition_reassignments,
     list_partition_reassignments,
 )
 from barnabas.node.metadata.controller.scram_credentials import alter_user_scram_credentials
+from barnabas.node.metadata.image import ControllerImage, Endpoint
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.node.metadata.snapshot import register_controller_record
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.acls import CreateAclsRequest, DeleteAclsRequest
 from barnabas.protocol.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.credentials import (
@@ -42,10 +45,12 @@ from barnabas.protocol.messages.credentials import (
     ExpireDelegationTokenRequest,
     RenewDelegationTokenRequest,
 )
+from barnabas.protocol.messages.metadata_records import ProducerIdsRecord
 from barnabas.protocol.messages.nodes import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
@@ -62,7 +67,65 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
-from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
+from barnabas.protocol.messages.transactions import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+
+
+def register_controller(
+    state: ControllerState, request: ControllerRegistrationRequest
+) -> Decision[ControllerRegistrationResponse]:
+    """Register a controller, or a new incarnation of one."""
+    if not state.image.metadata_version.has_controller_registration:
+        return Decision(
+            ControllerRegistrationResponse(
+                error_code=ErrorCode.UNSUPPORTED_VERSION,
+                error_message="The current metadata.version is too old to support controller "
+                "registrations.",
+            )
+        )
+    controller = ControllerImage(
+        id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        listeners={
+            end.name: Endpoint(end.host, end.port, end.security_protocol)
+            for end in request.listeners
+        },
+        features={
+            feature.name: (feature.min_supported_version, feature.max_supported_version)
+            for feature in request.features
+        },
+    )
+    return Decision(
+        ControllerRegistrationResponse(error_message=None), [register_controller_record(controller)]
+    )
+
+
+BLOCK_SIZE = 1000
+PRODUCER_ID_MAX = 2**63 - 1
+
+
+def allocate_producer_ids(
+    state: ControllerState, request: AllocateProducerIdsRequest
+) -> Decision[AllocateProducerIdsResponse]:
+    """Give the broker the next block."""
+    failure = check_broker_epoch(state, request.broker_id, request.broker_epoch)
+    if failure is not None:
+        return Decision(AllocateProducerIdsResponse(error_code=failure.code))
+    first = state.image.next_producer_id
+    if first > PRODUCER_ID_MAX - BLOCK_SIZE:
+        return Decision(AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+    record = ProducerIdsRecord(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        next_producer_id=first + BLOCK_SIZE,
+    )
+    return Decision(
+        AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE),
+        [MetadataRecord(record)],
+    )
+
 
 DECIDE: Final[dict[type, Callable[[ControllerState, Any], Decision[Any]]]] = {
     CreateTopicsRequest: create_topics,

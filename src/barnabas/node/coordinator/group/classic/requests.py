@@ -9,12 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.node.coordinator.decision import Answer, Decision, Moment, Waiter
-from barnabas.node.coordinator.group.classic.describe import described
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
-from barnabas.node.coordinator.group.classic.join import (
-    Join,
-    join,
-)
+from barnabas.node.coordinator.group.classic.join import Join, join
 from barnabas.node.coordinator.group.classic.membership import heartbeat, leave, session_ended
 from barnabas.node.coordinator.group.classic.rebalance import (
     join_time_is_up,
@@ -24,13 +20,17 @@ from barnabas.node.coordinator.group.classic.rebalance import (
 )
 from barnabas.node.coordinator.group.classic.records import new_group_record
 from barnabas.node.coordinator.group.classic.responses import join_error
+from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.classic.sync import sync
 from barnabas.node.coordinator.group.group import Group
+from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
 from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (
+    DescribedGroup,
+    DescribedGroupMember,
     HeartbeatRequest,
     MemberIdentity,
     SyncGroupRequest,
@@ -148,3 +148,37 @@ _EXPIRED: dict[TimerKind, Callable[[Step, ClassicGroup, str], None]] = {
     TimerKind.JOIN: lambda step, group, _: join_time_is_up(step, group),
     TimerKind.SYNC: lambda step, group, _: sync_time_is_up(step, group),
 }
+
+
+# DescribeGroups: a classic group as administrators see it.
+
+
+ERROR_MESSAGE_FROM_VERSION = 6
+
+
+def described(group_id: str, group: ClassicGroup | Refusal, version: int) -> DescribedGroup:
+    """A classic group; any other is not found, which older versions hear as Dead (KIP-1043)."""
+    if isinstance(group, Refusal):
+        response = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+        if version >= ERROR_MESSAGE_FROM_VERSION:
+            response.error_code = group.error
+            response.error_message = group.message
+        return response
+    protocol = group.protocol_name if group.state is GroupState.STABLE else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol or "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=b"" if protocol is None else member.metadata(protocol) or b"",
+                member_assignment=b"" if protocol is None else member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )

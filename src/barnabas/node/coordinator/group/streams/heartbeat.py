@@ -8,7 +8,7 @@ Source: Kafka's GroupMetadataManager.streamsGroupHeartbeat.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,11 +28,11 @@ from barnabas.node.coordinator.group.modern.timing import (
 from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.streams.assignor import NUM_STANDBY_REPLICAS
 from barnabas.node.coordinator.group.streams.configuring import (
     configured_topology,
     updated_topology,
 )
-from barnabas.node.coordinator.group.streams.endpoints import endpoints
 from barnabas.node.coordinator.group.streams.fencing import fence
 from barnabas.node.coordinator.group.streams.group import UNVALIDATED, StreamsGroup
 from barnabas.node.coordinator.group.streams.member import Endpoint, StreamsMember
@@ -42,21 +42,27 @@ from barnabas.node.coordinator.group.streams.records import (
     epoch_record,
     member_record,
 )
-from barnabas.node.coordinator.group.streams.settings import (
-    assignment_configs,
-    initial_rebalance_delay_ms,
-)
 from barnabas.node.coordinator.group.streams.target import Draft, delay_key, update_target
 from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology
-from barnabas.node.coordinator.group.streams.topology import InternalTopic, Notice, Status, Topology
+from barnabas.node.coordinator.group.streams.topics import PartitionCount
+from barnabas.node.coordinator.group.streams.topology import (
+    ConfiguredTopology,
+    InternalTopic,
+    Notice,
+    Status,
+    Topology,
+)
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.streams_groups import Status as StatusField
 from barnabas.protocol.messages.streams_groups import (
+    EndpointToPartitions,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestTaskIds,
     StreamsGroupHeartbeatResponse,
+    StreamsGroupHeartbeatResponseEndpoint,
     StreamsGroupHeartbeatResponseTaskIds,
+    TopicPartition,
 )
+from barnabas.protocol.messages.streams_groups import Status as StatusField
 
 telemetry = logging.getLogger(__name__)
 
@@ -332,3 +338,69 @@ def _task_ids(tasks: Iterable[TaskId]) -> list[StreamsGroupHeartbeatResponseTask
         StreamsGroupHeartbeatResponseTaskIds(subtopology_id=subtopology_id, partitions=partitions)
         for subtopology_id, partitions in by_subtopology(tasks)
     ]
+
+
+# Settings that only streams groups have: the group's own, or the broker's.
+
+
+def initial_rebalance_delay_ms(step: Step, group_id: str) -> int:
+    """How long a group that was empty waits for more members before it assigns."""
+    value = step.metadata.group_setting(group_id, "streams.initial.rebalance.delay.ms")
+    return step.config.streams_initial_rebalance_delay_ms if value is None else value
+
+
+def assignment_configs(step: Step, group_id: str) -> Mapping[str, str]:
+    """What the assignor is told; the group is assigned anew when it changes."""
+    value = step.metadata.group_setting(group_id, "streams.num.standby.replicas")
+    if value is None:
+        value = step.config.streams_standby_replicas
+    else:
+        value = min(value, step.config.streams_standby_replicas_max)
+    return {NUM_STANDBY_REPLICAS: str(value)}
+
+
+# Endpoints of members for interactive queries, with their partitions.
+#
+# Source: Kafka's EndpointToPartitionsManager.
+
+
+def endpoints(
+    members: Iterable[StreamsMember],
+    configured: ConfiguredTopology,
+    partition_count: PartitionCount,
+) -> list[EndpointToPartitions]:
+    """Partitions of source topics, by the endpoint of the member that has their tasks."""
+    found = []
+    for member in members:
+        endpoint = member.user_endpoint
+        if endpoint is None:
+            continue
+        assigned = member.assigned
+        found.append(
+            EndpointToPartitions(
+                user_endpoint=StreamsGroupHeartbeatResponseEndpoint(
+                    host=endpoint.host, port=endpoint.port
+                ),
+                active_partitions=_partitions(assigned.active, configured, partition_count),
+                standby_partitions=_partitions(assigned.standby, configured, partition_count),
+            )
+        )
+    return found
+
+
+def _partitions(
+    tasks: Iterable[TaskId], configured: ConfiguredTopology, partition_count: PartitionCount
+) -> list[TopicPartition]:
+    found = []
+    for subtopology_id, numbers in by_subtopology(tasks):
+        subtopology = (configured.subtopologies or {}).get(subtopology_id)
+        if subtopology is None:
+            continue
+        repartition = (topic.name for topic in subtopology.repartition_source_topics)
+        for name in dict.fromkeys((*subtopology.source_topics, *repartition)):
+            count = partition_count(name)
+            if count is None:
+                continue
+            partitions = [number for number in numbers if number < count]
+            found.append(TopicPartition(topic=name, partitions=partitions))
+    return found
