@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.spark.supervision import QueryState, Restarts
+from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.config import restarts
 from barnabas.sql.query_failures import failure_type, shortened
@@ -51,54 +51,12 @@ def test_a_message_is_without_the_frames_of_a_jvm() -> None:
     assert shortened("failed\n\tat a.b(C.java:1)\nbecause") == "failed\nbecause"
 
 
-RUNNING, PAUSED, ERROR = QueryState.RUNNING, QueryState.PAUSED, QueryState.ERROR
-LOOKS: list[tuple[str, list[tuple[QueryState, int, bool]]]] = [
-    ("sound", [(RUNNING, 0, False), (RUNNING, 1_000_000, False)]),
-    ("first pause", [(ERROR, 0, False), (ERROR, 99, False), (ERROR, 100, True)]),
-    (
-        "pauses double up to the longest",
-        [
-            *[(ERROR, 0, False), (ERROR, 100, True)],
-            *[(ERROR, 101, False), (ERROR, 300, False), (ERROR, 301, True)],
-            *[(ERROR, 302, False), (ERROR, 551, False), (ERROR, 552, True)],
-            *[(ERROR, 553, False), (ERROR, 803, True)],
-        ],
-    ),
-    (
-        "a query that runs for a moment is not yet sound",
-        [
-            *[(ERROR, 0, False), (ERROR, 100, True), (RUNNING, 101, False)],
-            *[(RUNNING, 1100, False), (ERROR, 1101, False), (ERROR, 1300, False)],
-            (ERROR, 1301, True),
-        ],
-    ),
-    (
-        "a query that has run for long is",
-        [
-            *[(ERROR, 0, False), (ERROR, 100, True), (RUNNING, 101, False)],
-            *[(RUNNING, 1101, False), (ERROR, 1102, False), (ERROR, 1202, True)],
-        ],
-    ),
-    ("a pause ends it", [(ERROR, 0, False), (PAUSED, 50, False), (PAUSED, 500, False)]),
-]
-
-
-@pytest.mark.parametrize(("name", "looks"), LOOKS, ids=[name for name, _ in LOOKS])
-def test_when_a_query_is_started_again(
-    name: str, looks: list[tuple[QueryState, int, bool]]
-) -> None:
-    restarting = Restarts(initial_ms=100, max_ms=250, sound_after_ms=1000)
-    assert [restarting.is_due(state, now_ms) for state, now_ms, _ in looks] == [
-        is_due for _, _, is_due in looks
-    ]
-
-
 def test_the_pauses_are_ksqldb_s() -> None:
     restarting = restarts({"ksql.query.retry.backoff.max.ms": "20000"})
-    assert not restarting.is_due(ERROR, 0)
+    assert not restarting.is_due(QueryState.ERROR, 0)
     assert restarting.due_ms == 15_000
-    assert restarting.is_due(ERROR, 15_000)
-    assert not restarting.is_due(ERROR, 15_001)
+    assert restarting.is_due(QueryState.ERROR, 15_000)
+    assert not restarting.is_due(QueryState.ERROR, 15_001)
     assert restarting.due_ms == 35_001
 
 
