@@ -59,6 +59,11 @@ def open_count() -> int:
     return len(os.listdir(OPEN_DESCRIPTORS))
 
 
+def reserve_of(limit_of_process: int) -> int:
+    """Count the descriptors that connections leave free under a limit."""
+    return max(RESERVE_MIN, min(limit_of_process // RESERVE_SHARE, RESERVE_MAX))
+
+
 def _nothing() -> int:
     return 0
 
@@ -77,7 +82,7 @@ class DescriptorReserve:
     ) -> None:
         """`promised`: descriptors that others in the process may still take, beside the reserve."""
         self._limit = limit() if limit_of_process is None else limit_of_process
-        self._kept = max(RESERVE_MIN, min(self._limit // RESERVE_SHARE, RESERVE_MAX))
+        self._kept = reserve_of(self._limit)
         self._promised = promised
         self._open_count = count
         self._is_short = False

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from barnabas.base import descriptors
+
 HEAD_BYTES_MAX: Final = 64 * 1024
 """A longer head of a request is refused with 431. (Jetty's is 8 KiB.)"""
 HEAD_S: Final = 15.0
@@ -22,6 +24,8 @@ UNREAD_S: Final = 120.0
 UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024
 """Answers that clients do not read; above this the connections that read least lately end."""
 CONNECTIONS_MAX: Final = 1_000
+_OWN_DESCRIPTORS: Final = 64
+"""Those that the process may open later, for itself."""
 
 
 class Place:
@@ -51,12 +55,14 @@ class Place:
 
 
 class Crowd:
-    """At most `limit` connections."""
+    """At most `limit` connections, and no more than the process has descriptors for."""
 
     def __init__(
         self, limit: int = CONNECTIONS_MAX, unread_bytes_max: int = UNREAD_BYTES_MAX
     ) -> None:
-        self._limit = limit
+        # Below what the reserve of descriptors leaves: else accepting would stop before any leaves.
+        spare = descriptors.limit() - descriptors.reserve_of(descriptors.limit())
+        self._limit = max(1, min(limit, spare - descriptors.open_count() - _OWN_DESCRIPTORS))
         self._unread_bytes_max = unread_bytes_max
         self._places: set[Place] = set()
         self._waiting: dict[Place, None] = {}

@@ -83,3 +83,23 @@ def test_accepting_goes_on_when_descriptors_come_back(caplog: pytest.LogCaptureF
     assert len(lines) == 2
     assert "accepting no more connections: 128 of 1024" in lines[0]
     assert "accepting connections again: 138" in lines[1]
+
+
+CROWDED = """
+import resource
+from barnabas.base import descriptors
+from barnabas.web.crowd import Crowd
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+crowd, closed = Crowd(), []
+for number in range(1024):
+    assert crowd.enter(lambda: closed.append(1)) is not None
+free = 1024 - descriptors.open_count() - crowd.count
+assert free > descriptors.reserve_of(1024), free
+assert len(closed) == 1024 - crowd.count
+"""
+
+
+def test_a_full_crowd_leaves_the_reserve_free() -> None:
+    """Otherwise accepting would stop before the crowd sends anybody away."""
+    subprocess.run([sys.executable, "-c", CROWDED], check=True, timeout=60)
