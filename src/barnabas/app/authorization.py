@@ -85,7 +85,7 @@ def _warn_of_nameless_nodes(config: NodeConfig, settings: AuthorizerSettings) ->
 
 
 def _audit_file(path: str) -> logging.Handler | None:
-    """Have the audit log written to a file of its own, if one is named. Raises ConfigError.
+    """Write the audit log to a separate file, if one is named. Raises ConfigError.
 
     Nodes of one process have one log; the first that names the file opens it.
     """
@@ -100,6 +100,6 @@ def _audit_file(path: str) -> logging.Handler | None:
     handler.setFormatter(LineFormatter())
     audit.addHandler(handler)
     audit.propagate = False
-    if audit.level == logging.NOTSET:  # whatever the node's own log leaves out
+    if audit.level == logging.NOTSET:  # also what the node's own log leaves out
         audit.setLevel(logging.INFO)
     return handler

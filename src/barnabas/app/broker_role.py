@@ -186,7 +186,7 @@ class BrokerRole:
             services=self.services,
             service=self._dispatcher,
         )
-        """What clients have to pass where they log in."""
+        """The login gates of the listeners."""
         self.quotas = ListenerQuotas(config, clock, self.server, self._dispatcher, self.services)
 
     @classmethod
@@ -206,7 +206,7 @@ class BrokerRole:
             disk,
             config.log_dirs,
             clock,
-            # What was set for single topics is not known yet; `ReplicaManager.load` brings it.
+            # Topics' own settings are not known yet; `ReplicaManager.load` brings them.
             LogConfig.from_topic_values(metadata.effective.topic(metadata.image.configs, "")),
             random=random,
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
@@ -268,14 +268,14 @@ class BrokerRole:
         await self.replicas.opened()
         self.replicas.on_opened = self._partitions_opened
         await self._directories.say(metadata.image)  # the only one may be a new one, too
-        # What failed until now is told at once; what fails from now on is told as it does.
+        # Earlier failures are reported at once, later ones as they happen.
         self.logs.on_directory_offline = self._directories.failed
         await self._directories.say_failed()
         await metadata.unfence_broker()
         self._coordinators.load(metadata.image)
 
     def _follow_config(self) -> None:
-        """What else follows the dynamic configuration, and by which keys."""
+        """Other objects that follow the dynamic configuration, and their keys."""
         on_config = self._metadata.on_config
         on_config((CORDONED_KEY,), self._directories.configure)
         on_config(FETCHER_KEYS, self.replicas.fetchers.configure)
@@ -335,7 +335,7 @@ class BrokerRole:
     # -- what others are told
 
     def advertised_endpoints(self) -> dict[str, Endpoint]:
-        """What clients are told, with the machine's name and bound ports filled in."""
+        """The advertised endpoints, with the machine's name and bound ports filled in."""
         ports = self.server.ports
         return {
             listener.name: Endpoint(
@@ -366,7 +366,7 @@ class BrokerRole:
             self._schemas.is_needed = True
         return config
 
-    # -- what happens meanwhile
+    # -- while it runs
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         self._recently_fenced.image_changed(delta)

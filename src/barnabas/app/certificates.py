@@ -1,7 +1,7 @@
 """The certificates of a node's listeners: followed as files and configuration change, and watched.
 
-Nobody notices a certificate that ends until nobody can connect, so its end is a figure
-(`seconds_left`) and is told when it comes near.
+Nobody notices an expiring certificate until nobody can connect, so its end is a metric
+(`seconds_left`) and is logged when it comes near.
 """
 
 import logging
@@ -27,7 +27,7 @@ class ListenerCertificates:
         self._clock = clock
         self._sides: Sequence[TlsSide] = ()
         self._told: dict[str, object] = {}
-        """What was last said of each listener's certificate."""
+        """The last warning about each listener's certificate."""
         self._timer: Timer | None = None
 
     def watch(self, sides: Sequence[TlsSide]) -> None:

@@ -138,7 +138,7 @@ class Cluster:
 
     @property
     def directory(self) -> str:
-        """Where the data is. Raises RuntimeError before the cluster runs."""
+        """The directory of the data. Raises RuntimeError before the cluster runs."""
         return self._running().directory
 
     @property
@@ -195,7 +195,7 @@ class Cluster:
             raise RuntimeError("in an async with block, await the method whose name ends in _async")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    # -- on an event loop of its own, in a thread
+    # -- on a separate event loop, in a thread
 
     def start(self) -> "Cluster":
         """Start in a background thread and wait until clients are served.

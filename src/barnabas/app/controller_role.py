@@ -1,6 +1,6 @@
 """The controller's part of a node: it serves the quorum, brokers and administrators' tools.
 
-What it decides, and which node of the quorum decides at all, is in `metadata`.
+`metadata` holds its decisions and the choice of the active controller.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """The coordinators of a broker: each partition of an internal topic is coordinated by its leader.
 
 Groups live in `__consumer_offsets`, transactions in `__transaction_state`, the progress of share
-groups in `__share_group_state`. Whoever comes to lead a partition loads what it holds, and lets go
-of it when another leads.
+groups in `__share_group_state`. The leader of a partition loads its content, and drops it when
+another node leads.
 """
 
 import random
@@ -40,7 +40,7 @@ Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 
 
 class Coordinators:
-    """What this node coordinates, kept in step with what it leads."""
+    """This node's coordinators, in step with the partitions that it leads."""
 
     def __init__(
         self,

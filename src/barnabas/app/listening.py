@@ -23,7 +23,7 @@ LIMIT_KEYS = (CONNECTIONS_KEY, CREATION_RATE_KEY, PER_IP_KEY, PER_IP_OVERRIDES_K
 
 
 class CannotListenError(OSError):
-    """A listener's address cannot be had: another process listens there, or it is not ours."""
+    """A listener's address is not available: another process listens there, or it is not ours."""
 
     def __init__(self, listener: ListenerConfig, cause: OSError) -> None:
         super().__init__(cause.errno, f"cannot listen on {listener}: {cause.strerror}")
@@ -59,7 +59,7 @@ def bind_listeners(
 def listener_options(
     config: NodeConfig, listener: ListenerConfig, tls: TlsSide | None
 ) -> ListenerOptions:
-    """What holds for one listener."""
+    """The limits of one listener."""
     return ListenerOptions(
         name=listener.name,
         security_protocol=listener.security_protocol,
@@ -79,7 +79,7 @@ def _is_for_nodes(config: NodeConfig, name: str) -> bool:
 
 
 def server_limits(config: NodeConfig) -> ServerLimits:
-    """What a node's listeners accept together."""
+    """The limits of all listeners of a node together."""
     return ServerLimits(
         connections=connection_limits(config),
         idle_max_ms=config.get_int("connections.max.idle.ms"),
@@ -92,7 +92,7 @@ def server_limits(config: NodeConfig) -> ServerLimits:
 def connection_limits(config: NodeConfig) -> ConnectionLimits:
     """The part of it that may be changed while the node serves.
 
-    A listener that has no value of its own has the broker's, as its own limit too.
+    A listener without its own value has the broker's as its own limit.
     """
     return ConnectionLimits(
         connections_max=config.get_int(CONNECTIONS_KEY),

@@ -1,8 +1,8 @@
 """The nodes of a cluster on this machine: ids, ports, directories, configuration, formatting.
 
 For `barnabas.Cluster`, in one process, and `barnabas dev --nodes`, a process per node. Every node
-has a directory of its own with `server.properties` and its data, so that each can also be started
-alone. The first nodes are brokers and voters of a dynamic quorum (KIP-853); nodes that are added
+has its own directory with `server.properties` and data, so that each can also be started alone. The
+first nodes are brokers and voters of a dynamic quorum (KIP-853); nodes that are added
 later are brokers. The voters know each other's addresses from the metadata log, so a directory
 that is used again keeps its ports.
 """

@@ -22,7 +22,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class LogDirectories:
-    """What one broker says of its directories."""
+    """The directories of one broker."""
 
     def __init__(
         self,
@@ -96,7 +96,8 @@ class LogDirectories:
     # -- what is cordoned
 
     def configure(self, config: NodeConfig) -> None:
-        """Follow `cordoned.log.dirs`: the controller is told at once, or as the broker joins."""
+        """Follow `cordoned.log.dirs`: reported to the controller at once, or when the broker
+        joins."""
         cordoned = config.cordoned_log_dirs
         if cordoned == self._logs.cordoned_dirs:
             return

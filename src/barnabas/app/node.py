@@ -234,7 +234,7 @@ class Node:
         return "the broker is fenced" if known is None or known.fenced else None
 
     def advertised_endpoints(self) -> dict[str, Endpoint]:
-        """What clients are told, with the machine's name and bound ports filled in."""
+        """The advertised endpoints, with the machine's name and bound ports filled in."""
         return {} if self._broker is None else self._broker.advertised_endpoints()
 
     async def start(self) -> None:

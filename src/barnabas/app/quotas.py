@@ -22,7 +22,7 @@ from barnabas.protocol.schema import Message
 
 
 class Throttled(Protocol):
-    """What asks whether there are quotas."""
+    """The check whether there are quotas."""
 
     throttling: Throttling | None
 
@@ -69,7 +69,8 @@ class ListenerQuotas:
             self.load(image)
 
     def mutations_of(self, asker: Asker, request: Message) -> MutationQuota:
-        """The quota of whoever asks the controller to change topics. Part of MutationQuotas."""
+        """The quota of a client that asks the controller to change topics. Part of
+        MutationQuotas."""
         strict_from = STRICT_FROM.get(API_OF[type(request)].key)
         if strict_from is None or asker.is_own or not self._quotas.limits_mutations:
             return NO_MUTATION_QUOTA

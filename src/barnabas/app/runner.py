@@ -26,7 +26,7 @@ EXIT_FAILED = 1
 
 
 class StartError(ShownError):
-    """What keeps a node from starting, in one line."""
+    """A reason why a node cannot start, in one line."""
 
 
 telemetry = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ async def _run(
         return 0
     await starting
     # What was imported and loaded lives on: without this each full collection would walk it all,
-    # and stand in the way of a request for tens of milliseconds.
+    # and delay a request by tens of milliseconds.
     gc.collect()
     gc.freeze()
     telemetry.info("node %d serves %s", config.node_id, ", ".join(map(str, bound_listeners(node))))
@@ -139,7 +139,7 @@ def bound_listeners(node: Node) -> list[ListenerConfig]:
 
 
 def advertised_listeners(node: Node) -> list[ListenerConfig]:
-    """What clients are told, with host names and ports filled in."""
+    """The advertised addresses, with host names and ports filled in."""
     endpoints = node.advertised_endpoints()
     return [
         replace(listener, host=endpoints[listener.name].host, port=endpoints[listener.name].port)

@@ -55,7 +55,7 @@ MODULES = {
 
 
 class Security(Enum):
-    """How clients and nodes are kept apart from everybody else."""
+    """The kinds of secured clusters."""
 
     SCRAM = "scram"
     """TLS, and users with passwords that the cluster keeps as salted hashes."""
@@ -127,7 +127,7 @@ class Secured:
         self._issue(name, NODE, [*hosts, *own])
 
     def node_properties(self, node_id: int, controller_listener: str) -> dict[str, str]:
-        """What server.properties says of security, for a node of that id."""
+        """The security settings of a node's server.properties."""
         mechanism, name = self.mode.mechanism, self.listener
         values = {
             "listener.security.protocol.map": f"{name}:{name},{controller_listener}:{name}",
@@ -200,7 +200,7 @@ class Secured:
     # -- clients
 
     def java_properties(self, user: str = ADMIN) -> dict[str, str]:
-        """What a Java client, and our command line, needs beside the addresses."""
+        """The settings that Java clients and our command line need beside the addresses."""
         values = {
             "security.protocol": self.mode.protocol,
             "ssl.truststore.type": "PEM",
@@ -216,7 +216,7 @@ class Secured:
         return values
 
     def librdkafka_config(self, user: str = ADMIN) -> dict[str, str]:
-        """What a client of librdkafka (confluent-kafka) needs beside the addresses."""
+        """The settings that librdkafka's clients (confluent-kafka) need beside the addresses."""
         values = {
             "security.protocol": self.mode.protocol,
             "ssl.ca.location": self._path(CA_FILE),
@@ -323,7 +323,7 @@ def format_secured(properties: Mapping[str, str], cluster_id: str, secured: Secu
 
 
 def found_security(directory: str) -> Security | None:
-    """How an earlier start has secured a cluster there. Raises OSError, ValueError."""
+    """The kind of security that an earlier start set up there. Raises OSError, ValueError."""
     known = _read(os.path.join(directory, DIRECTORY, USERS_FILE))
     return None if known is None else Security(known["security"])
 

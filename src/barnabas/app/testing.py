@@ -39,7 +39,7 @@ class Kafka:
 
     @property
     def client_config(self) -> dict[str, str]:
-        """What every client of confluent-kafka needs to connect."""
+        """The settings that every confluent-kafka client needs to connect."""
         more = {} if self._config_of is None else self._config_of(self._user)
         return {"bootstrap.servers": self.bootstrap_servers, **more}
 
@@ -82,7 +82,7 @@ class Kafka:
         return Producer({**defaults, **_dotted(config)})
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:
-        """A Consumer in a group of its own that starts at the beginning; close it yourself."""
+        """A Consumer in its own group that starts at the beginning; close it yourself."""
         defaults = {
             **self.client_config,
             "group.id": self.name("group"),
@@ -135,7 +135,7 @@ class Kafka:
         traceback: TracebackType | None,
     ) -> None:
         if self._topics:
-            # librdkafka's older one may wait for a controller that has gone meanwhile.
+            # An older AdminClient may wait for a controller that has gone.
             admin = AdminClient(dict(self.client_config))
             for future in admin.delete_topics(self._topics).values():
                 future.exception(TIMEOUT_S)

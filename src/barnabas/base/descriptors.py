@@ -39,7 +39,7 @@ def raise_limit() -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError) as error:  # macOS has a lower limit of its own
+        except (OSError, ValueError) as error:  # macOS has an additional, lower limit
             telemetry.warning("the limit on open files stays at %d: %s", soft, error)
     return limit()
 

@@ -53,8 +53,8 @@ class DiskFile(Protocol):
     def close(self) -> None:
         """Close without fsync. Harmless when closed already.
 
-        A file that nobody refers to any more closes itself, so that whoever holds a FileRange
-        of it may go on reading after its opener has let go of it.
+        A file that nobody refers to any more closes itself, so that holders of a FileRange can
+        continue reading after its opener has let go of it.
         """
 
 

@@ -1,4 +1,4 @@
-"""How a node ends: every part is closed, whatever became of those before it."""
+"""How a node ends: every part is closed, even if earlier ones failed."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ telemetry = logging.getLogger(__name__)
 async def take_all(*steps: Step) -> None:
     """Take every step, in order, and then raise the first error; the others are logged.
 
-    Who cancels it waits until the last step is taken.
+    Cancelling it waits until the last step is done.
     """
     first: Exception | asyncio.CancelledError | None = None
     for step in steps:

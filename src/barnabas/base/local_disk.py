@@ -16,7 +16,7 @@ DIRECTORY_MODE = 0o750
 FILE_MODE = 0o640
 """Of what is made here, less what the process's umask takes. Records, and the credentials in the
 metadata log, are not for everybody on the machine; an Apache Kafka that takes a directory over
-runs as the same user, or in its group. What exists keeps its mode."""
+runs as the same user, or in its group. An existing file keeps its mode."""
 RECORD_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
 """Linux keeps flock's locks and record locks apart, and Java takes record locks. This kind belongs
 to the open file: closing the file elsewhere in the process does not drop it, and two nodes of one

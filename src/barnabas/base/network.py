@@ -19,7 +19,7 @@ Part = Buffer | FileRange
 
 @dataclass(frozen=True, slots=True)
 class TlsSession:
-    """What a TLS handshake agreed on."""
+    """The result of a TLS handshake."""
 
     version: str
     """`TLSv1.3` or `TLSv1.2`."""
@@ -75,7 +75,7 @@ class Transport(Protocol):
 
 
 class StreamHandler(Protocol):
-    """What receives a connection's bytes."""
+    """The receiver of a connection's bytes."""
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes shall land; never empty."""
@@ -107,7 +107,7 @@ SYSTEM_OPTIONS = SocketOptions()
 
 @dataclass(frozen=True, slots=True)
 class ListenerOptions:
-    """What holds for one listener and the connections that come by it."""
+    """The options of one listener and its connections."""
 
     name: str = ""
     security_protocol: str = "PLAINTEXT"

@@ -1,7 +1,7 @@
 """Bounds the lines that peers can have a node write: failed handshakes and logins, broken frames.
 
-Whoever connects can cause them as fast as requests are sent, and so fill the disk. Of each kind
-of line (each text, whatever it names) so many are written a minute; the others are counted, and the
+Anyone who connects can cause them as fast as requests are sent, and so fill the disk. Of each kind
+of line (each format string) a limited number is written a minute; the others are counted, and the
 next line that is written says how many they were.
 """
 
@@ -46,7 +46,7 @@ class PeerLines(logging.Filter):
 
 
 class _Kind:
-    """What was written of one kind."""
+    """The recent lines of one kind."""
 
     __slots__ = ("begun_s", "left_out", "written")
 

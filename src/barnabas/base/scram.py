@@ -28,7 +28,7 @@ class ScramError(ValueError):
 
 
 class ScramKeys(NamedTuple):
-    """What a server keeps of a password."""
+    """The part of a password that a server stores."""
 
     stored_key: bytes
     server_key: bytes
@@ -77,7 +77,7 @@ class ScramClient:
         nonce: str,
         extensions: Mapping[str, str] | None = None,
     ) -> None:
-        """`extensions`: what else the server is told, such as `tokenauth=true` (KIP-48)."""
+        """`extensions`: further attributes for the server, such as `tokenauth=true` (KIP-48)."""
         self._hash = HASHES[mechanism]
         self._password = password
         self._nonce = nonce

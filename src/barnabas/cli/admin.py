@@ -227,9 +227,9 @@ class Admin:
         return await peer.send(request)
 
     def decide(self, request: Message, what: str = "") -> Any:
-        """The answer to what the active controller decides; it may change meanwhile.
+        """The answer to what the active controller decides; it may change in between.
 
-        `request`'s response has an error of its own at the top. Raises CliError for that.
+        `request`'s response has a top-level error. Raises CliError for that.
         """
         return self.run(self._decide(request, what))
 

@@ -71,7 +71,7 @@ def read_features(admin: Admin) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """Replicas on the move: `replicas` are all that there are meanwhile."""
+    """Replicas on the move: `replicas` are all replicas during the move."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -163,7 +163,7 @@ STATIC = 4
 
 
 def static_config(admin: Admin, broker: int) -> dict[str, str]:
-    """What the file of a broker sets, secrets left out. Raises CliError."""
+    """The settings of a broker's file, without secrets. Raises CliError."""
     resource = DescribeConfigsResource(
         resource_type=4, resource_name=str(broker), configuration_keys=None
     )

@@ -1,6 +1,6 @@
 """Requests to the broker that coordinates a group or a transaction, or that leads a partition.
 
-Either may move meanwhile: the command looks again and asks again until its time is up.
+Either may move during this: the command looks again and asks again until its time is up.
 """
 
 import asyncio

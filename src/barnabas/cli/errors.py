@@ -8,7 +8,7 @@ from barnabas.base.errors import ShownError
 
 
 class ExitCode(enum.IntEnum):
-    """What a script can tell from the exit code of every command."""
+    """The exit codes of all commands."""
 
     DONE = 0
     REFUSED = 1
@@ -28,7 +28,7 @@ class ExitCode(enum.IntEnum):
 
 
 class CliError(Exception):
-    """What went wrong, in one line, with what to do about it where that is known."""
+    """An error in one line, with a hint if one is known."""
 
     def __init__(
         self, message: str, code: ExitCode = ExitCode.REFUSED, hint: str | None = None

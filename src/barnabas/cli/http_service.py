@@ -188,7 +188,7 @@ class HttpService(ABC):
     def options(
         cls, argument: str, *, of: str, more: str = "", timeout_s: float, patience: str
     ) -> Callable[[Function], Function]:
-        """What gives a command the options of the service, as that argument."""
+        """A decorator that gives a command the service's options as that argument."""
         variables = ", then ".join(cls.URL_VARIABLES)
         table: Sequence[Callable[[Any], Any]] = (
             click.option(

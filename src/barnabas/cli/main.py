@@ -1,4 +1,4 @@
-"""The `barnabas` command: which commands there are, and what becomes of their failures.
+"""The `barnabas` command: the list of commands, and the handling of their failures.
 
 A command's module is imported when the command runs; help texts are listed here, so that
 `barnabas --help` and `barnabas start` stay quick.

@@ -61,7 +61,7 @@ def command() -> None:
     type=click.Choice(["at_least_once", "exactly_once"]),
     default="at_least_once",
     show_default=True,
-    help="How often a result can come after a failure.",
+    help="How often a result may be written if a failure occurs.",
 )
 @click.option(
     "--checkpoints",

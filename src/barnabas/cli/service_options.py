@@ -59,7 +59,7 @@ def service_properties(
 ) -> dict[str, str]:
     """The file's properties and what flags and the environment say. Raises CliError.
 
-    `bootstrap_default` are the brokers where none of them names any.
+    `bootstrap_default` are the brokers if none of them names any.
     """
     values = read_properties(path) if path is not None else {}
     values |= from_flags(overrides)

@@ -1,8 +1,8 @@
 """The built-in plugins, under the class names that configurations use.
 
-Configurations name Java's classes: each is listed here with the Python class that implements it. A
-plugin of one's own is named `package.module:Class` or `package.module.Class`, and only if the
-worker allows it (`allowed_plugins.py`); a data source of PySpark by its format, through the
+Configurations name Java's classes: each is listed here with the Python class that implements it.
+Custom plugins are named `package.module:Class` or `package.module.Class`, if the worker allows them
+(`allowed_plugins.py`); a data source of PySpark by its format, through the
 connector `barnabas.connect.SparkSource`.
 """
 
@@ -99,7 +99,7 @@ def full_name(class_name: str) -> str:
 
 
 def absence(class_name: str) -> str:
-    """Return why a class is not there, in ConfigDef's words where nothing more is known."""
+    """Return why a class is missing, in ConfigDef's words if nothing more is known."""
     return why_absent(class_name) or f"Class {class_name} could not be found."
 
 

@@ -40,7 +40,7 @@ class Header:
 
 @dataclass(slots=True, kw_only=True)
 class ConnectRecord:
-    """What transforms work on, whichever way a record goes. `timestamp_ms` None means none."""
+    """The records that transforms work on, in both directions. `timestamp_ms` None means none."""
 
     topic: str
     partition: int | None = None
@@ -52,7 +52,7 @@ class ConnectRecord:
     headers: list[Header] = field(default_factory=list)
 
     def copied(self) -> Self:
-        """A copy that may be changed, with a list of headers of its own.
+        """A mutable copy with its own list of headers.
 
         By hand: dataclasses.replace takes five times as long, and transforms copy each record.
         """

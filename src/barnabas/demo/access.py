@@ -1,6 +1,6 @@
-"""How the demo's clients log in, where its cluster is a secure one.
+"""The logins of the demo's clients if its cluster is secured.
 
-Each part has a user of its own with the rights that it needs and no others. A process finds its
+Each part has its own user with exactly the rights that it needs. A process finds its
 user's properties in the file that an environment variable names: passwords are in no command line.
 """
 
@@ -33,14 +33,14 @@ PIPELINE_NAMES: Final = (
     "spark-kafka-source-",
     "barnabas-sql-",
 )
-"""What the groups and transactional ids of the SQL server and of Spark begin with."""
+"""The prefixes of the groups and transactional ids of the SQL server and of Spark."""
 PREFIXED: Final = PatternType.PREFIXED
 _READS: Final = (Operation.READ, Operation.DESCRIBE)
 _WRITES: Final = (Operation.WRITE, Operation.CREATE, Operation.DESCRIBE)
 
 
 def client_config(bootstrap: str) -> dict[str, Any]:
-    """What every client of confluent-kafka in this process needs to connect."""
+    """The settings with which every confluent-kafka client in this process connects."""
     path = os.environ.get(CONFIG_VARIABLE)
     if not path:
         return {"bootstrap.servers": bootstrap}
@@ -83,7 +83,7 @@ class Access:
 
 
 def rights(service_id: str) -> list[Right]:
-    """What each part may do, and no more."""
+    """The ACLs of each part."""
     topics, group = ResourceType.TOPIC, ResourceType.GROUP
     inputs = (STATIONS, *INPUT_TOPICS)
     found = [

@@ -1,4 +1,4 @@
-"""The demo's brokers: nodes, each a process of its own, with their data in the demo's directory.
+"""The demo's brokers: nodes, each a separate process, with their data in the demo's directory.
 
 With several of them every topic has as many replicas, three at most, and an acknowledged record is
 on two at least: any one node can be killed, and no figure changes.
@@ -117,7 +117,7 @@ def _broker_spec(name: str, properties_path: str) -> ChildSpec:
         name,
         [*BARNABAS, "start", properties_path],
         grace_seconds=15.0,
-        advice="See the log; a port that another program took is chosen anew at the next start.",
+        advice="See the log; a port that another program took is replaced at the next start.",
     )
 
 

@@ -26,8 +26,8 @@ Processes (each its own process group, ended with SIGTERM, clean within seconds)
     their topic.
 
 `python -m barnabas.demo.lake.server --directory D`
-    The S3 server, fetched the first time, until SIGTERM. It ends with an error where packages of it
-    or of Iceberg cannot be had.
+    The S3 server, fetched the first time, until SIGTERM. It ends with an error if its packages or
+    Iceberg's are not available.
 
 `barnabas connect start FILE CONNECTOR` (`barnabas.demo.lake.worker`)
     A second worker, until SIGTERM: it writes `user-activity` to the warehouse. It is caught up once
@@ -120,7 +120,7 @@ class Figures(TypedDict):
 
 
 class Plan(TypedDict):
-    """What a run of the generator is determined by."""
+    """The parameters that determine a run of the generator."""
 
     seed: int
     rate: int

@@ -106,12 +106,12 @@ def find_settings(workspace: Workspace, wishes: Wishes, ports: Ports) -> Setting
             raise SettingsConflictError(
                 f"{workspace.directory} holds a run with {name.replace('_', '-')} "
                 f"{getattr(settings, name)}; "
-                f"add --fresh to begin anew, or give another --directory"
+                f"add --fresh to start again, or give another --directory"
             )
     if settings.registry_port is None or settings.sql_port is None:
         raise SettingsConflictError(
             f"{workspace.directory} holds a run whose results have another form, of before the "
-            f"pipelines were SQL: add --fresh to begin anew, or give another --directory"
+            f"pipelines were SQL: add --fresh to start again, or give another --directory"
         )
     if wishes.port is None:
         settings.dashboard_port = ports.choose(settings.dashboard_port)

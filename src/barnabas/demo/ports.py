@@ -36,7 +36,7 @@ class Ports:
     def choose(self, preferred: int) -> int:
         """Claim the first port from `preferred` on that is nobody's.
 
-        Raises OSError where none of the next 200 is.
+        Raises OSError if none of the next 200 is free.
         """
         for port in range(preferred, preferred + _PORTS_TRIED_MAX):
             if self.claim(port):

@@ -1,6 +1,6 @@
 """The demo's child processes: started with a log and a pid file each, ended in order.
 
-Each child leads a session of its own, so Ctrl-C in the terminal reaches the orchestrator only,
+Each child leads its own session, so Ctrl-C in the terminal reaches the orchestrator only,
 which then ends the children one after the other. What survives a killed orchestrator is ended by
 the guardian (see guardian.py) or, at the latest, by the next run through the pid files.
 """
@@ -30,9 +30,9 @@ class ChildSpec:
     environment: dict[str, str] = field(default_factory=dict)
     grace_seconds: float = 10.0
     advice: str = ""
-    """What a user can do when it fails, one sentence."""
+    """A hint for users when it fails, one sentence."""
     niceness: int = 0
-    """How far it stands back behind the others where processors are short."""
+    """Its niceness: higher yields to the others."""
 
 
 class Child:

@@ -18,7 +18,7 @@ _UNKNOWN = "not known while the page does not answer"
 
 
 class Reports:
-    """Asked anew each time, except for the page, of which the last is kept."""
+    """Queried each time, except for the page, whose last answer is kept."""
 
     def __init__(self, workspace: Workspace, url: str) -> None:
         self._workspace = workspace

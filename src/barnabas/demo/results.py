@@ -27,7 +27,7 @@ WINDOWED: Final = {
 
 _WINDOW_BYTES: Final = 8
 _UNREADABLE: Final = (EOFError, IndexError, MemoryError, OverflowError, ValueError)
-"""What fastavro raises where the bytes are not of the schema."""
+"""The errors that fastavro raises for bytes that do not match the schema."""
 
 
 class AvroValues:

@@ -1,4 +1,4 @@
-"""The demo's SQL server: the process, the statements of `demo/sql`, and what becomes of them."""
+"""The demo's SQL server: the process, and the statements of `demo/sql` and their state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVICE_ID: Final = "barnabas_demo_"
 SERVER: Final = "sql-server"
 """The part's name."""
 STATEMENT: Final = "SELECT * FROM station_availability WHERE station_id = 'st-0001';"
-"""A pull query for whoever wants to try one."""
+"""A pull query to try."""
 
 PROPERTIES: Final = {
     "ksql.service.id": SERVICE_ID,

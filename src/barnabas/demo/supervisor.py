@@ -1,7 +1,6 @@
 """Supervision of a run's processes: starting them, waiting for them, and starting them again.
 
-Whoever waits does it here, since each look finds the processes that died meanwhile, and whether
-somebody asked to end.
+All waiting happens here, since each poll also finds processes that died and requests to end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _SILENCE_SECONDS_MAX: Final = 180.0
 
 
 class Owner(Protocol):
-    """What the supervisor knows of the part that a process belongs to."""
+    """The supervisor's view of the part that a process belongs to."""
 
     @property
     def name(self) -> str:
@@ -60,7 +59,7 @@ class Supervisor:
 
     @property
     def restarts(self) -> dict[str, int]:
-        """How often each process was started again that was."""
+        """The number of restarts of each process."""
         return {name: ward.restarts for name, ward in self._wards.items() if ward.restarts}
 
     def start(self, spec: ChildSpec, owner: Owner, *, ends_itself: bool = False) -> Child:
@@ -102,7 +101,7 @@ class Supervisor:
         self._children.end(name)
 
     def end_all(self) -> None:
-        """End all processes, whatever signal comes meanwhile."""
+        """End all processes, even if further signals arrive."""
         with SignalsTo(lambda number: None):
             self._children.end_all()
 

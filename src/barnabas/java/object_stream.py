@@ -55,7 +55,7 @@ class _Object:
 
 
 class _Class:
-    """What is said of a class."""
+    """The description of a class."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,6 +1,6 @@
 """Regular expressions that take linear time: RE2's, of the text that Python's `re` is given.
 
-`re` tries one way after the other, and holds the interpreter meanwhile: `(a+)+$` over thirty
+`re` backtracks and holds the interpreter lock during that time: `(a+)+$` over thirty
 letters takes minutes. RE2 follows all ways at once. It finds the same where it has the same
 constructs; `linear` gives None for patterns with others (look-around, references, possessive
 quantifiers). RE2 takes ten times as long for a short text, so `length_max` tells up to which length
@@ -22,7 +22,7 @@ from typing import Any, Final
 STEPS_HARMLESS: Final = 1_000_000
 """So many steps of `re` take a hundredth of a second."""
 STEPS_MAX: Final = 1_000_000_000
-"""What is let happen where RE2 cannot help."""
+"""The limit for patterns that RE2 does not support."""
 _LENGTH_MAX: Final = 2**31
 _REPEATS_MAX: Final = 1_000
 """RE2 refuses more."""

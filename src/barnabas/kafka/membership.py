@@ -227,7 +227,7 @@ class Coordination:
         )
         quick = replace(self._access, timeout_seconds=_LEAVE_S)
         with contextlib.suppress(WireError, AccessError):
-            # On a connection of its own: on the other a join may still wait.
+            # On a separate connection, since a join may still wait on the other.
             connection = Connection(quick, *self._address)
             try:
                 connection.call(LEAVE_GROUP, request)

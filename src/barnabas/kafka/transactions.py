@@ -1,8 +1,8 @@
 """Transactions: a producer's own, and those of others, ended from outside.
 
-`TransactionControl` asks about transactions, commits and aborts them: who knows a transaction's id,
-producer id and epoch may end it, in whatever process it was begun. A client library's producer ends
-only its own. `TransactionCalls` are the requests of a producer of ours.
+`TransactionControl` asks about transactions, commits and aborts them: any process that knows a
+transaction's id, producer id and epoch may end it. A client library's producer ends
+only its own. `TransactionCalls` are the requests of our own producer.
 
 Source: KIP-98, before KIP-890.
 """
@@ -70,7 +70,7 @@ Place = tuple[str, int]
 
 
 class OpenTransaction(Protocol):
-    """What a transaction is ended by."""
+    """The credentials that end a transaction."""
 
     @property
     def transactional_id(self) -> str: ...
@@ -82,7 +82,7 @@ class OpenTransaction(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class Seen:
-    """What a coordinator knows of a transactional id."""
+    """A coordinator's state of a transactional id."""
 
     state: str
     producer_id: int
@@ -209,7 +209,7 @@ def _raise(error: int, what: str) -> None:
 
 @dataclass(slots=True, frozen=True)
 class ProducerIdentity:
-    """What brokers know a producer by."""
+    """A producer's identity at the brokers."""
 
     producer_id: int
     producer_epoch: int
@@ -332,7 +332,7 @@ class TransactionCalls:
         self._ask(commit, seconds, group)
 
     def commit(self, identity: ProducerIdentity, seconds: float) -> None:
-        """Commit, where anything was written. Raises KafkaException."""
+        """Commit, if anything was written. Raises KafkaException."""
         if not self._is_open:
             return
         request = EndTxnRequest(

@@ -72,7 +72,7 @@ class BearerLogin:
 
 @dataclass(slots=True, frozen=True)
 class Access:
-    """How to reach the brokers. `mechanism` is a SASL mechanism."""
+    """The connection settings of the brokers. `mechanism` is a SASL mechanism."""
 
     bootstrap_servers: str
     has_tls: bool = False
@@ -140,7 +140,7 @@ class Connection:
     def call(self, api: Api[Message, R], request: Message, version_max: int | None = None) -> R:
         """Send a request in the newest version that both know, and return the answer.
 
-        Raises WireError where none came or the broker does not know the API.
+        Raises WireError if no answer came or the broker does not know the API.
         """
         newest = api.max_stable_version if version_max is None else version_max
         theirs = self._versions.get(api.key)
@@ -158,7 +158,7 @@ class Connection:
         self._socket.close()
 
     def abort(self) -> None:
-        """End whatever waits for an answer, from another thread: it raises WireError."""
+        """End a waiting call, from another thread: it raises WireError."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -365,7 +365,7 @@ class Coordinators:
     def patiently(
         self, ask: Callable[[], tuple[int, T]], patience_seconds: float | None = None
     ) -> tuple[int, T]:
-        """Ask until the answer is final. Raises CoordinatorError where none came in time."""
+        """Ask until the answer is final. Raises CoordinatorError if no answer came in time."""
         patience = self._patience_seconds if patience_seconds is None else patience_seconds
         deadline = time.monotonic() + patience
         failures = 0

@@ -1,6 +1,6 @@
 """Answers that always encode: one that its version cannot carry becomes an error answer.
 
-Such an answer is a bug of ours. To close the connection would make the client connect and ask
+Such an answer is a bug. To close the connection would make the client connect and ask
 again, without end, and hold up the other requests on it. So everything that the version can carry
 stays, and every error code in it says UNKNOWN_SERVER_ERROR, as Kafka answers where a handler fails.
 """

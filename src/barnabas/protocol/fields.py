@@ -137,7 +137,7 @@ def record_batches(
     nullable: str | None = None,
     ignorable: bool = False,
 ) -> Buffer | None:
-    """Kafka's `records`: a view into the frame when decoded; a part of its own when encoded.
+    """Kafka's `records`: a view into the frame when decoded; a separate part when encoded.
 
     The default is None where some version allows it, else no bytes.
     """

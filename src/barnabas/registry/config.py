@@ -22,7 +22,7 @@ KEYS: Final[Mapping[str, ConfigKey]] = read_table(
 )
 """All keys by name."""
 TOPIC_CONFIG_PREFIX = "kafkastore.topic.config."
-"""What follows is a key of the topic, used where it is created."""
+"""The rest is a key of the topic, used when it is created."""
 KEY_REGISTRY = "DekRegistryResourceExtension"
 """An extension that Confluent's own file names; nobody misses it who does not encrypt fields."""
 SCHEMES = ("http", "https")
@@ -207,7 +207,7 @@ class RegistryConfig:
 
     @property
     def transactional_id(self) -> str:
-        """What the leader writes under, so that a new leader shuts out the former."""
+        """The leader's transactional id, so that a new leader fences the former."""
         return f"{self.group_id}-{self.topic}"
 
     @property
@@ -227,7 +227,7 @@ class RegistryConfig:
 
     @cached_property
     def defaults(self) -> Defaults:
-        """What holds where nothing is configured in the registry."""
+        """The defaults of settings in the registry."""
         limits: dict[str, Any] = {
             f"{what}_search_{which}_limit": self.get_int(
                 f"{what.replace('_', '.')}.search.{which}.limit"

@@ -107,7 +107,7 @@ async def _run(
     try:
         await starting
         # What was imported and loaded lives on: without this each full collection would walk it
-        # all, and stand in the way of a request for tens of milliseconds.
+        # all, and delay a request by tens of milliseconds.
         gc.collect()
         gc.freeze()
         if on_ready is not None:

@@ -36,7 +36,7 @@ class Service(Protocol):
 
     @property
     def view(self) -> View:
-        """The committed state with formats and defaults, for reads; to be taken anew each time.
+        """The committed state with formats and defaults, for reads; to be read again each time.
 
         The state changes between two awaits: a request that reads twice does so without one.
         """

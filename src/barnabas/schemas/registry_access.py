@@ -87,7 +87,7 @@ class _Keys:
 
 
 def _tls(values: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """TLS where anything of it is set; None is what Python does by itself."""
+    """TLS if any of its settings is set; None is what Python does by itself."""
     checks_names = values[PREFIX + NAME_CHECK].lower() not in ("", "none")
     stores = (f"{PREFIX}ssl.truststore.", f"{PREFIX}ssl.key")
     if checks_names and not any(

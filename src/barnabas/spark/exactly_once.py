@@ -52,7 +52,7 @@ def writer_name(query_name: str) -> str:
 class TransactionalWriter:
     """Writes the results of one query's micro-batches; `checkpoint` is its local directory.
 
-    A KafkaRecord has headers of its own, and gets those of the micro-batch only with `marks_all`.
+    A KafkaRecord has its own headers, and gets those of the micro-batch only with `marks_all`.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TransactionalWriter:
                 return False
             self._commit(batch_id, records, places)
         except BaseException:
-            # Its transaction is ended by whoever takes the id next, this writer or another.
+            # The next user of the id, this writer or another, ends its transaction.
             self.close()
             raise
         return True
@@ -110,7 +110,7 @@ class TransactionalWriter:
                 "group.id": name,
                 "client.id": "barnabas-pipeline",
                 "enable.auto.commit": False,
-                # What a transaction has not committed yet is waited for, not overlooked.
+                # Offsets that a transaction has not committed yet are waited for.
                 "isolation.level": "read_committed",
                 "log_level": 2,
                 **self._settings,
@@ -130,7 +130,7 @@ class TransactionalWriter:
         self._producer.init_transactions(CALL_TIMEOUT_SECONDS)
 
     def _places(self, batch_id: int) -> list[TopicPartition]:
-        """Where the micro-batch ends, with its number as metadata of each partition's offset."""
+        """The end offsets of the micro-batch, with its number as metadata of each."""
         metadata = json.dumps({"checkpoint": checkpoint_id(self._checkpoint), "batch": batch_id})
         return [
             TopicPartition(topic, partition, offset, metadata)

@@ -36,7 +36,7 @@ class PipelineError(ValueError):
 
 @dataclass(frozen=True)
 class PipelineContext:
-    """What a pipeline's queries run with.
+    """The environment of a pipeline's queries.
 
     `spark` is a session of the pipeline's own. `state_directory` is for checkpoints. `properties`
     are the server's, with what is meant for the pipeline among them.
@@ -81,7 +81,8 @@ def load_pipeline(name: str) -> Pipeline:
 
 
 def queries_of(name: str, pipeline: Pipeline, context: PipelineContext) -> list[PythonQuery]:
-    """What a pipeline's function returns. Raises PipelineError, whatever that raises."""
+    """The queries that a pipeline's function returns. Raises PipelineError for any exception of the
+    function."""
     try:
         return list(pipeline(context))
     except Exception as error:
@@ -98,7 +99,7 @@ class _Hosted(SupervisedStream):
         self._clients = clients
         self._batch_id = -1
         self._reached: list[TopicPartition] = []
-        """What is processed and not committed yet."""
+        """Offsets that are processed and not committed yet."""
         self._committer: Consumer | None = None
 
     def look(self, now_ms: int) -> bool:

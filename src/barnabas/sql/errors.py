@@ -1,4 +1,4 @@
-"""What can be wrong with a statement, with the place in its text."""
+"""Errors of statements, with the place in the text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOO_LARGE = (
     "Error processing statement: Statement is too large to parse. This may be caused by having too "
     "many nested expressions in the statement."
 )
-"""What is said of a statement that nests deeper than the stack allows."""
+"""The message for a statement that is nested too deeply."""
 
 
 class SqlError(Exception):
     """A statement cannot be taken; `place` is where its text goes wrong, if one can be named.
 
-    `statement` is the text of the statement, where whoever raises the error knows it.
+    `statement` is the text of the statement, if it is known.
     """
 
     def __init__(self, message: str, place: Place | None = None, statement: str = "") -> None:
@@ -48,7 +48,7 @@ class ParseError(SqlError):
 
 
 class PrepareError(ParseError):
-    """The text has the form of a statement, but one of its parts cannot stand there: a number out
+    """The text has the form of a statement, but one of its parts is not allowed there: a number out
     of range, an alias that names no source, a property that does not exist."""
 
     def __str__(self) -> str:
@@ -69,5 +69,6 @@ class EvaluationError(Exception):
 
 
 FAILURES = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
-"""What the evaluation of an expression may raise for a record: whoever evaluates it catches these.
+"""What the evaluation of an expression may raise for a record: the caller of an evaluation catches
+these.
 The last three are what the operators of Python say to NULL and to what an index does not reach."""

@@ -47,7 +47,7 @@ class Schemas(Protocol):
 
 @dataclass(frozen=True)
 class Binding:
-    """What a format is bound to. `subject` is `<topic>-value` or `<topic>-key`.
+    """The context of a format. `subject` is `<topic>-value` or `<topic>-key`.
 
     `pinned(name, make)` returns what `make` did at the pipeline's first start: state that Spark
     keeps has been written with it.
@@ -75,7 +75,7 @@ class Reader(ABC):
 
     @abstractmethod
     def parsed(self, data: Column) -> Column:
-        """Return what `data` (binary) says, to be kept in a column of its own."""
+        """Return the decoded `data` (binary) for a separate column."""
 
     @abstractmethod
     def problem(self, data: Column, parsed: Column) -> Column:
@@ -161,7 +161,7 @@ class JsonReader(Reader):
     def problem(self, data: Column, parsed: Column) -> Column:
         from pyspark.sql import functions as f
 
-        # What is not even an array or object ("null", nothing at all) gives no corrupt record.
+        # Values that are not an array or object ("null", empty text) give no corrupt record.
         found = f.when(
             parsed.isNull() | parsed[self._CORRUPT].isNotNull(),
             f.lit(f"not a JSON object of {self._schema.simpleString()}"),
@@ -243,7 +243,7 @@ class TextReader(Reader):
 
 
 class TextWriter(Writer):
-    """Strings, and whatever has a text."""
+    """Strings, and everything with a text form."""
 
     def __init__(self, is_row: bool) -> None:
         self._is_row = is_row

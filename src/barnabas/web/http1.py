@@ -83,7 +83,7 @@ class JoinedWrites(asyncio.Transport):
         self.inner.resume_reading()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What the transport knows."""
+        """The transport's details."""
         return self.inner.get_extra_info(name, default)
 
 
@@ -116,7 +116,7 @@ class Connection(HttpToolsProtocol):
         self._ended = 0
         self._is_in_head = False
         self._head_bytes = 0
-        """What the parser has told of the head, and of trailers."""
+        """The head and trailers, as parsed so far."""
         self._held_bytes = 0
         """What came and the parser has not told yet: it keeps the bytes of unfinished lines."""
         self._is_over = False

@@ -66,7 +66,7 @@ def read_messages(bootstrap_servers: str, topic: str) -> list[Any]:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,  # the end is told by an empty answer
+            "fetch.wait.max.ms": 10,  # an empty answer marks the end
         }
     )
     found = []

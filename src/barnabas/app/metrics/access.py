@@ -24,7 +24,7 @@ class Access:
     port: int
     is_encrypted: bool
     passwords: Mapping[str, str]
-    """By user; empty: whoever reaches the address may look."""
+    """By user; empty: anyone who reaches the address may read them."""
 
     @property
     def login(self) -> BasicLogin | None:

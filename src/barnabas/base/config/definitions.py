@@ -38,7 +38,7 @@ class Scope(StrEnum):
 
 
 class Status(StrEnum):
-    """What the platform does with a key."""
+    """The status of a key."""
 
     SUPPORTED = "supported"
     PLANNED = "planned"

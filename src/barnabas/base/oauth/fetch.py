@@ -19,7 +19,7 @@ TIMEOUT_MS_DEFAULT: Final = 10_000
 
 
 class FetchError(Exception):
-    """What was asked for cannot be had. The text names the URL and no secret."""
+    """The request failed. The text names the URL and no secret."""
 
     def __init__(self, reason: str, *, is_final: bool = False) -> None:
         super().__init__(reason)

@@ -4,7 +4,7 @@ A provider is asked by client credentials (RFC 6749, 4.4), with a secret or with
 its place (RFC 7523, 2.2), or by an assertion alone (RFC 7523, 2.1). An assertion is a JWT that
 shows the provider who the client is. It is read from a file, or made here and signed with a private
 key; its header and claims come in three layers, of which the later wins: those of the
-configuration, a template file, and what each needs anew (times, id).
+configuration, those of a template file, and those that each needs freshly (times, id).
 
 Source: KIP-768, KIP-1139, KIP-1258; Kafka's HttpJwtRetriever, its request formatters, and
 LayeredAssertionJwtTemplate.
@@ -37,7 +37,7 @@ LIBRARY_MISSING: Final = f"assertions need a library: {install_hint('security')}
 
 
 class Grant(Enum):
-    """What a node shows to the provider."""
+    """A node's credentials for the provider."""
 
     CLIENT_SECRET = "client secret"
     CLIENT_ASSERTION = "client assertion"
@@ -128,7 +128,7 @@ def _assertion(settings: RetrievalSettings, now_ms: int) -> str:
 def make_assertion(
     settings: AssertionSettings, now_ms: int, new_id: Callable[[], str] = lambda: str(uuid.uuid4())
 ) -> str:
-    """Sign one. Blocks, since files are read anew. Raises FetchError."""
+    """Sign one. Blocks, since files are read again. Raises FetchError."""
     try:
         import jwt
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -140,7 +140,7 @@ def make_assertion(
         key: Any = load_pem_private_key(read_file(settings.key_file), passphrase)
         return jwt.encode(claims, key, settings.algorithm, header)
     except (ValueError, TypeError, jwt.PyJWTError):
-        # What the library says may quote the file.
+        # The library's message may quote the file.
         raise FetchError(
             f"the private key in {settings.key_file} cannot sign with {settings.algorithm}: it is "
             "no such key in PEM, or its passphrase is another",

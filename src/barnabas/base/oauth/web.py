@@ -19,7 +19,7 @@ ERROR_TEXT_SIZE_MAX: Final = 300
 
 
 class _Deadline:
-    """Cuts a connection when it is over: a time-out of a socket begins anew with each byte."""
+    """Cuts a connection when it is over: a socket's time-out restarts with each byte."""
 
     def __init__(self, duration_s: float) -> None:
         self._lock = threading.Lock()
@@ -45,7 +45,7 @@ class _Deadline:
                 self._socket = None
 
     def watch(self, connected: socket.socket) -> None:
-        """Cut this one, whatever wraps it later."""
+        """Cut this one, even if TLS wraps it later."""
         with self._lock:
             if self._socket is not None:
                 self._socket.close()

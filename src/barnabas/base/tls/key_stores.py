@@ -99,7 +99,7 @@ def own_key(config: StringKeys, prefix: str = "") -> KeyPair | None:
 
 
 def key_of_files(certificate_path: str, key_path: str | None = None, password: str = "") -> KeyPair:
-    """The key and certificates of PEM files; `key_path` is for a key in a file of its own.
+    """The key and certificates of PEM files; `key_path` is for a key in a separate file.
 
     Raises OSError.
     """

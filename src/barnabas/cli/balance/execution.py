@@ -1,11 +1,11 @@
 """Carries a plan out: a few partitions at a time, watched until their replicas are in sync.
 
-The cluster does the moving; this only asks, and looks. Whatever happens to this process, each
-partition is either where it was, where it shall be, or on its way there, and a later run sees
-which. A bounded number is under way at a time, so that an interrupted run leaves little behind.
+The cluster does the moving; this only asks, and looks. Even if this process dies, each partition is
+where it was, at its target, or on its way there, and a later run sees which. A bounded number is
+under way at a time, so that an interrupted run leaves little behind.
 
 A move ends when all replicas that are to stay are in sync, as in Kafka. One that has a replica on
-a node that is down therefore waits for that node; who watches is told so.
+a node that is down therefore waits for that node; the progress says so.
 """
 
 from collections import deque
@@ -37,7 +37,7 @@ SETTLE_S = 5.0
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run has come."""
+    """The progress of a run."""
 
     partitions_total: int
     bytes_total: int
@@ -50,12 +50,12 @@ class Progress:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a plan."""
+    """The outcome of a plan."""
 
     moved: list[Move] = field(default_factory=list)
     refused: list[CliError] = field(default_factory=list)
     deleted: list[Move] = field(default_factory=list)
-    """Whose topics were deleted meanwhile."""
+    """Moves whose topics were deleted."""
     changed: list[Move] = field(default_factory=list)
     """That somebody else cancelled, or sent elsewhere."""
     leaders_elected: int = 0
@@ -192,7 +192,7 @@ class Execution:
         return bool(ended)
 
     def _copied_bytes(self) -> int:
-        """What the replicas under way hold already."""
+        """The bytes that the moving replicas have copied."""
         adding = {broker for move in self._running.values() for broker in move.adding}
         if not adding:
             return 0
@@ -205,7 +205,7 @@ class Execution:
         )
 
     def _settle(self) -> None:
-        """Tell what was carried out from what was deleted, cancelled or changed meanwhile."""
+        """Separate completed moves from those that were deleted, cancelled or changed."""
         waited_s = 0.0
         while True:
             placed = {state.key: state.replicas for state in partitions(self._admin)}

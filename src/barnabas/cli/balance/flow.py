@@ -85,7 +85,7 @@ def carry_out(
         return {**value, "done": True}
     if not as_json:
         if outcome.deleted:
-            say(f"Deleted meanwhile, and left alone: {_named(outcome.deleted)}.")
+            say(f"Deleted during the run, and skipped: {_named(outcome.deleted)}.")
         say(f"Done: {len(outcome.moved)} partitions are where they should be.")
     return {
         **value,
@@ -162,7 +162,7 @@ def _execute(
 def _ended_as_by_ctrl_c() -> Iterator[None]:
     """SIGTERM, and SIGHUP of a terminal that is closed, do what Ctrl-C does.
 
-    Where they are ignored (nohup), or this is no program's main thread, all stays as it is. In the
+    If they are ignored (nohup), or outside a main thread, nothing changes. In the
     background of a script Ctrl-C is ignored, and the others are not.
     """
 
@@ -197,7 +197,7 @@ def _clear_left_throttles(admin: Admin, found: Survey, *, as_json: bool) -> None
 
 
 def _failure(outcome: Outcome, go_on: str) -> CliError | None:
-    """What a run has to be reproached with."""
+    """The failures of a run."""
     if outcome.refused:
         first = outcome.refused[0]
         count = len(outcome.refused)

@@ -15,7 +15,7 @@ def first_few(partitions: Sequence[object]) -> str:
 
 
 class Standing(StrEnum):
-    """What may be done with a broker."""
+    """The operations that a plan may do with a broker."""
 
     TARGET = "target"
     """It lives and may take replicas."""
@@ -69,7 +69,7 @@ class Move:
 
     @property
     def moved_bytes(self) -> int:
-        """What goes over the network."""
+        """The bytes that go over the network."""
         return self.size_bytes * len(self.adding)
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one broker holds."""
+    """The content of one broker."""
 
     broker: int
     replicas: int = 0
@@ -91,7 +91,7 @@ class PlanError(ValueError):
 
 
 def moved_bytes(moves: Sequence[Move]) -> int:
-    """What all moves send over the network."""
+    """The bytes that all moves send over the network."""
     return sum(move.moved_bytes for move in moves)
 
 

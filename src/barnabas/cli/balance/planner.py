@@ -201,7 +201,7 @@ def _walk_back(
 
 
 class _Leaders:
-    """Who is first among the replicas of each partition."""
+    """The preferred leader of each partition."""
 
     def __init__(self, layout: Layout, changeable: Sequence[int]) -> None:
         self._layout = layout
@@ -254,7 +254,7 @@ def _even_leaders(layout: Layout, changeable: Sequence[int]) -> None:
 
 
 def standing_of(broker_id: int, *, is_alive: bool, leaving: Collection[int]) -> Standing:
-    """What a plan may do with a broker."""
+    """The role of a broker in a plan."""
     if broker_id in leaving:
         return Standing.LEAVING
     return Standing.TARGET if is_alive else Standing.PINNED

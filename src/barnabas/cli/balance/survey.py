@@ -72,7 +72,7 @@ class Survey:
         return placed
 
     def moves_in_flight(self) -> list[Move]:
-        """What is under way, as moves."""
+        """Reassignments under way, as moves."""
         found = []
         for key, moving in self.in_flight.items():
             before = tuple(item for item in moving.replicas if item not in moving.adding)

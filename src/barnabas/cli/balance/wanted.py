@@ -8,7 +8,7 @@ from barnabas.cli.balance.survey import Survey
 
 
 def moves_to(found: Survey, wanted: Mapping[TopicPartition, Sequence[int]]) -> list[Move]:
-    """What has to change until every partition has the replicas it is wanted to have.
+    """The changes until every partition has its wanted replicas.
 
     Raises PlanError for partitions that do not exist, and replicas on nodes that are down or
     unknown.

@@ -263,7 +263,7 @@ def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) 
         check_removal(quorum, node)
         remove(admin, quorum, node)
     if survey(admin).holds(node):
-        raise CliError(f"node {node} was given replicas meanwhile", hint=f"{again} continues")
+        raise CliError(f"node {node} got replicas in the meantime", hint=f"{again} continues")
     unregister(admin, node)
     _say(f"Node {node} is removed from the cluster.", as_json)
 

@@ -27,7 +27,7 @@ OWN_KEYS = frozenset(
     | {"log.dir", "metadata.log.dir", "broker.rack", "controller.quorum.voters"}
     | {"controller.quorum.bootstrap.servers", "controller.listener.names"}
 )
-"""What no two nodes have in common, or what is made anew."""
+"""Settings that differ between nodes or are generated."""
 CLIENT_PORT, CONTROLLER_PORT = 9092, 9093
 
 

@@ -86,7 +86,7 @@ def add(admin: Admin, voter: NewVoter) -> str:
             f"node {voter.node_id} is a voter with another directory "
             f"({existing.directory_text}): its disk was replaced, or the id is used twice",
             hint=f"after the loss of a disk: barnabas quorum remove-voter {voter.node_id} first; "
-            "otherwise give the new node an id of its own",
+            "otherwise give the new node another id",
         )
     observer = quorum.observer(voter.node_id, voter.directory_id)
     if observer is None:

@@ -72,7 +72,8 @@ class Quorum:
     def observer(self, node_id: int, directory_id: Uuid | None = None) -> QuorumReplica | None:
         """The observer with this id: with that directory, or the one that fetched last.
 
-        A node whose disk was replaced is told twice for a while, with the lost directory too.
+        A node whose disk was replaced appears twice for a while, the second time with the lost
+        directory.
         """
         fitting = [item for item in self.observers if item.id == node_id]
         if directory_id is not None:

@@ -16,7 +16,7 @@ from barnabas.cli.prompts import confirm
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What it takes to make a connector what a file says. `settings`: (key, now, wanted)."""
+    """The changes that make a connector equal to its file. `settings`: (key, now, wanted)."""
 
     name: str
     action: str
@@ -100,7 +100,7 @@ def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> i
     "apply",
     epilog="\b\nExamples:\n  barnabas connect apply -f connectors/\n"
     "  barnabas connect apply -f connectors/ --prune --yes\n\n"
-    "All files are validated before anything is changed. Nothing is done where nothing differs.\n",
+    "All files are validated before anything is changed. Nothing is done if nothing differs.\n",
 )
 @click.option(
     "--file", "-f", "folder", required=True, type=click.Path(), help="A folder of files, or a file."

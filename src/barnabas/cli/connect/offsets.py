@@ -80,7 +80,7 @@ def _read(path: str) -> Any:
 @json_option
 @connect_options
 def reset_command(connect: Connect, name: str, yes: bool, as_json: bool) -> None:
-    """Forget all offsets: the connector begins anew."""
+    """Forget all offsets: the connector starts again."""
     confirm(f"Reset the offsets of {name}?", yes)
     answer = connect.ask("DELETE", ("connectors", name, "offsets"))
     Output(as_json).result(answer, answer["message"])

@@ -40,7 +40,7 @@ Examples:
     type=click.IntRange(1, 20),
     default=1,
     show_default=True,
-    help="Number of nodes, each a process of its own.",
+    help="Number of nodes, each a separate process.",
 )
 @click.option("--racks", help="Racks to assign to the nodes in turn, such as a,b,c.")
 @click.option(

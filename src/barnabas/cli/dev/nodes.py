@@ -39,7 +39,7 @@ OWN_KEYS = frozenset(
     {"node.id", "broker.id", "listeners", "advertised.listeners", "log.dir", "log.dirs"}
     | {"metadata.log.dir"}
 )
-"""What no two nodes can have in common, so that nobody sets it for all of them."""
+"""Settings that must differ between nodes, so they cannot be set for all."""
 
 
 @dataclass(slots=True)

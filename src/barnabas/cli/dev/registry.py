@@ -1,4 +1,4 @@
-"""`barnabas dev --registry`: a schema registry beside the nodes, in a process of its own.
+"""`barnabas dev --registry`: a schema registry beside the nodes, in a separate process.
 
 This process runs two others, `barnabas dev` and `barnabas registry start`, and passes on what they
 say. The registry starts when the nodes serve, and ends before them.

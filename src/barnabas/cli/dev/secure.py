@@ -11,7 +11,7 @@ from barnabas.cli.optional import extra_packages
 
 
 def secured_for(wishes: DevWishes) -> Secured | None:
-    """What an earlier run left, or what was asked for. Raises CliError."""
+    """The security of an earlier run, or the requested one. Raises CliError."""
     from barnabas.app.secured import found_security
 
     try:

@@ -8,7 +8,7 @@ PORT_HINT = "choose others with --port, or take free ones with --port 0"
 
 @dataclass(frozen=True, slots=True)
 class DevWishes:
-    """What was asked for."""
+    """The requested nodes."""
 
     count: int
     directory: str

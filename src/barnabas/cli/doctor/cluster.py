@@ -155,7 +155,7 @@ def _some(names: list[str]) -> str:
 
 
 def check_round_trip(connection: Connection) -> Iterator[Finding]:
-    """A record through a topic of its own, which also tells the broker's clock."""
+    """A record through a temporary topic, which also shows the broker's clock."""
     from confluent_kafka.cimpl import NewTopic
 
     name = f"barnabas-doctor-{uuid.uuid4().hex[:8]}"

@@ -31,7 +31,7 @@ CLOCK_UNSYNCHRONISED = 0x0040
 
 
 def check_machine() -> Iterator[Finding]:
-    """Versions, limits and the clock, whatever runs here."""
+    """Versions, limits and the clock of this machine."""
     yield ok("python", f"{platform.python_version()} on {platform.system()} {platform.release()}")
     yield from _packages()
     yield _open_files()

@@ -20,7 +20,7 @@ MIN_IN_SYNC = "min.insync.replicas"
 
 
 def check_nodes(connection: Connection) -> Iterator[Finding]:
-    """Everything that needs more than a client's view; one note where that cannot be had."""
+    """Everything that needs more than a client's view; one note if that is not available."""
     try:
         with Admin(connection) as admin:
             found = survey(admin)
@@ -94,7 +94,7 @@ def check_brokers(found: Survey) -> Iterator[Finding]:
                 yield fault(
                     "nodes",
                     f"node {number}: directory {directory.path} has failed ({directory.error})",
-                    "repair the disk and restart the node; other nodes have its replicas meanwhile",
+                    "repair the disk and restart the node; other nodes hold its data",
                 )
     if not any(broker.is_fenced for broker in found.cluster.brokers.values()):
         yield ok("nodes", f"{len(found.cluster.brokers)} brokers, all up")

@@ -89,7 +89,7 @@ def _ask(admin: Admin, group: str, request: Message, codes: Any) -> tuple[int, A
 
 
 def share_offsets(admin: Admin, group: str) -> dict[tuple[str, int], Any]:
-    """Where a share group starts, by topic and partition. Raises CliError."""
+    """The start offsets of a share group, by topic and partition. Raises CliError."""
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     _, answer = _ask(
         admin,
@@ -241,7 +241,7 @@ def _consumer(connection: Connection, group: str) -> "Iterator[Consumer]":
 def _ask_offsets(
     consumer: "Consumer", group: str, keys: Sequence[tuple[str, int]], deadline: float
 ) -> "list[TopicPartition]":
-    """The answer of the group's coordinator, wherever it moves meanwhile. Raises CliError."""
+    """The answer of the group's coordinator, even if it moves. Raises CliError."""
     from confluent_kafka import KafkaException, TopicPartition
 
     asked = [TopicPartition(*key) for key in keys]

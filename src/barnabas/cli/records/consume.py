@@ -85,7 +85,7 @@ headers, and headers[name] for one header.
     type=click.Choice(list(FORMATS)),
     help="Show values as JSON, by the schemas that they name; registry takes all types.",
 )
-@click.option("--key-format", type=click.Choice(list(FORMATS)), help="Show keys as JSON, likewise.")
+@click.option("--key-format", type=click.Choice(list(FORMATS)), help="The same for keys.")
 @schema_registry_options
 @json_option
 @connection_options

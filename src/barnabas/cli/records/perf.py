@@ -84,7 +84,7 @@ Examples:
     default="\\n",
     show_default=True,
     metavar="TEXT",
-    help="What separates values in that file.",
+    help="Separator of the values in that file.",
 )
 @click.option("--payload-monotonic", is_flag=True, help="Values are the numbers 0, 1, 2 …")
 @click.option(

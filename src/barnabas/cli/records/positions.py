@@ -35,7 +35,7 @@ HELP = (
 
 
 class Kind(Enum):
-    """What a position counts from."""
+    """The base of a position."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -89,7 +89,7 @@ Examples:
     "--value-schema",
     "value_schema_file",
     type=click.Path(exists=True, dir_okay=False),
-    help="Likewise with the schema in this file (.avsc, .json or .proto), which is registered.",
+    help="The same for keys.",
 )
 @click.option("--key-schema-id", type=click.IntRange(0), help="For keys: see --value-schema-id.")
 @click.option(

@@ -49,7 +49,7 @@ class SchemaFile:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of one file."""
+    """The outcome of one file."""
 
     file: SchemaFile
     reasons: list[Reason]
@@ -196,7 +196,7 @@ def _read_mapping(directory: str) -> dict[str, dict[str, Any]]:
 
 
 def _fault(found: Any) -> str | None:
-    """What is wrong with the table of one file."""
+    """The errors in the table of one file."""
     if not isinstance(found, dict):
         return "is not a table"
     for key, value in found.items():

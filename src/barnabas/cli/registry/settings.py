@@ -138,7 +138,7 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
 def config_delete_command(registry: Registry, subject: str | None, as_json: bool) -> None:
     """Delete the settings.
 
-    What is inherited, or the default, applies again.
+    The inherited or default value applies again.
     """
     registry.ask("DELETE", _path("config", subject))
     Output(as_json).result({"subject": subject}, f"{_where(subject)}: settings deleted")

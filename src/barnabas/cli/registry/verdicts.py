@@ -1,4 +1,4 @@
-"""What a registry says of two schemas that are not compatible, in lines for people."""
+"""A registry's reasons why two schemas are incompatible, as lines for people."""
 
 import re
 from collections.abc import Iterable

@@ -172,7 +172,7 @@ def _order(acl: Acl) -> tuple[object, ...]:
     )
 
 
-# What the options of `barnabas acl` mean, in `kafka-acls`'s words, as ACLs and filters.
+# The options of `barnabas acl`, which are those of `kafka-acls`, as ACLs and filters.
 
 
 _DATA = frozenset({Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE})
@@ -190,7 +190,7 @@ OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: _ANY | {Operation.DESCRIBE},
     ResourceType.USER: _ANY | {Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS},
 }
-"""What can be asked for each kind of resource. Source: Kafka's AclEntry.supportedOperations."""
+"""The operations of each kind of resource. Source: Kafka's AclEntry.supportedOperations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def acls_of(words: AclWords) -> list[Acl]:
 
 
 def _rights(words: AclWords) -> Iterator[tuple[ResourceType, str, Operation]]:
-    """What shall be allowed or forbidden, whoever it concerns. Raises CliError."""
+    """The operations to allow or deny, without principals. Raises CliError."""
     if not (words.producer or words.consumer):
         for kind, name in words.resources:
             for operation in words.operations or (Operation.ALL,):

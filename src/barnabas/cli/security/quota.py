@@ -32,11 +32,11 @@ KEYS = {
 SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
-    click.option("--user", help="Who has logged in with this name."),
+    click.option("--user", help="A user who logs in with this name."),
     click.option("--user-default", is_flag=True, help="Users without a quota of their own."),
     click.option("--client-id", help="Clients that say they are this one."),
     click.option("--client-id-default", is_flag=True, help="Clients without one of their own."),
-    click.option("--ip", help="Who connects from this address."),
+    click.option("--ip", help="Clients that connect from this address."),
     click.option("--ip-default", is_flag=True, help="Addresses without one of their own."),
 )
 

@@ -86,7 +86,7 @@ def create_command(
     path: str | None,
     as_json: bool,
 ) -> None:
-    """Create a token. Who has its id and secret (HMAC) logs in with them by SCRAM."""
+    """Create a token. Clients log in by SCRAM with its id and secret (HMAC)."""
     from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import (
         CreatableRenewers,

@@ -75,7 +75,7 @@ def _new_password_options(function: Function) -> Function:
             type=click.IntRange(4096, 16384),
             default=ITERATIONS_DEFAULT,
             show_default=True,
-            help="How dear guessing it is, and logging in.",
+            help="Iterations of PBKDF2: higher is slower to crack and to log in.",
         ),
     ):
         function = option(function)
@@ -179,7 +179,7 @@ def delete_command(
 
 
 def _mechanisms(admin: "Admin", name: str) -> list[str]:
-    """What a user has. Raises CliError where there is none of that name."""
+    """The credentials of a user. Raises CliError where there is none of that name."""
     from barnabas.cli.security.user import list_users
 
     found = list_users(admin, [name])

@@ -62,7 +62,7 @@ class Decoder:
             return to_json(data, context)
         except CliError:
             raise
-        except Exception as error:  # each format's library has errors of its own
+        except Exception as error:  # each format's library has its own errors
             raise CliError(f"the {self._part} does not fit {named}: {error}") from error
 
     def _named_by(self, data: bytes, context: "SerializationContext") -> Named:

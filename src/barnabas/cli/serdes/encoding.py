@@ -68,7 +68,7 @@ class Encoder:
             raise CliError(f"the {self._part} is not JSON: {error}", ExitCode.USAGE) from error
         try:
             return self._to_bytes(value, self._context)
-        except Exception as error:  # each format's library has errors of its own
+        except Exception as error:  # each format's library has its own errors
             raise CliError(
                 f"the {self._part} does not fit {self._named}: {error}", ExitCode.USAGE
             ) from error

@@ -55,8 +55,8 @@ def server_command(
     """Run a server with ksqlDB's REST interface.
 
     PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
-    a topic of the cluster: a server that starts again resumes all of them. How it logs in at the
-    cluster stands in PROPERTIES, or else in the file of --command-config.
+    a topic of the cluster: a server that starts again resumes all of them. PROPERTIES, or else the
+    file of --command-config, says how it logs in to the cluster.
     """
     clients = {} if client_config is None else read_client_file(client_config)
     values = service_properties(

@@ -124,7 +124,8 @@ def _cancel(
             rows[keys.index(key)]["cancelled"] = False
         clear_throttles(admin, {key.topic for key in keys}, admin.cluster().live)
         for error in refused.values():
-            # What has ended or was deleted meanwhile is not under way, which is what was asked.
+            # Moves that have ended, or whose topics were deleted, are no longer under way, as
+            # requested.
             has_ended = "[NO_REASSIGNMENT_IN_PROGRESS]" in error.message
             if not has_ended and error.code is not ExitCode.NOT_FOUND:
                 raise error

@@ -53,7 +53,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class ProducerOf:
-    """What a partition's log knows of one producer."""
+    """A producer's state in a partition's log."""
 
     place: TopicPartition
     producer_id: int
@@ -227,7 +227,7 @@ def _producers_of_all(
     for answer in admin.run(gather()):
         for place, part in _parts(answer):
             if part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                yield from producers_of(admin, place)  # it has moved meanwhile
+                yield from producers_of(admin, place)  # it has moved
             elif part.error_code != ErrorCode.NONE:
                 raise from_code(part.error_code, part.error_message, str(place))
             else:
@@ -263,7 +263,7 @@ def abort(
     producer_epoch: int,
     coordinator_epoch: int,
 ) -> None:
-    """Write an abort marker into one partition, whatever the coordinator says. Raises CliError."""
+    """Write an abort marker into one partition, without asking the coordinator. Raises CliError."""
 
     def request() -> WriteTxnMarkersRequest:
         topic = WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])

@@ -66,7 +66,7 @@ class SignalChannel(Protocol):
         """Return the signals there are."""
 
     def stored(self) -> None:
-        """What came of the signals so far is stored."""
+        """The effects of the signals so far are stored."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -108,7 +108,7 @@ class AdHocSnapshots:
         self._poll_due = 0.0
         self._notes: list[AdHocItem] = []
         self.blocking = stored.blocking_of(offset)
-        """What a blocking snapshot is to read, before the log goes on."""
+        """The tables that a blocking snapshot reads before the log continues."""
         self.fields = stored.fields(self._snapshot.progress, self.blocking)
         """The keys that offsets have of it."""
 
@@ -139,7 +139,7 @@ class AdHocSnapshots:
         return self._step(MarkRead(chunk))
 
     def stored(self) -> None:
-        """What came of all so far is stored."""
+        """All effects so far are stored."""
         for channel in self._channels:
             channel.stored()
 

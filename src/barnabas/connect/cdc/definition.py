@@ -101,7 +101,7 @@ SIGNALS: Final[tuple[SettingRow, ...]] = (
      at_least(0)),
     ("signal.file", STRING, "file-signals.txt", LOW,
      "The file of the channel file: a JSON object a line; what is read is taken out."),
-    ("signal.poll.interval.ms", LONG, 5000, LOW, "How often other channels are asked.",
+    ("signal.poll.interval.ms", LONG, 5000, LOW, "How often the other channels are polled.",
      at_least(1)),
     ("incremental.snapshot.chunk.size", INT, 1024, MEDIUM,
      "Rows that an incremental snapshot reads at once.", at_least(1)),
@@ -111,7 +111,7 @@ SIGNALS: Final[tuple[SettingRow, ...]] = (
     ("read.only", BOOLEAN, False, LOW,
      "Whether incremental snapshots write no marks, and go by the log's places alone."),
     ("notification.enabled.channels", STRING, "", LOW,
-     "Who is told of snapshots: sink (a topic), log."),
+     "Recipients of snapshot notifications: sink (a topic), log."),
     ("notification.sink.topic.name", STRING, "", LOW, "The topic of the channel sink."),
 )  # fmt: skip
 TOPICS: Final[tuple[SettingRow, ...]] = (

@@ -179,7 +179,7 @@ def records_of(table: Table, settings: CaptureSettings) -> TableRecords:
 
 
 class RecordMaker:
-    """What records of all tables have in common."""
+    """The common parts of all tables' records."""
 
     def __init__(self, settings: CaptureSettings, task: int, clock: Clock) -> None:
         self.settings = settings

@@ -126,7 +126,7 @@ class IncrementalSnapshot:
         return [self._notify(STARTED, data_collections=self._names()), *self._chunk()]
 
     def _stopped(self, patterns: tuple[str, ...]) -> list[Effect]:
-        """What is read of the first table, and not written, is not written."""
+        """Rows of the first table that were read but not written are dropped."""
         if not self.progress.is_running:
             return []
         is_left_out = [

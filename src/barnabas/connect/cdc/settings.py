@@ -137,7 +137,7 @@ class CaptureSettings:
         return _BAD_IN_TOPIC.sub("_", name)
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Whether a table's changes are captured: those of signals are, whatever the lists say."""
+        """Whether a table's changes are captured: the signal table always is."""
         full = f"{schema}.{table}"
         is_listed = _wants(self, self.namespace, schema) and _wants(self, "table", full)
         return is_listed or (schema, table) == self.signal_table
@@ -163,7 +163,7 @@ class CaptureSettings:
 
     @property
     def signal_consumer(self) -> dict[str, str]:
-        """What is said of the consumer of signals, as a connector says it of its own."""
+        """The client settings of the consumer of signals."""
         return {
             f"consumer.override.{name.removeprefix(SIGNAL_CONSUMER)}": text
             for name, text in self.values.items()

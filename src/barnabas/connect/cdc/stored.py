@@ -37,7 +37,7 @@ _ID, _CONDITION, _SURROGATE = (
 
 
 def fields(progress: SnapshotProgress, blocking: Sequence[Wanted] = ()) -> dict[str, Any]:
-    """Return the keys to store; none where nothing is to be done."""
+    """Return the keys to store; none if there is nothing to do."""
     made: dict[str, Any] = {}
     if progress.is_running:
         made = {

@@ -66,8 +66,8 @@ class Table:
 class ColumnType:
     """How a column's values are represented.
 
-    `schema` is of values that are there; `parse` reads them. `zero` stands in for a value that a
-    required field lacks.
+    `schema` is of values that are there; `parse` reads them. `zero` replaces a missing value of a
+    required field.
     """
 
     schema: Schema

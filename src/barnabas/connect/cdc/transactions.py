@@ -49,7 +49,7 @@ VALUE: Final = struct_of(
     version=1,
 )
 MESSAGES: Final = "message"
-"""What logical messages are counted as."""
+"""The name under which logical messages are counted."""
 _ORDER: Final = "transaction_data_collection_order_"
 
 

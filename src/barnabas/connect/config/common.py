@@ -373,7 +373,7 @@ def source_definition() -> Definition:
                 ConfigType.STRING,
                 None,
                 _LOW,
-                "A topic of its own for the connector's offsets (distributed mode only).",
+                "A separate topic for the connector's offsets (distributed mode only).",
                 "offsets.topic",
                 1,
                 Width.LONG,

@@ -1,4 +1,4 @@
-"""What a setting of a connector, transform or converter is, and how its text is checked.
+"""Settings of connectors, transforms and converters, and the checks of their texts.
 
 `Definition.parse` is for who uses the settings, `Definition.validate` for who asks whether they are
 right. Validators are in `config.validators`, the JSON of `PUT
@@ -112,7 +112,7 @@ class Setting:
 
 @dataclass(slots=True)
 class ConfigValue:
-    """What was given for a setting, and what is wrong with it."""
+    """The value given for a setting, and its errors."""
 
     name: str
     value: Any = None
@@ -274,8 +274,8 @@ def _unprefixed(prefix: str, asked: Callable[[str, Mapping[str, Any]], Any] | No
 
 # Settings that a connector of that name has elsewhere, and that would have no effect here.
 #
-# Settings that nobody knows are ignored, as Connect does. Of these somebody expects something,
-# masked columns say, and is told that nothing comes of it.
+# Settings that nobody knows are ignored, as Connect does. Users expect an effect of these, such as
+# masked columns, and learn that they have none.
 
 
 @dataclass(slots=True, frozen=True)

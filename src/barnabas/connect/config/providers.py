@@ -1,8 +1,8 @@
 """Values of settings from elsewhere: `${provider:path:key}` or `${provider:key}`.
 
-A worker names its providers in `config.providers`; what they give stands in no stored
-configuration, and `Resolved.hidden` takes it out of texts that people see. What a provider does not
-know stays as it is written, as in Kafka.
+A worker names its providers in `config.providers`; their values are in no stored configuration, and
+`Resolved.hidden` removes them from texts that people see. Unknown references stay as written, as in
+Kafka.
 
 Source: org.apache.kafka.common.config.ConfigTransformer and …config.provider (Kafka 4.3).
 """
@@ -31,7 +31,7 @@ from barnabas.schemas.data.errors import ConfigError
 
 HIDDEN: Final = "[hidden]"
 LENGTH_MIN: Final = 4
-"""Shorter values stand in texts by chance: hiding each `a` would hide the text."""
+"""Shorter values occur in texts by chance: hiding each `a` would hide the text."""
 
 
 class Hiding:
@@ -80,7 +80,7 @@ class Provided:
 
 
 class ConfigProvider(ABC):
-    """Knows values of settings. A provider of one's own is named `package.module:Class`."""
+    """Knows values of settings. Custom providers are named `package.module:Class`."""
 
     def configure(self, settings: Mapping[str, str]) -> None:  # noqa: B027  # may be left out
         """Take the provider's parameters. Raises ConfigError."""

@@ -121,7 +121,7 @@ def creation_definition(
 def topic_creation(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return each group's parsed settings, the default's last; empty where topics are not created.
 
-    What a group has beyond the defined settings is the topic's own configuration. Raises
+    Settings of a group beyond the defined ones are the topic's configuration. Raises
     ConfigError.
     """
     if not any(name.startswith(TOPIC_CREATION) for name in settings):

@@ -47,7 +47,7 @@ _SECRET: Final = re.compile(r"password|secret|jaas|keystore\.key|user\.info|toke
 
 @dataclass(slots=True, frozen=True)
 class WorkerRules:
-    """What a worker's own settings mean for its connectors.
+    """The effect of a worker's settings on its connectors.
 
     `group` is the workers' consumer group; None in standalone mode, where exactly-once is not
     checked. `policy` is `connector.client.config.override.policy`.

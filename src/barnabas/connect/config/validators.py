@@ -130,7 +130,7 @@ def all_of(*validators: Validator) -> Validator:
 
 
 def optional(validator: Validator) -> Validator:
-    """What satisfies it, or no value at all."""
+    """A valid value, or none."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:

@@ -48,7 +48,7 @@ class OffsetReader(Protocol):
 
 
 class ConnectorContext(Protocol):
-    """What the worker gives a connector."""
+    """The worker's services for a connector."""
 
     name: str
     offsets: OffsetReader
@@ -77,7 +77,7 @@ class TransactionContext(Protocol):
 
 @dataclass(slots=True)
 class TaskContext:
-    """What a task's reader or writer is made with, on the driver.
+    """The inputs of a task's reader or writer, on the driver.
 
     `spark` is the Spark session where tasks run on Spark; None in the local engine. `transactions`
     are the connector's to end, with `transaction.boundary=connector`; None otherwise. `wait` lets
@@ -109,7 +109,7 @@ class SourceReader(ABC):
 
     @abstractmethod
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's
-        """Return where the next micro-batch ends; equal to its start where nothing is new.
+        """Return where the next micro-batch ends; equal to its start if nothing is new.
 
         It must bound what one micro-batch reads. It may block for up to about 100 ms where that
         saves asking in vain. Raises RetriableError, ConnectError.
@@ -160,11 +160,12 @@ class SourceReader(ABC):
         """All up to `end` is written and its offsets are stored."""
 
     def figures(self) -> Sequence[Figure]:
-        """Return figures of its own, on the driver; from any thread while the task runs."""
+        """Return the connector's own metrics, on the driver; from any thread while the task
+        runs."""
         return ()
 
     def stop(self) -> None:
-        """Close what is open; called once, whatever happened."""
+        """Close what is open; called exactly once, also after failures."""
 
 
 @dataclass(slots=True)
@@ -200,8 +201,8 @@ class SinkWriter(ABC):
     def plan(self, ranges: Sequence[SinkRange], now_ms: int) -> Sequence[SinkRange]:
         """Return what to write of what there is, in one micro-batch; nothing holds it back.
 
-        Ranges are all that the topics have. Of a writer without a `plan` of its own the engine cuts
-        them, at `barnabas.connect.batch.records.max` each.
+        Ranges are all that the topics have. If a writer has no `plan`, the engine cuts them, at
+        `barnabas.connect.batch.records.max` each.
         """
         return ranges
 
@@ -229,7 +230,7 @@ class SinkWriter(ABC):
         """A micro-batch failed, on the driver; messages are of the ranges that were written."""
 
     def stop(self) -> None:
-        """Close what is open; called once, whatever happened."""
+        """Close what is open; called exactly once, also after failures."""
 
 
 EngineKind = Literal["local", "spark", "spark connect"]
@@ -250,7 +251,7 @@ class Connector(ABC):
         return {}
 
     def start(self, context: ConnectorContext, settings: Settings) -> None:
-        """Begin; may watch the other system from a thread of its own. Raises ConnectError."""
+        """Begin; may watch the other system from a separate thread. Raises ConnectError."""
 
     def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return the paths of the worker's machine that settings lead to, by the setting's name.
@@ -273,7 +274,7 @@ class Connector(ABC):
 
     @abstractmethod
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Split the work into at most `tasks_max` tasks, each with settings of its own."""
+        """Split the work into at most `tasks_max` tasks, each with its own settings."""
 
     def stop(self) -> None:
         """End what `start` has begun."""

@@ -73,7 +73,7 @@ class KafkaChannel:
         return signals
 
     def stored(self) -> None:
-        """What came of the signals so far is stored."""
+        """The effects of the signals so far are stored."""
         if self._next is None:
             return
         place, self._next = TopicPartition(self._topic, 0, self._next), None

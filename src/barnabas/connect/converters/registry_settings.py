@@ -60,7 +60,7 @@ ACCESS_SETTINGS: Final = (
     _text("bearer.auth.issuer.endpoint.url", "Where OAUTHBEARER asks for tokens."),
     _text("bearer.auth.client.id", "The client that asks for tokens."),
     _secret("bearer.auth.client.secret", "The client's secret."),
-    _text("bearer.auth.scope", "What the tokens are to allow."),
+    _text("bearer.auth.scope", "The scope of the tokens."),
     Setting(
         "bearer.auth.cache.expiry.buffer.seconds",
         ConfigType.SHORT,
@@ -71,7 +71,7 @@ ACCESS_SETTINGS: Final = (
     ),
     _text("bearer.auth.logical.cluster", "The registry behind a proxy that is meant."),
     _text("bearer.auth.identity.pool.id", "The pool of identities that the token is of."),
-    _count("max.retries", 3, "How often a request is sent again that may go well later."),
+    _count("max.retries", 3, "How often a retriable request is repeated."),
     _count("retries.wait.ms", 1000, "How long to wait before that; it doubles each time."),
     _count("retries.max.wait.ms", 20_000, "The longest wait."),
     _text(f"{PREFIX}ssl.truststore.type", "JKS, PKCS12 or PEM.", "JKS"),

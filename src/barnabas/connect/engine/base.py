@@ -56,7 +56,7 @@ class TaskListener(Protocol):
     """Hears of one task, from the engine's threads. States are Kafka's."""
 
     def confirm(self) -> None:
-        """Raises ConnectError if the task is another worker's by now, or is configured anew.
+        """Raises ConnectError if the task belongs to another worker by now, or was reconfigured.
 
         Asked by the task of an exactly-once source once it has taken its transactional id.
         """
@@ -99,7 +99,7 @@ class RunningTask(Protocol):
         """Return figures under the names of Kafka's task metrics (source-record-poll-total …)."""
 
     def own_metrics(self) -> Sequence[Figure]:
-        """Return figures that the connector has of its own."""
+        """Return the connector's own metrics."""
 
 
 class Engine(Protocol):
@@ -114,7 +114,7 @@ class Engine(Protocol):
         *,
         is_paused: bool = False,
     ) -> RunningTask:
-        """Start a task; returns at once, what fails is told to the listener."""
+        """Start a task; returns at once; failures go to the listener."""
 
     def close(self) -> None:
         """Stop all and what serves them."""

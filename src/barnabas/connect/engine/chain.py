@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(slots=True)
 class Chain:
-    """What a record passes."""
+    """The chain that a record passes through."""
 
     key: Converter
     value: Converter

@@ -84,7 +84,8 @@ def client_settings(
 ) -> dict[str, Any]:
     """Return librdkafka's settings; what it has no counterpart of is left out.
 
-    What producers and consumers say is told to this module's log when they are polled; nobody polls
+    Log lines of producers and consumers reach this module's logger when they are polled; nobody
+    polls
     those for administration, which say the worst alone. Raises ConfigError.
     """
     given = java_settings(client, connector, worker)

@@ -68,7 +68,7 @@ class SourceFlow:
         """Whether bytes pass it unchanged."""
 
     def convert(self, record: SourceRecord) -> RawRecord | None:
-        """Return what is written, None where nothing is. Raises ConnectError."""
+        """Return the record to write, None if there is none. Raises ConnectError."""
         run, chain = self.tolerance.run, self._chain
         try:
             changed = _transform(self.tolerance, chain, record, record)

@@ -1,6 +1,6 @@
 """What a micro-batch is on an executor: one split of a source, or one range of a sink.
 
-These run in the worker's own process (local engine) and in Spark's Python workers alike.
+These run both in the worker's process (local engine) and in Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SplitDone:
 
 @dataclass(slots=True)
 class RangeDone:
-    """What one range of a sink was."""
+    """The outcome of one range of a sink."""
 
     message: Any = None
     read: int = 0

@@ -1,7 +1,7 @@
 """Which errors of Kafka pass by themselves.
 
-`KafkaError.retriable()` says so of transactional calls alone: it is false of whatever a broker has
-answered. Source: RetriableException and what extends it (Kafka 4.3).
+`KafkaError.retriable()` says so of transactional calls alone: it is false for every answer of a
+broker. Source: RetriableException and what extends it (Kafka 4.3).
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class KafkaGroup:
             _log.warning("leaving the group: %s", error, exc_info=error)
 
     def _begin(self, place: Place, low: int, high: int, position: int | None) -> int:
-        """Where to begin without an offset, or with one that the topic does not have any more."""
+        """Where to start without an offset, or with one that the topic no longer has."""
         if self._reset == "latest":
             return high
         if self._reset == "error":
@@ -192,7 +192,7 @@ class KafkaGroup:
             self._subscribe(topics)
 
     def _guarded(self, react: Callable[[list[TopicPartition]], None]) -> Any:
-        """What a callback raises ends the task, behind `poll`."""
+        """An exception of a callback ends the task after `poll`."""
 
         def call(_consumer: Consumer, partitions: list[TopicPartition]) -> None:
             try:

@@ -32,7 +32,7 @@ _WITH_ZEROS: Final[OrderedDict[str, None]] = OrderedDict()
 
 
 class _Told:
-    """What a producer calls back with.
+    """The callback of a producer.
 
     It has its own object: a producer that what holds it is called by would last, with its threads
     and connections, until the garbage collector comes by.
@@ -285,7 +285,7 @@ def _json(value: object) -> bytes:
 
 # The transactional ids under which an exactly-once source's task writes and decides.
 #
-# Whoever takes them over fences the task: it fails at its next micro-batch.
+# A worker that takes them over fences the task: it fails at its next micro-batch.
 
 
 def transactional_id(group_id: str, connector: str, task: int) -> str:

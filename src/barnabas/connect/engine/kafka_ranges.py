@@ -1,4 +1,4 @@
-"""Ranges of Kafka's offsets, read in whatever process; its consumers go on where they were."""
+"""Ranges of Kafka's offsets, read in any process; its consumers go on where they were."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RangeReader:
         for name in ("group.instance.id", "group.protocol", "partition.assignment.strategy"):
             more.pop(name, None)  # it is no member of the group
         more.setdefault("queued.max.messages.kbytes", 16_384)
-        more.setdefault("fetch.wait.max.ms", 50)  # the end of a range is told by an empty answer
+        more.setdefault("fetch.wait.max.ms", 50)  # an empty answer marks the end of a range
         self._consumer = Consumer(more)
         self._place = topic, partition
         self._position = -1

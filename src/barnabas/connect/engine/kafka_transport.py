@@ -144,7 +144,8 @@ class KafkaTransport:
 def trim_outputs() -> None:
     """Close outputs that were not used for long, in a process that runs one job at a time.
 
-    On an executor nobody tells that a task has ended. What waits in an output was flushed by then.
+    On an executor nobody tells that a task has ended. Waiting records of an output were flushed by
+    then.
     """
     while len(_OUTPUTS) > OUTPUTS_MAX:
         _OUTPUTS.popitem(last=False)[1].close()

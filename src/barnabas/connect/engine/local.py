@@ -99,7 +99,7 @@ class LocalEngine:
         *,
         is_paused: bool = False,
     ) -> RunningTask:
-        """Start a task; returns at once, what fails is told to the listener."""
+        """Start a task; returns at once; failures go to the listener."""
         stopping = Event()
         try:
             task = self._made(plan, listener, offsets, store_offsets, stopping, is_paused)

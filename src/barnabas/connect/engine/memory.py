@@ -133,7 +133,7 @@ class MemoryOutput:
 
 
 class MemoryGroup:
-    """A member of a group; partitions are dealt out anew when members come and go."""
+    """A member of a group; partitions are reassigned when members come and go."""
 
     def __init__(
         self, topics: MemoryTopics, connector: str, settings: Settings, listener: GroupListener

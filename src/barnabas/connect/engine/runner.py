@@ -124,7 +124,7 @@ class LocalBatchRunner:
         try:
             done = [run_split(reader, split, flow, output) for split in splits]
         except BaseException:
-            # What was sent is written: to read it again is at least once.
+            # The sent records are written: reading them again means at least once.
             output.flush(self._stopping)
             raise
         self._settle(done, settle(output, flow, self._stopping))

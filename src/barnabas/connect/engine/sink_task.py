@@ -98,7 +98,7 @@ class SinkTask(EngineTask):
             self._writer.close(partitions)
 
     def hold(self, seconds: float) -> None:
-        """Stay a member of the group meanwhile: what others wait for is not held up."""
+        """Stay a member of the group during that time: what others wait for is not held up."""
         deadline = time.monotonic() + seconds
         while not self.stopping.is_set() and (left := deadline - time.monotonic()) > 0:
             try:
@@ -143,7 +143,7 @@ class SinkTask(EngineTask):
         # Else it runs on from a try in which the group could not be asked.
         future = self._running[0]
         while self._running is not None and not future.done():
-            # The group hears of us meanwhile; what it takes from us waits for what runs.
+            # Heartbeats continue; revoked partitions wait for running work.
             self._wait(future)
             self._group.poll(0)
         self._complete(commits=True)

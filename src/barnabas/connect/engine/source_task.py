@@ -55,7 +55,7 @@ class SourceTask(EngineTask):
         self._spark = spark
         self._transactions = transactions
         self._sent: dict[str, Any] | None = None
-        """Where the micro-batches end that wait for the end of their transaction."""
+        """The ends of micro-batches that wait for the end of their transaction."""
         self._receipts: list[Any] = []
         self._has_said_each_batch = False
         self._reader: SourceReader | None = None
@@ -153,7 +153,7 @@ class SourceTask(EngineTask):
         self.figures.batch_of_source(done, time.monotonic() - began)
 
     def _say_each_batch(self, reader: SourceReader) -> None:
-        """Say once that `transaction.boundary=interval` cannot be had of this source."""
+        """Log once that this source does not support `transaction.boundary=interval`."""
         if not self._has_said_each_batch:
             self._has_said_each_batch = True
             _log.warning(

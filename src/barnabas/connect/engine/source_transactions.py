@@ -48,7 +48,7 @@ class BoundaryKind(StrEnum):
 
 
 class Verdict(Enum):
-    """What becomes of a transaction."""
+    """The outcome of a transaction."""
 
     GO_ON = auto()
     COMMIT = auto()

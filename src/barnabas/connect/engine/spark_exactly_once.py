@@ -105,7 +105,7 @@ class SplitTransaction:
             raise ConnectError(str(error)) from error
 
     def prepare(self, split: int) -> tuple[Prepared, ...]:
-        """Wait until all is acknowledged; empty where nothing was sent."""
+        """Wait until all is acknowledged; empty if nothing was sent."""
         if self._transaction is None:
             return ()
         try:
@@ -126,7 +126,7 @@ class SplitTransaction:
         """Executors are not told that a task stops."""
 
     def flush(self, stopping: object) -> Sequence[tuple[RawRecord, Exception]]:
-        """What it waits for is waited for in `prepare`."""
+        """`prepare` does the waiting."""
         return ()
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class BatchCommits:
     def take_over(self) -> None:
         """Fence earlier runs and finish what they decided. Raises ConnectError."""
         try:
-            # What the engine without Spark may have left open, under the id of Kafka's worker.
+            # Transactions that the local engine may have left open, under the id of Kafka's worker.
             control = TransactionControl(self._options.access)
             control.abort(self._fenced_id)
             control.close()
@@ -166,7 +166,7 @@ class BatchCommits:
             raise RetriableError(f"cannot take over from an earlier run: {error}") from error
 
     def _finish(self, batch: int) -> None:
-        """Commit what is decided, or forget it where nothing of it can be committed any more."""
+        """Commit the decided batch, or forget it if none of it can be committed any more."""
         try:
             self._committer.commit(batch, (), was_retried=False)
         except LostTransactionError as error:

@@ -2,7 +2,7 @@
 
 Spark reads its own setting of packages once, when its JVM starts; connectors come later. So jars
 are fetched as Spark does it (its mirrors and directories hold), and go where its own went: to the
-class loader of the driver, and with the next job to executors. What ran before goes on. The SHA-256
+class loader of the driver, and with the next job to executors. Running work continues. The SHA-256
 of jars is checked before anything loads them.
 """
 

@@ -208,7 +208,7 @@ class EngineTask(ABC):
             self.listener.topics_used(sorted(new))
 
     def idle(self, seconds: float) -> None:
-        """Wait, unless something is asked of us meanwhile."""
+        """Wait until a request arrives or the time is over."""
         with self._changed:
             if not self.stopping.is_set():
                 self._changed.wait(seconds)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, frozen=True)
 class TopicGroup:
-    """Topics that are created alike; -1 leaves a number to the brokers."""
+    """Topics that are created with the same settings; -1 leaves a number to the brokers."""
 
     name: str
     include: tuple[str, ...]
@@ -128,7 +128,7 @@ def exists(admin: Admin, topic: str) -> bool:
 def create(
     admin: Admin, topic: str, partitions: int, replicas: int, configs: Mapping[str, str]
 ) -> None:
-    """Create a topic; another task may have done so meanwhile. Raises ConnectError."""
+    """Create a topic; another task may have done so. Raises ConnectError."""
     new = NewTopic(
         topic, num_partitions=partitions, replication_factor=replicas, config=dict(configs)
     )

@@ -1,1 +1,1 @@
-"""What goes wrong with records and tasks, and what is done about it."""
+"""Errors of records and tasks, and their handling."""

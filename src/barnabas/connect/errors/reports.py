@@ -19,7 +19,7 @@ from barnabas.connect.errors.tolerance import (
 from barnabas.connect.record import RawRecord, SourceRecord
 from barnabas.schemas.data.errors import ConnectError
 
-# What status and dead letters show of an error, in the form that Java's traces have.
+# Errors in status and dead letters, in the form of Java's stack traces.
 
 _CAUSES_MAX = 5
 _FRAMES_MAX = 50

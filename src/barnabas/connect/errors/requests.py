@@ -21,7 +21,7 @@ class RequestError(ConnectError):
 
 
 class BadRequestError(RequestError):
-    """A request that cannot be right, whatever there is (BadRequestException)."""
+    """A request that can never succeed (BadRequestException)."""
 
     java_name = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
     status = 400

@@ -1,7 +1,6 @@
 """Bodies of requests: JSON as Kafka's worker takes it.
 
-Where a setting's value is due, numbers and truth values are taken as the texts that stand there, as
-Jackson does.
+For values of settings, numbers and booleans are read as their text, as Jackson does.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Resources:
                     if what in request.query["expand"]
                 }
             except NotFoundError:
-                _log.debug("connector %s was deleted meanwhile", name)
+                _log.debug("connector %s was deleted in the meantime", name)
         return Answer(body=found)
 
     def _config(self, request: Request) -> Answer:

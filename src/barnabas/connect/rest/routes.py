@@ -1,6 +1,6 @@
 """Paths of the REST interface: which method of which handler answers what.
 
-Names stand in paths percent-encoded, with any character in them: so paths are split before they are
+Names in paths are percent-encoded and may contain any character: so paths are split before they are
 decoded. A slash at the end does not matter.
 """
 
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote
 
 @dataclass(slots=True)
 class Request:
-    """What handlers see of a request. `names` are those of the path, decoded."""
+    """A handler's view of a request. `names` are those of the path, decoded."""
 
     method: str
     path: str

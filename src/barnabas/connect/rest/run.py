@@ -129,7 +129,7 @@ class ConnectServer:
             self._secrets.leave_logs()
 
     def _beside(self, work: Callable[[], None]) -> asyncio.Future[None]:
-        """Do something that blocks, on a thread of its own."""
+        """Run a blocking call on a separate thread."""
         return asyncio.wrap_future(self._threads.submit(work))
 
     def _server(

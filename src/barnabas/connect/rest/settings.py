@@ -31,7 +31,7 @@ BASIC_AUTH: Final = (
     "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
 )
 LOGIN_FILE: Final = "java.security.auth.login.config"
-"""The JAAS file, as a setting of ours; else the same in KAFKA_OPTS, as Kafka's scripts take it."""
+"""The JAAS file, as our own setting; else the same in KAFKA_OPTS, as Kafka's scripts take it."""
 _SECTION: Final = "KafkaConnect"
 _LISTENER: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _PORT_MAX: Final = 65535

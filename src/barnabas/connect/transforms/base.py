@@ -1,4 +1,4 @@
-"""What a transform and a predicate are. Each is made with `configure` in every process."""
+"""The interfaces of transforms and predicates. Each is made with `configure` in every process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FIELD_SYNTAX: Final = Setting(
     default="V1",
     importance=Importance.HIGH,
     doc="How fields are named: V1 is the name of one at the top, V2 a path with dots between "
-    "names, where a name with dots of its own stands in backticks.",
+    "names, where names that contain dots are quoted with backticks.",
     validator=one_of_any_case("V1", "V2"),
 )
 

@@ -55,7 +55,7 @@ class MaskField(Sided):
                 ConfigType.STRING,
                 default=None,
                 importance=Importance.LOW,
-                doc="What takes the place of numbers and texts, instead of 0 and an empty text.",
+                doc="The replacement for numbers and strings, instead of 0 and an empty string.",
                 validator=non_empty,
             ),
             REPLACE_NULL,

@@ -41,7 +41,7 @@ class Flatten(Sided):
                 "delimiter",
                 ConfigType.STRING,
                 default=".",
-                doc="What stands between the names.",
+                doc="The separator between the names.",
             )
         ]
     )

@@ -1,6 +1,7 @@
 """What can be asked of a worker: THE interface between the REST interface and both modes.
 
-`Herder` has what both modes do alike, by reading the store; `standalone` and `distributed` add what
+`Herder` has the operations of both modes, which read the store; `standalone` and `distributed` add
+what
 changes connectors. Calls block and come from any thread; answers are JSON. They raise the errors of
 `errors.requests`; ElsewhereError lets the REST interface ask another worker.
 
@@ -59,7 +60,7 @@ class Herder(ABC):
         """Begin; blocks until connectors can be asked for. Raises ConnectError."""
         self.is_ready = True
 
-    # What is there.
+    # The existing connectors.
 
     def connectors(self) -> list[str]:
         """Return the names of all connectors."""
@@ -115,7 +116,7 @@ class Herder(ABC):
             name, raw = value["name"], given.get(value["name"])
             if raw is not None and raw != resolved.get(name) and value["value"] is not None:
                 value["value"] = raw
-        # A secret may also stand in names: those of transforms and groups are values of settings.
+        # Names may contain secrets, too: those of transforms and groups are values of settings.
         hidden: Json = _hidden(answer, self.worker.hide)
         return hidden
 

@@ -12,7 +12,7 @@ gives them with the usual rules.
     kafka.connect.mirror:type=MirrorSourceConnector,…        kafka_connect_mirror_mirrorsource…
     and what else connectors count themselves                {connector, task and their own}
 
-What is a word there is a label here, of a figure that is 1. `sink_record_lag` is ours: how many
+Text metrics become labels of a metric with the value 1. `sink_record_lag` is ours: how many
 records of the task's partitions wait.
 
 Source: org.apache.kafka.connect.runtime.ConnectMetricsRegistry (Kafka 4.3).

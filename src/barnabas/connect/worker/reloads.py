@@ -25,7 +25,7 @@ ACTION: Final = "config.action.reload"
 _log = logging.getLogger(__name__)
 _TTL_MS_MIN: Final = 1_000
 _RETRY_MS: Final = 30_000
-"""After this a provider that fails is asked again; what runs goes on meanwhile."""
+"""After this a provider that fails is asked again; running connectors continue."""
 Lasting = Callable[[Mapping[str, str]], tuple[dict[str, str], int | None]]
 """Resolves settings; the number is for how long they hold, None for always."""
 
@@ -40,8 +40,8 @@ class _Resolved:
 
 
 class Reloads:
-    """What runs with values that end. `wake` is called, from a thread of its own, when
-    `run_due` has something to do; that calls `restart`.
+    """Connectors whose secrets expire. `wake` is called, from a separate thread, when `run_due` has
+    something to do; that calls `restart`.
     """
 
     def __init__(self, resolve: Lasting) -> None:

@@ -7,8 +7,9 @@ The worker's settings, each of which a connector's configuration may override:
     barnabas.connect.restart.backoff.max.ms   5 min at most
     barnabas.connect.restart.max.attempts     -1: no end
 
-An error of the configuration does not heal by itself: it waits for another one. What has run for
-longer than the longest pause begins anew with the first. Kafka's worker leaves what failed to its
+An error of the configuration does not heal by itself: it waits for another one. After running for
+longer than the longest pause, the pauses start again with the first. Kafka's worker leaves what
+failed to its
 users; with `enabled=false` ours does too.
 """
 
@@ -99,7 +100,7 @@ class Attempt:
 
 
 class Restarts:
-    """What has failed here, and when it starts again. Pure: times are given."""
+    """Failed connectors and tasks, and when they restart. Pure: times are given."""
 
     def __init__(self, policy_of: Callable[[str], RestartPolicy]) -> None:
         self._policy_of = policy_of
@@ -133,12 +134,12 @@ class Restarts:
         return attempt
 
     def started(self, name: Name, now_ms: int) -> None:
-        """It starts, for whatever reason: nothing is due any more."""
+        """It starts, for any reason: nothing is due any more."""
         self._started_ms[name] = now_ms
         self._due.pop(name, None)
 
     def forget(self, connector: str) -> None:
-        """A connector is gone, or all of it is configured anew: it begins with no failures."""
+        """A connector was deleted, or reconfigured as a whole: it begins with no failures."""
         for name in self._of(connector):
             self.drop(name)
 
@@ -149,7 +150,7 @@ class Restarts:
         self._due.pop(name, None)
 
     def renew(self, connector: str) -> None:
-        """A connector is configured anew: failures so far do not count.
+        """A connector was reconfigured: failures so far do not count.
 
         A task that waits for its start does so still: where its own configuration is as it was,
         nobody else starts it.

@@ -305,7 +305,7 @@ class Worker:
         target: str,
         confirm: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Start a task; whether that could be done is told in its status too.
+        """Start a task; the status shows whether that worked.
 
         `confirm` is TaskListener's.
         """
@@ -440,6 +440,6 @@ class StatusListener:
             self._worker.store.put_topic(status)
 
     def forget_topics(self) -> None:
-        """The connector's topics were reset: each is told again when it is used."""
+        """The connector's topics were reset: each is logged again when it is used."""
         with self._lock:
             self._topics.clear()

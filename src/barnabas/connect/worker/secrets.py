@@ -47,7 +47,7 @@ class Secrets:
         return self._hiding(text)
 
     def secrets_in(self, settings: Mapping[str, str]) -> frozenset[str]:
-        """Return the secrets that stand in settings."""
+        """Return the secrets in settings."""
         with self._lock:
             given = list(self._given)
         values = list(settings.values())

@@ -42,7 +42,7 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 
 class StartingAgain:
-    """What is to start again. When that is due, `wake` is called from a thread of its own."""
+    """Pending restarts. When one is due, `wake` is called from a separate thread."""
 
     def __init__(self, worker: Worker, wake: Callable[[], None]) -> None:
         self._worker = worker
@@ -59,7 +59,7 @@ class StartingAgain:
         self._wait()
 
     def started(self, name: Name) -> None:
-        """It was started, for whatever reason."""
+        """It was started, for any reason."""
         self._restarts.started(name, _now_ms())
 
     def forget(self, connector: str) -> None:
@@ -67,7 +67,7 @@ class StartingAgain:
         self._restarts.forget(connector)
 
     def renew(self, connector: str) -> None:
-        """A connector is configured anew."""
+        """A connector was reconfigured."""
         self._restarts.renew(connector)
 
     def take_due(self) -> list[Name]:
@@ -327,7 +327,7 @@ class StandaloneHerder(Herder):
         return name in state.connectors and (running is None or running.is_failed)
 
     def _update_tasks(self, name: str) -> None:
-        """Ask a running connector for its tasks, and make them anew if they changed."""
+        """Ask a running connector for its tasks, and recreate them if they changed."""
         state = self.store.snapshot()
         if not self.worker.is_running(name) or state.target_states.get(name) != STARTED:
             return

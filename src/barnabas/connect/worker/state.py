@@ -70,7 +70,7 @@ class RestartRequest:
 
 
 class Snapshot(Protocol):
-    """What is configured, at one time."""
+    """The configuration at one time."""
 
     @property
     def connectors(self) -> Mapping[str, Properties]:
@@ -78,7 +78,7 @@ class Snapshot(Protocol):
 
     @property
     def target_states(self) -> Mapping[str, str]:
-        """What users want of each connector."""
+        """The target state of each connector."""
 
     @property
     def task_configs(self) -> Mapping[TaskId, Properties]:
@@ -93,7 +93,7 @@ class Snapshot(Protocol):
 
 
 def tasks_changed(state: Snapshot, connector: str, configs: Sequence[Properties]) -> bool:
-    """Whether a connector's tasks must be made anew, for configurations it gives now."""
+    """Whether a connector's tasks must be recreated for its current configurations."""
     tasks = state.tasks(connector)
     if [state.task_configs.get(task) for task in tasks] != list(configs):
         return True

@@ -22,7 +22,7 @@ from barnabas.connect.worker.state import (
 
 
 class StatusStore(Protocol):
-    """What workers say of connectors and tasks."""
+    """The status of connectors and tasks."""
 
     def status(self, name: str | TaskId) -> Status | None:
         """Return the status of a connector or task."""
@@ -69,7 +69,7 @@ class ConfigStore(Protocol):
 
 
 class OffsetStore(Protocol):
-    """How far sources have come."""
+    """The offsets of sources."""
 
     def offsets(self, connector: str, config: Properties) -> OffsetReader:
         """Return the reader of a connector's offsets; its `config` may name its own topic."""

@@ -106,7 +106,7 @@ def fill(
 
 
 class Furthest:
-    """How far each partition was seen to go."""
+    """The last known end of each partition."""
 
     def __init__(self) -> None:
         self._ends: dict[Place, int] = {}

@@ -53,7 +53,7 @@ class ReaderThread(threading.Thread):
         self.stopping = threading.Event()
 
     def run(self) -> None:
-        """Read; begin anew where Kafka fails beyond librdkafka's retries, or the registry does."""
+        """Read; start again if Kafka fails beyond librdkafka's retries, or if the registry does."""
         while not self.stopping.is_set():
             try:
                 self.read()

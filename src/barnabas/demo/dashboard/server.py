@@ -110,7 +110,7 @@ class Publisher:
             self.streams -= 1
 
     async def _next(self, sent: int) -> bytes:
-        """Wait for an event newer than the version `sent`; empty where none came in time."""
+        """Wait for an event newer than the version `sent`; empty if none came in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_HEARTBEAT_SECONDS), self._changed:
                 await self._changed.wait_for(

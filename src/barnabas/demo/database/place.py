@@ -32,7 +32,7 @@ class Place:
         self._settings = settings
 
     def prepare(self, programs: Programs) -> None:
-        """Make passwords and the cluster's directory where there are none. Raises OSError."""
+        """Create passwords and the cluster's directory if they do not exist. Raises OSError."""
         os.makedirs(self._workspace.path(DATABASE), mode=0o711, exist_ok=True)
         for name in ("superuser", OPERATOR, CAPTURE):
             if not os.path.exists(self.password_file(name)):

@@ -1,6 +1,6 @@
 """The server's process: `python -m barnabas.demo.database.server --directory D --port P`.
 
-It makes the cluster in D where there is none, and becomes the server: PostgreSQL ends this process,
+It creates the cluster in D if needed, and becomes the server: PostgreSQL ends this process,
 however it ends. Begun as root it goes on as PostgreSQL's own user, since PostgreSQL refuses root.
 """
 

@@ -30,9 +30,7 @@ from barnabas.demo.generators.state import StateMismatchError
 @click.option("--bootstrap", required=True, help="The cluster's host:port[,host:port].")
 @click.option("--registry", required=True, help="The schema registry's URL.")
 @click.option("--state-dir", required=True, help="Where checkpoint and truth are kept.")
-@click.option(
-    "--seed", default=DEFAULT_SEED, show_default=True, help="What happens follows from it."
-)
+@click.option("--seed", default=DEFAULT_SEED, show_default=True, help="All events follow from it.")
 @click.option(
     "--rate",
     default=DEFAULT_RATE,

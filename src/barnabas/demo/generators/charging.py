@@ -44,7 +44,7 @@ EVENTS_PER_STATION_MINUTE: Final = 0.68
 
 @dataclass(slots=True)
 class StationState:
-    """What a station carries from minute to minute."""
+    """A station's state from minute to minute."""
 
     state: str = "available"
     until_ms: int = 0
@@ -52,7 +52,7 @@ class StationState:
     sequence: int = 0
     charges: int = 0
     left_wh: int = 0
-    """What the car that charges still wants."""
+    """The energy that the charging car still needs."""
 
 
 def station_table(count: int, minutes: int = 0) -> list[Station]:

@@ -62,8 +62,8 @@ class Publisher:
     def publish_stations(self, stations: Sequence[Station]) -> None:
         """Publish the station table and return once it is acknowledged.
 
-        The table is complete before any event exists, and older than all of them, so an event
-        never misses its station, in whatever order the two topics are read. Raises PublishError.
+        The table is complete before any event exists, and older than all of them, so an event never
+        misses its station, in any order of the two topics are read. Raises PublishError.
         """
         self.begin_step(0)
         self.change_stations(stations)

@@ -61,7 +61,7 @@ class RetailSimulation:
         self._users = max(50, round(sessions_per_minute * 60))
         self.opened = 0
         self.waiting: list[UserActivity] = []
-        """What open sessions will do, in no particular order."""
+        """The pending actions of open sessions, unordered."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as JSON can hold it."""

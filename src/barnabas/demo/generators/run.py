@@ -51,8 +51,8 @@ def publish_tables(
 ) -> None:
     """Create the topics, register their schemas and publish the station table (idempotent).
 
-    What statements need before they can be executed. With a database the table is put there, and
-    whoever captures its changes publishes it. Raises as `GeneratorRun.run` does.
+    The topics and rows that statements need. With a database the table is created there, and change
+    capture publishes it. Raises as `GeneratorRun.run` does.
     """
     ensure_topics(bootstrap_servers)
     stations = World(plan).stations
@@ -166,7 +166,8 @@ class GeneratorRun:
             self._evolve_if_due(world, encoder)
             deliveries = world.step()
             step = world.minutes
-            # What is sent is finished even when asked to stop: the checkpoint is of whole minutes.
+            # A minute that has begun is finished even when asked to stop: the checkpoint holds
+            # whole minutes.
             self._wait_through(step - IN_FLIGHT_MINUTES, publisher)
             publisher.begin_step(step)
             if step % FIRMWARE_EVERY_MINUTES == 0:

@@ -59,5 +59,5 @@ class Lake:
 
     @property
     def where(self) -> str:
-        """What a user may look for, and where."""
+        """A hint for users: what to look for, and where."""
         return f"{worker.NAMESPACE}.{worker.TABLE} in s3://{worker.ROOT}"

@@ -9,7 +9,7 @@ from typing import Final
 from barnabas.spark.packages import Package
 
 SDK: Final = "2.25.0"
-"""Of Amazon's SDK: Hadoop 3.4.1 is made for 2.24, of which one part is not there by itself."""
+"""Of Amazon's SDK: Hadoop 3.4.1 is made for 2.24, one part of which is not published separately."""
 
 S3_SERVER: Final = Package(
     "org.gaul:s3proxy:4.0.0",

@@ -51,7 +51,8 @@ class Place:
         return self._workspace.path(BUCKET, "objects", BUCKET_NAME)
 
     def prepare(self) -> None:
-        """Make the bucket and its keys where there are none, and write settings. Raises OSError."""
+        """Create the bucket and its keys if they do not exist, and write settings. Raises
+        OSError."""
         os.makedirs(self.objects, exist_ok=True)
         for name in (ACCESS_KEY, SECRET_KEY):
             if not os.path.exists(self._path(name)):

@@ -1,6 +1,6 @@
 """The worker that writes the warehouse: its properties, and those of its connector.
 
-A worker of its own beside that of the stations: this one has a Spark, which some rows a minute are
+A second worker beside that of the stations: this one has a Spark, which some rows a minute are
 not worth.
 """
 

@@ -1,4 +1,4 @@
-"""What a part of a run is, and what all parts of one run share."""
+"""A part of a run, and the state that all parts of a run share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barnabas.demo.workspace import Settings, Workspace
 
 @dataclass(slots=True, frozen=True)
 class RunOptions:
-    """What one run was asked to do. `seconds` None: until Ctrl-C."""
+    """The options of one run. `seconds` None: until Ctrl-C."""
 
     seconds: int | None
     bootstrap: str | None
@@ -26,7 +26,7 @@ class RunOptions:
 
 @dataclass(slots=True)
 class Stage:
-    """What the parts of one run share."""
+    """The shared state of one run's parts."""
 
     workspace: Workspace
     settings: Settings

@@ -1,6 +1,6 @@
 """The warehouse as a table of Iceberg: the bucket that it is in, and the worker that writes it.
 
-Where the bucket cannot be had, the warehouse is Parquet files, which the SQL server writes.
+If the bucket is not available, the warehouse is Parquet files, which the SQL server writes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Bucket(Part):
         self.stage.screen.part(WAREHOUSE, "waiting", text)
 
     def await_ready(self) -> None:
-        """Wait for it; where it cannot be had, the demo does without."""
+        """Wait for it; if it is not available, the demo runs without it."""
         stage = self.stage
         lake, child = stage.lake, stage.supervisor.get(self.name)
         if lake is None:
@@ -93,7 +93,7 @@ class Warehouse(Part):
 
     @property
     def where(self) -> str:
-        """What a user may look for, and where."""
+        """A hint for users: what to look for, and where."""
         lake = self.stage.lake
         return self.stage.workspace.path("warehouse") if lake is None else lake.where
 

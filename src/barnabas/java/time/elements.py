@@ -63,7 +63,7 @@ class Element(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text that stands for itself."""
+    """Literal text."""
 
     text: str
 
@@ -238,7 +238,8 @@ class Padded:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """Elements that may be left out: in writing, where the moment lacks a field of theirs."""
+    """Elements that may be left out: when writing a point in time that lacks one of their
+    fields."""
 
     elements: Sequence[Element]
 

@@ -1,4 +1,4 @@
-"""What handlers ask of the authorizer about the sender of a request.
+"""How handlers ask the authorizer about the sender of a request.
 
 A handler that finds a right missing answers with the error of its resource, and as if the
 resource were not there where even its existence is a secret.

@@ -38,7 +38,7 @@ OPERATIONS: Final[dict[ResourceType, tuple[Operation, ...]]] = {
         Operation.IDEMPOTENT_WRITE,
     ),
 }
-"""What can be done with a resource of a type at all. Source: Kafka's AclEntry."""
+"""The operations of a resource type. Source: Kafka's AclEntry."""
 _ALL: Final = {
     resource_type: sum(1 << operation for operation in operations)
     for resource_type, operations in OPERATIONS.items()

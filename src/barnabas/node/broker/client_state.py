@@ -15,7 +15,7 @@ from barnabas.protocol.errors import DecodeError
 
 @dataclass(frozen=True, slots=True)
 class ClientSoftware:
-    """What a client says that it is (KIP-511)."""
+    """A client's software name and version (KIP-511)."""
 
     name: str
     version: str
@@ -53,11 +53,11 @@ class ClientState:
 
     def __init__(self) -> None:
         self.principal: Principal = ANONYMOUS
-        """Who sends the requests."""
+        """The sender of the requests."""
         self.is_token = False
         """Whether a delegation token showed who it is."""
         self.grants: Grants | None = None
-        """What the principal may do, as far as it has been asked."""
+        """The principal's rights, as far as they have been checked."""
         self.repeated: RepeatedRequests | None = None
         self.software: ClientSoftware | None = None
         self.transactional_produce: asyncio.Future[None] | None = None
@@ -68,7 +68,7 @@ class ClientState:
         """For how long the fetch that is being answered must wait; None for one of a follower."""
 
     def authenticated(self, principal: Principal, *, is_token: bool = False) -> None:
-        """Note who the client is. What was learnt from another's requests is forgotten."""
+        """Note who the client is. State from another principal's requests is dropped."""
         self.principal = principal
         self.is_token = is_token
         self.repeated = None

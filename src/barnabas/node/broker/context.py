@@ -44,6 +44,6 @@ class RequestContext:
 
     @property
     def caller(self) -> Caller:
-        """Who asks and from where, for the authorizer."""
+        """The requester and its address, for the authorizer."""
         # As `Caller(...)` does, in half the time.
         return tuple.__new__(Caller, (self.principal, self.client_host, self.api_key))

@@ -24,7 +24,7 @@ _PREFIX = struct.Struct(">hhih")
 
 
 class ListenerServices(Protocol):
-    """What the dispatcher needs of the services that it gives to handlers."""
+    """The dispatcher's view of the services that it gives to handlers."""
 
     @property
     def served_apis(self) -> set[ApiKey]:
@@ -50,7 +50,7 @@ class Dispatcher(Generic[S]):
     """A listener's `net.connection.Service`: the broker's, or the controller's."""
 
     def __init__(self, services: S, routes: Iterable[Route[S]]) -> None:
-        """`services` is what the handlers take; it is told which APIs are served."""
+        """`services` is what the handlers take; it gets the list of served APIs."""
         self._waiting = WaitingRequests()
         self.throttling: Throttling | None = None
         """Set while any client has a quota; it measures each request."""

@@ -1,7 +1,8 @@
 """Grants: what a connection's principal may do, remembered while that cannot have changed.
 
 Produce and fetch requests ask for the same topics again and again. Only what is allowed is
-remembered: a refusal is asked anew each time, and so logged each time, as in Kafka. Everything is
+remembered: a refusal is checked again each time, and so logged each time, as in Kafka. Everything
+is
 forgotten when an ACL changes (the authorizer's generation) and when the connection logs in again.
 """
 

@@ -1,6 +1,6 @@
 """The broker's table of routes: which handler serves which API, in the order of their keys.
 
-What is listed here is what ApiVersions advertises.
+ApiVersions advertises exactly these APIs.
 """
 
 from operator import attrgetter

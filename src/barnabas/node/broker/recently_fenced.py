@@ -18,7 +18,7 @@ from barnabas.node.metadata.replay import ImageDelta
 
 
 class RecentlyFencedBrokers:
-    """What one node remembers of brokers that were fenced before their session had ended."""
+    """Brokers that were fenced before their session ended, as one node remembers them."""
 
     __slots__ = ("_active", "_clock", "_lost_ms", "_session_timeout_ms")
 

@@ -113,7 +113,7 @@ class WaitingRequests:
     async def close(self) -> None:
         """Cancel the requests that still wait.
 
-        Whoever came in last has yet to begin: cancelled before that, its task would drop what it
+        The last arrival has not begun yet: cancelled before that, its task would drop what it
         was given to await.
         """
         await asyncio.sleep(0)

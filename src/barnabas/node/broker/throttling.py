@@ -53,8 +53,8 @@ EXEMPT: Final = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""What nodes ask each other. Their time is counted apart from that of clients, unless whoever asks
-may not: then it is a client's."""
+"""Requests between nodes. Their time is counted separately from that of clients, unless the sender
+lacks the right: then it is a client's."""
 EXEMPT_AT_CONTROLLER: Final = EXEMPT | {ApiKey.FETCH}
 """There only nodes fetch: the metadata."""
 MUTATIONS: Final = frozenset({ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS})
@@ -75,7 +75,7 @@ class Dispatch(Protocol):
 
 @dataclass(slots=True)
 class _Request:
-    """What is remembered of a request until its answer is known."""
+    """The state of a request until its answer is known."""
 
     context: RequestContext
     size_bytes: int
@@ -267,7 +267,7 @@ def _fields(key: int, version: int) -> list[str]:
 
 @cache
 def _throttle_position(key: int, version: int) -> int | None:
-    """Where an answer's frame has the throttle time, if it comes first in the body."""
+    """The position of the throttle time in an answer's frame, if it comes first in the body."""
     if _fields(key, version)[:1] != [THROTTLE_FIELD]:
         return None
     return 9 if APIS[ApiKey(key)].response_header_version(version) > 0 else 8

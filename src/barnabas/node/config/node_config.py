@@ -135,7 +135,7 @@ class NodeConfig:
 
     @cached_property
     def listeners(self) -> list[ListenerConfig]:
-        """What to bind, controller listeners among them."""
+        """The listeners to bind, including those of controllers."""
         entries = self.get_list("listeners")
         return parse_listeners("listeners", entries, self.protocol_map, distinct_ports=True)
 
@@ -196,7 +196,7 @@ class NodeConfig:
 
     @cached_property
     def log_dirs(self) -> list[str]:
-        """Data directories. What is relative counts from where the node is started, as in Kafka."""
+        """Data directories. Relative paths count from the working directory, as in Kafka."""
         return [*map(os.path.abspath, self.get_list("log.dirs") or self.get_list("log.dir"))]
 
     @cached_property

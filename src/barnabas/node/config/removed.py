@@ -4,7 +4,7 @@ ZOOKEEPER_PREFIXES = ("zookeeper.",)
 
 REFUSED: dict[str, str] = {
     "broker.id.generation.enable": "brokers get their number from node.id; remove the line",
-    "control.plane.listener.name": "the controller has listeners of its own; use "
+    "control.plane.listener.name": "the controller has its own listeners; use "
     "controller.listener.names",
     "inter.broker.protocol.version": "the cluster's metadata.version feature decides; remove "
     "the line",

@@ -1,8 +1,8 @@
 """Logins by SASL, as a node's configuration has them: mechanisms and login modules by listener.
 
 A key may hold for one mechanism of one listener (`listener.name.internal.plain.sasl.jaas.config`,
-names in lower case). Source: KafkaConfig, JaasContext and SaslConfigs of Kafka 4.3. What Java
-would read from the file that `java.security.auth.login.config` names cannot be had here.
+names in lower case). Source: KafkaConfig, JaasContext and SaslConfigs of Kafka 4.3. The file that
+`java.security.auth.login.config` names is not read.
 """
 
 import re
@@ -40,7 +40,7 @@ def uses_sasl(config: "NodeConfig", listener_name: str) -> bool:
 
 
 def enabled_mechanisms(config: "NodeConfig", listener_name: str) -> list[str]:
-    """What the clients of a listener may log in by, in the order given."""
+    """The mechanisms of a listener's clients, in the order given."""
     found: list[str] = config.listener_value(listener_name, ENABLED_KEY) or []
     return found
 
@@ -54,7 +54,7 @@ def mechanism_value(config: "NodeConfig", listener_name: str, mechanism: str, ke
 
 
 def jaas_key(listener_name: str, mechanism: str) -> str:
-    """Where the JAAS line of a mechanism of a listener belongs."""
+    """The key of the JAAS line of a mechanism of a listener."""
     return f"listener.name.{listener_name.lower()}.{mechanism.lower()}.{JAAS_KEY}"
 
 

@@ -90,7 +90,7 @@ class TlsSide:
         self._security_protocol = security_protocol
         self._keys = ListenerKeys(config, listener_name)
         self._refused: object = None
-        """The state of the files that could not be used, so that it is told once."""
+        """The status of files that could not be used, so that each is logged once."""
         self._made = self._make()
 
     @property
@@ -142,7 +142,7 @@ class TlsSide:
 
     def _make(self) -> _Made:
         keys = self._keys
-        files = _state_of(store_files(keys))  # before they are read: a change meanwhile is seen
+        files = _state_of(store_files(keys))  # first, so that a concurrent change is noticed
         context, certificate = make_context(
             keys, is_server=self.is_server, security_protocol=self._security_protocol
         )
@@ -150,7 +150,7 @@ class TlsSide:
 
 
 def listening_tls(config: NodeConfig, listener: ListenerConfig) -> TlsSide | None:
-    """What a listener accepts, None where it speaks plain text. Raises ConfigError."""
+    """The TLS context of a listener, None without TLS. Raises ConfigError."""
     protocol = listener.security_protocol
     if protocol not in ENCRYPTED_PROTOCOLS:
         return None
@@ -158,7 +158,7 @@ def listening_tls(config: NodeConfig, listener: ListenerConfig) -> TlsSide | Non
 
 
 def dialling_tls(config: NodeConfig, listener_name: str) -> TlsSide | None:
-    """What connections to such a listener of other nodes are made with. Raises ConfigError."""
+    """The TLS context for connections to this listener of other nodes. Raises ConfigError."""
     protocol = config.protocol_map.get(listener_name, "PLAINTEXT")
     if protocol not in ENCRYPTED_PROTOCOLS:
         return None
@@ -224,7 +224,7 @@ def _client_auth(keys: ListenerKeys, security_protocol: str) -> ssl.VerifyMode:
 
 
 def _state_of(paths: list[str]) -> tuple[tuple[str, int, int, int] | str, ...]:
-    """What changes when a file is written anew."""
+    """The part of a file's status that changes when it is rewritten."""
     found: list[tuple[str, int, int, int] | str] = []
     for path in paths:
         try:

@@ -136,7 +136,7 @@ def _check_groups(config: "NodeConfig") -> None:
 
 
 def _check_limits(config: "NodeConfig", kind: str, name: str) -> None:
-    """What holds for all groups of a kind is within the limits for what one of them may set."""
+    """The defaults of a kind of group are within the limits for single groups."""
     key = f"group.{kind}.{name}"
     low_key = f"group.{kind}.min.{name}"
     high_key = f"group.{kind}.max.{name.removeprefix('num.')}"

@@ -10,8 +10,8 @@ carries it out:
 
 A handler may park its request instead of answering it (response None); a later decision answers
 it by its `Waiter`. Machines whose state is ahead of the log (classic groups: most of a rebalance
-is never written) set a `continuation`: the records are not replayed then, and the shard is told
-of the outcome by `stored`. Source: Kafka's CoordinatorRuntime and CoordinatorResult.
+is never written) set a `continuation`: the records are not replayed then; the shard learns the
+outcome through `stored`. Source: Kafka's CoordinatorRuntime and CoordinatorResult.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ class Decision:
     replays: bool = True
     """Whether the records are to be replayed; not where the state is ahead of them."""
     is_atomic: bool = True
-    """Whether the records must be one batch, whatever their size."""
+    """Whether the records must be one batch, regardless of its size."""
     transactional: Transactional | None = None
     """The transaction with which the records come to count; None: they count at once."""
     is_soft: bool = False

@@ -76,7 +76,7 @@ class InternalTopic:
         found = self._leader(partition)
         offset = found.log.log_start_offset
         while offset < found.log.log_end_offset:
-            log = found.log  # another one, if the replica moves to another directory meanwhile
+            log = found.log  # another one, if the replica moves to another directory
             try:
                 result = log.read_local(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
             except LogDirFailure as failure:

@@ -33,7 +33,7 @@ class SelfEncoding(CoordinatorRecord):
 
 
 def encode_record(record: CoordinatorRecord) -> KeyValue:
-    """Key and value as they stand in a batch. Raises EncodeError for what is out of bounds."""
+    """Key and value as encoded in a batch. Raises EncodeError for what is out of bounds."""
     if isinstance(record, SelfEncoding):
         return record.encoded()
     return _encode_messages(record)
@@ -45,14 +45,14 @@ def _encode_messages(record: CoordinatorRecord) -> KeyValue:
 
 
 def encode_key(key: Message) -> bytes:
-    """A key as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    """A key as encoded in a record. Raises EncodeError for a message out of its bounds."""
     key_type = type(key).SCHEMA.api_key
     assert key_type is not None, f"{type(key).__name__} is no key of a record"
     return key_type.to_bytes(2, "big") + encode(key, KEY_VERSION)
 
 
 def encode_value(value: Message, version: int) -> bytes:
-    """A value as it stands in a record. Raises EncodeError for a message out of its bounds."""
+    """A value as encoded in a record. Raises EncodeError for a message out of its bounds."""
     return version.to_bytes(2, "big") + encode(value, version)
 
 

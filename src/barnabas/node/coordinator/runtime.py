@@ -198,7 +198,7 @@ class CoordinatorRuntime(Generic[S]):
         self._load_slice(entry)
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This node leads `partition` no more; all that waits is told to look elsewhere.
+        """This node leads `partition` no more; all waiting requests get NOT_COORDINATOR.
 
         An epoch (of the new leader) that is older than the loaded one is ignored.
         """
@@ -300,7 +300,7 @@ class CoordinatorRuntime(Generic[S]):
         return outcome
 
     def _hold(self, entry: Entry[S], pending: Pending, now: Moment) -> None:
-        """Have a step wait until all that was appended so far is committed."""
+        """Let a step wait until everything appended so far is committed."""
         pending.end_offset = entry.end_offset
         pending.deadline_ms = now.monotonic_ms + self._write_timeout_ms
         entry.pending.append(pending)

@@ -43,7 +43,7 @@ _CLIENT = AppendOrigin.CLIENT
 
 
 class AppendResult:
-    """What became of an append.
+    """The outcome of an append.
 
     With an `error` nothing was stored. `is_duplicate`: it was stored before, at these offsets.
     `log_append_time_ms` is -1 unless the topic's timestamps are the broker's.

@@ -190,7 +190,7 @@ def walk_placed(
             held_place, held = place, header
             is_placed = is_next_placed and header.last_offset_delta >= 0
     except CorruptBatchError as error:
-        damage = error  # for whoever reads on
+        damage = error  # for the next read
     if held is not None:
         assert next_offset is not None
         yield held_place, held if is_placed else _at(held, next_offset), is_placed

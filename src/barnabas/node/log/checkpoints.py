@@ -52,8 +52,7 @@ def render_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 def read_epochs(disk: Disk, directory: str) -> list[tuple[int, int]]:
     """A log's leader epochs as (epoch, start offset), ascending; empty if there is no file.
 
-    Raises CorruptCheckpointError for a malformed file, or entries of which one does not follow
-    from the other.
+    Raises CorruptCheckpointError for a malformed file, or for entries out of order.
     """
     path = f"{directory}/{LEADER_EPOCH_FILE}"
     epochs: list[tuple[int, int]] = []

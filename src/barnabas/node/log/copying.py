@@ -1,7 +1,7 @@
 """Filling a future log: the copy of a log that is to take its place from another directory.
 
 What is copied is whole batches, with their offsets and epochs, as a follower takes them from its
-leader. The log it is made from goes on meanwhile: its start moves, and it may be truncated. Of two
+leader. The source log keeps changing: its start moves, and it may be truncated. Of two
 copies of a partition all is the same up to where the last epoch that both know ends in either, so
 that is where the copy goes on from, also after a crash.
 Source: Kafka's ReplicaAlterLogDirsThread; KIP-101, KIP-113.
@@ -21,7 +21,7 @@ class CopyError(Exception):
 def copy_some(current: PartitionLog, future: PartitionLog, max_bytes: int) -> int:
     """Bring `future` closer to `current` by a read; returns the bytes that were copied.
 
-    At most `max_bytes`, but one batch whatever its size. Raises LogDirFailure, and CopyError.
+    At most `max_bytes`, but at least one batch. Raises LogDirFailure, and CopyError.
     """
     future.config = current.config
     _follow_truncation(current, future)

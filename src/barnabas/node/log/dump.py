@@ -2,7 +2,7 @@
 
 An entry is a dict of plain values (for `--json`); `render` makes a line of it. Damage is an
 entry too (`"kind": "damage"`), and what comes after it in that file is not shown: a file is
-dumped as it is, never changed. Source: Kafka's DumpLogSegments tells of the same.
+dumped as it is, never changed. Source: Kafka's DumpLogSegments reports the same.
 """
 
 import json

@@ -50,7 +50,7 @@ class FileCache:
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._files:
                 raise
-            # Too many open files is no fault of the disk: give half of ours back.
+            # Too many open files is not a disk error: close half of the cached files.
             self._evict(len(self._files) // 2)
             file = self._disk.open(path, create=create)
         self._files[path] = file

@@ -1,7 +1,8 @@
 """Forcing a log to the medium: one fsync for everyone who waits (group commit).
 
-At most one flush of a log is under way. Whoever comes meanwhile waits for the next, which takes
-all that has been appended by then. What a flush covers beside the `.log` files: the indexes and
+At most one flush of a log is under way. Appends that arrive during an fsync wait for the next one,
+which covers everything appended by then. What a flush covers beside the `.log` files: the indexes
+and
 snapshots of sealed segments, the small files of the log, and the entries of its directory.
 """
 
@@ -71,7 +72,7 @@ class Flusher:
     def is_blank(self) -> bool:
         """Whether there is nothing to lose but the name: a new log that never held a record.
 
-        What its directory holds can be made again from the name and the topic's id.
+        The content of its directory can be recreated from the name and the topic's id.
         """
         return (
             self.is_new

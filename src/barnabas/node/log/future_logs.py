@@ -8,8 +8,8 @@ the log that it is to replace (`copying.py`). When it holds all of that, the two
 2. the log's directory is renamed to `-delete`, and that is forced to the medium;
 3. the future log's directory is renamed to `<topic>-<partition>`, and that as well.
 
-Between 2 and 3 no directory has the log's own name. Whoever starts then finds a future log without
-a log, which is whole, and takes it for the log (`adopt`). Kafka renames in the other order, and a
+Between 2 and 3 no directory has the log's own name. A node that starts then finds a complete future
+log without a log and adopts it (`adopt`). Kafka renames in the other order, and a
 broker that ends in between finds two logs and does not start.
 Source: Kafka's LogManager.replaceCurrentWithFutureLog, recoverAbandonedFutureLogs; KIP-113.
 """
@@ -97,7 +97,7 @@ class FutureLogs:
             log.close(clean=False)
 
     def prepare(self, current: PartitionLog, future: PartitionLog) -> None:
-        """Have the checkpoints say of the future log what must be known once it is the log.
+        """Write to the checkpoints what must be known once the future log is the log.
 
         Raises LogDirFailure.
         """
@@ -121,7 +121,7 @@ class FutureLogs:
         future.epochs = epochs
         if future.cleaned_offset is None and current.cleaned_offset is not None:
             self.prepare(current, future)
-        # What is known of producers is more than what the batches tell: of some all are gone.
+        # The producers' state holds more than the batches: all batches of some producers are gone.
         producers, snapshot_offset = current.producers, current.producers.snapshot_offset
         producers.snapshot_offset = future.producers.snapshot_offset
         future.producers = producers
@@ -133,7 +133,7 @@ class FutureLogs:
         future.high_watermark = max(current.high_watermark, future.log_start_offset)
         future.is_moving = False
         del self._logs[topic_partition]
-        current.truncation_count += 1  # whoever compacts it is to stop
+        current.truncation_count += 1  # its compaction must stop
         current.flusher.settle()
         current.close(clean=False)
         current.log_directory.is_checkpoint_stale = True

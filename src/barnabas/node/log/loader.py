@@ -173,7 +173,7 @@ def _open(
         load_producers(log, end_offset, is_clean=True)
     else:
         log.take_snapshot(end_offset)
-        # Who knows what the process before us had synced: names, at least, not.
+        # The previous process may not have synced the directory's names.
         log.flusher.unsynced_dirs.update((directory, log_directory.path))
         for name in (PARTITION_METADATA_FILE, LEADER_EPOCH_FILE):
             if disk.exists(f"{directory}/{name}"):

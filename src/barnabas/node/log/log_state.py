@@ -74,7 +74,7 @@ class LogState:
         self.cleaned_offset: int | None = None
         """Where the last round of compaction ended; None if there was none."""
         self.gap_offset: int | None = None
-        """Where records are missing that were there once, up to the next segment."""
+        """The offset from which records that once existed are missing, up to the next segment."""
         self.epochs = LeaderEpochs()
         self.producers = ProducerState()
         self.flusher = Flusher(self)
@@ -84,7 +84,7 @@ class LogState:
         """Reads what is before the first local segment; None where all is local."""
         self.truncation_count = 0
         self.is_closed = False
-        """Closed or deleted; whoever still holds it is answered as for a failed disk."""
+        """Closed or deleted; later calls through old references fail as for a failed disk."""
         self.is_moving = False
         """Whether it is being copied to another log directory: compaction leaves it alone."""
 
@@ -165,7 +165,7 @@ class LogState:
             raise self.fail(error) from error
 
     def start_segment(self, base_offset: int, now_ms: int) -> None:
-        """Have the active segment begin at `base_offset`, the end of the log. Raises OSError."""
+        """Start the active segment at `base_offset`, the end of the log. Raises OSError."""
         old = self.active
         if old.base_offset == base_offset:
             return

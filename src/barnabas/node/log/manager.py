@@ -81,7 +81,7 @@ class LogManager:
         self.previous_broker_epochs: dict[str, int] = {}
         """By log directory that was shut down cleanly, and is whole: the broker epoch at that time.
 
-        What an incarnation without one had, it need not have any more (KIP-966).
+        Without one, the broker may have lost what its previous incarnation had (KIP-966).
         """
         self._default_config = default_config
         self._topic_config = topic_config
@@ -99,7 +99,7 @@ class LogManager:
         files = FileCache(disk, open_files_max)
         budget = TailBudget(tail_bytes_max)
         self.turns = Turns()
-        """Of long work on batches, whatever directory they are in."""
+        """The turns for long work on batches, shared by all directories."""
         self._directories = {
             path: LogDirectory(
                 path,
@@ -150,7 +150,7 @@ class LogManager:
     def load(self) -> list[RecoveryReport]:
         """Open every log of every directory but the metadata log; returns what was found.
 
-        A directory that fails meanwhile is offline afterwards.
+        A directory that fails during this is offline afterwards.
         """
         reports: list[RecoveryReport] = []
         for directory in self._directories.values():
@@ -198,7 +198,8 @@ class LogManager:
             else:
                 config = self._config_of(topic_partition.topic)
                 if is_future or topic_partition in offsets.cleaned:
-                    # It has been compacted, whatever is known of its topic by now: gaps are meant.
+                    # It has been compacted, even if its topic's configuration is not known yet:
+                    # gaps are intended.
                     policy = config.cleanup_policy | {"compact"}
                     config = replace(config, cleanup_policy=policy)
                 log, report = open_log(

@@ -48,9 +48,9 @@ class PartitionLog(LogState):
     ) -> ReadResult | DeferredRead:
         """Whole batches from the one that holds `offset` on, none that reaches `max_offset`.
 
-        At most `max_bytes`, but with `min_one_batch` the first one whatever its size. Returns
-        OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. What is not local comes
-        later.
+        At most `max_bytes`, but with `min_one_batch` at least the first batch. Returns
+        OFFSET_OUT_OF_RANGE outside [log_start_offset, log_end_offset]. Records that are not local
+        come later.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             return ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, [], 0, offset)
@@ -229,7 +229,7 @@ class PartitionLog(LogState):
     def close(self, *, clean: bool = True) -> None:
         """Let go of files and memory; `clean`: after a flush, so that no recovery is needed.
 
-        A log that never held a record is left to whoever syncs the log directory.
+        A log that never held a record is synced with its log directory.
         """
         self.tail.clear()
         self.read_hints.clear()

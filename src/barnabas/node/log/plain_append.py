@@ -3,8 +3,8 @@
 A client's batch that needs no rewriting, from a producer that is known and goes on where it was
 (or from one without an id), into a segment that has room: all that it must be is asked at once, in
 one function without a call that could be saved. Several that arrived together are written
-together. Whatever else a batch may be (the first of its producer, a duplicate, wrong, in need of a
-new segment) takes the general way, which knows the reasons. So nothing is decided here, and
+together. Any other batch (the first of its producer, a duplicate, an invalid one, one that needs a
+new segment) takes the general path, which knows the reasons. So nothing is decided here, and
 nothing of a batch is changed before everything has been asked of it.
 
 `python -m bench.log_append` shows the gain.
@@ -52,7 +52,7 @@ NOT_APPENDED = -1
 
 
 class PlainLimits:
-    """What an append to a segment must keep to, by the topic's configuration, to be plain."""
+    """The limits, from the topic's configuration, within which an append to a segment is plain."""
 
     __slots__ = (
         "attributes",

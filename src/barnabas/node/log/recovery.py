@@ -33,7 +33,7 @@ telemetry = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What opening a log found and did."""
+    """The findings and repairs of opening a log."""
 
     topic_partition: TopicPartition
     directory: str
@@ -229,7 +229,7 @@ def _check(
     buffer: Buffer,
     at: int,
 ) -> None:
-    """Raise CorruptBatchError for a batch that cannot stand here."""
+    """Raise CorruptBatchError for a batch that does not belong here."""
     if not check_crc(buffer, at, header):
         raise CorruptBatchError("a batch fails its CRC")
     if header.base_offset < next_offset:

@@ -1,8 +1,8 @@
 """Reads of what is no longer on this node's disks: they are answered later.
 
-A log whose oldest segments have gone to a bucket has `remote`, which reads them. It answers at
-once with a promise, which it settles from the event loop when the records have arrived, or cannot
-be had. Whoever gets one waits as long as he has time, and abandons it if he goes before.
+A log whose oldest segments have gone to a bucket has `remote`, which reads them. It answers at once
+with a promise, which it settles from the event loop when the records have arrived or the read has
+failed. The caller waits for the result, or calls `abandon()`.
 
 Nothing here fetches anything: a storage tier implements `RemoteReads`. Source: KIP-405.
 """

@@ -169,7 +169,7 @@ def truncate_fully_and_start_at(log: LogState, offset: int) -> None:
 
 
 def _lower_recovery_point(log: LogState, offset: int) -> None:
-    """Have the checkpoints say so before anything else is written at `offset`.
+    """Write the checkpoints before anything else is written at `offset`.
 
     Recovery would otherwise trust what is appended there and never reached the medium, and
     compaction take it for clean. What is clean lies before the recovery point.

@@ -104,7 +104,7 @@ class Segment:
 
     @classmethod
     def begin(cls, cache: FileCache, directory: str, base_offset: int, created_ms: int) -> Self:
-        """A new, empty segment where nothing was left behind: indexes come when needed."""
+        """A new, empty segment if no file was left behind: indexes come when needed."""
         segment = cls._empty(cache, directory, base_offset, created_ms)
         segment.files.begin()
         return segment
@@ -162,7 +162,8 @@ class Segment:
         self._bytes_since_entry += size_bytes
 
     def _renew_indexes(self, error: CorruptIndexError) -> None:
-        """Make anew what cannot be added to; where the batches are damaged, with nothing in it."""
+        """Recreate indexes that cannot be appended to; where the batches are damaged, with nothing
+        in it."""
         telemetry.error("rebuilding the indexes of %s: %s", self.files.log_path, error)
         try:
             self.rebuild_indexes()
@@ -402,7 +403,7 @@ class Segment:
             self._is_checked = True
 
     def rebuild_indexes(self, index_interval_bytes: int = 4096) -> None:
-        """Make offset and time index anew from the batches' headers.
+        """Rebuild offset and time index from the batches' headers.
 
         Raises CorruptBatchError if it is the batches that are damaged; the indexes, which may
         be all that leads to those behind the damage, are left as they are then.

@@ -49,7 +49,7 @@ PACKED_TINY_MAX_BYTES: Final = 2 * 1024
 UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192
 DECODED_SMALL_MAX: Final = 512
-"""Records, of a batch whose timestamps must be looked at or that must be compressed anew."""
+"""Records of a batch whose timestamps must be checked or that must be recompressed."""
 LONG_SIZE_BYTES_MIN: Final = DECODED_SMALL_MAX * RECORD_SIZE_BYTES_MIN
 """The check of an uncompressed batch that has no more takes little."""
 LENGTH_POSITION: Final = 8

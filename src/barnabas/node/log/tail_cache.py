@@ -21,7 +21,7 @@ COMPACT_AT = 256
 
 
 class TailBudget:
-    """What the tails of all logs may hold together."""
+    """The memory that the tails of all logs may use together."""
 
     __slots__ = ("log_bytes_max", "tails", "total_bytes_max", "used_bytes")
 

@@ -4,7 +4,7 @@ The time index gives a place from which on to look; batches there are skipped by
 timestamp in their header, and those that reach far enough are looked through. A batch of a few
 kilobytes may unfold to 128 MB, and headers may lie, so a look-up is a generator of steps. Between
 two of them the log may change: no file is held over a pause, and segments that were replaced or
-truncated meanwhile are looked at again. Source: Kafka's UnifiedLog.fetchOffsetByTimestamp;
+truncated during a pause are read again. Source: Kafka's UnifiedLog.fetchOffsetByTimestamp;
 KIP-33, 79, 734.
 """
 
@@ -55,7 +55,7 @@ class FoundOffset(NamedTuple):
 
 
 LookedUp = FoundOffset | ErrorCode | None
-"""What a look-up ends with: a record, None where there is none, or why it cannot be told."""
+"""What a look-up ends with: a record, None if there is none, or the reason why it is unknown."""
 
 
 class _ReplacedError(Exception):
@@ -93,7 +93,7 @@ class _Wanted(NamedTuple):
 def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> Steps[FoundOffset | None]:
     """The first record before `end_offset` whose timestamp is at or after `timestamp`.
 
-    Raises LogDirFailure for a log that is closed meanwhile.
+    Raises LogDirFailure if the log is closed during the look-up.
     """
     effort, wanted = _Effort(), _Wanted(timestamp, end_offset)
     seen_offset = 0
@@ -119,7 +119,7 @@ def find_max_timestamp(log: LogState, end_offset: int) -> Steps[FoundOffset | No
     """The first record with the greatest timestamp of the log (KIP-734).
 
     None if the log is empty, has no timestamps, or that record is not before `end_offset`. Raises
-    LogDirFailure for a log that is closed meanwhile.
+    LogDirFailure if the log is closed during the look-up.
     """
     effort = _Effort()
     while True:
@@ -261,7 +261,7 @@ def _search(
 
 
 def _pause(log: LogState, segment: Segment) -> Steps[None]:
-    """Raises LogDirFailure and _ReplacedError for what has changed meanwhile."""
+    """Raises LogDirFailure and _ReplacedError if the log changed during the pause."""
     truncation_count = log.truncation_count
     yield None
     _check_unchanged(log, segment, truncation_count)

@@ -36,7 +36,7 @@ RECORD_ERRORS_MAX = 100
 
 
 class AppendOrigin(IntEnum):
-    """Who appends, and so what is checked."""
+    """The kind of appender, which decides what is checked."""
 
     CLIENT = 0
     COORDINATOR = 1
@@ -105,7 +105,8 @@ def check_records(data: Buffer, header: BatchHeader, config: LogConfig) -> Rejec
 
 
 def needs_timestamp_check(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether the header leaves it open that every timestamp is in range and the greatest true."""
+    """Whether the header alone cannot show that every timestamp is in range and the maximum is
+    correct."""
     return (
         header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or config.message_timestamp_before_max_ms != LONG_MAX

@@ -16,8 +16,8 @@ class _Sample:
 class Rate:
     """Sums over the last `samples_max` samples of `sample_ms` each. Time is an argument.
 
-    All samples but one count as elapsed from the start, so whoever begins may at once have what
-    they grant together.
+    All samples but one count as elapsed from the start, so a new client may use their whole quota
+    at once.
     """
 
     __slots__ = ("_sample_ms", "_samples", "_samples_max")

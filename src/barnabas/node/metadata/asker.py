@@ -1,4 +1,4 @@
-"""Who asks the controller for something, for decisions, authorization and quotas."""
+"""The requester of a controller's decision, for authorization and quotas."""
 
 from typing import Final, NamedTuple
 

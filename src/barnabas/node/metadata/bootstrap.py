@@ -22,7 +22,7 @@ FILE_NAME = "bootstrap.checkpoint"
 def feature_records(levels: Mapping[str, int]) -> list[MetadataRecord]:
     """Feature levels as bootstrap records: metadata.version first, then what is above 0.
 
-    kraft.version is the quorum's and stands in its own control record.
+    kraft.version belongs to the quorum and is in its own control record.
     """
     names = sorted(
         name

@@ -72,13 +72,13 @@ ADVICE: Mapping[ErrorCode, str] = {
         "Another broker is registered with one of its directories: do not copy directories "
         "between nodes; format new ones"
     ),
-    ErrorCode.BROKER_ID_NOT_REGISTERED: "The broker was unregistered: restart it to register anew",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "The broker was unregistered: restart it to register again",
 }
 FINAL = frozenset(ADVICE) - {ErrorCode.DUPLICATE_BROKER_REGISTRATION}
 
 
 class Controller(Protocol):
-    """How a broker reaches whoever is the active controller."""
+    """How a broker reaches the active controller."""
 
     def handle(self, request: Message, *, timeout_ms: int | None = None) -> Awaitable[Any]:
         """The controller's answer; one that says REQUEST_TIMED_OUT when none was found."""
@@ -102,7 +102,7 @@ class BrokerLifecycle:
     ) -> None:
         """`wait_for` returns once the committed image fulfils a condition.
 
-        `on_failure` is told why the broker must end (UnreportedDirectoryError).
+        `on_failure` gets the reason why the broker must end (UnreportedDirectoryError).
         """
         self._config = config
         self._clock = clock
@@ -232,7 +232,7 @@ class BrokerLifecycle:
     async def directories_failed(self, directory_ids: list[Uuid]) -> None:
         """Tell the controller that log directories of this broker went offline.
 
-        It is told with each heartbeat from now on, so that it cannot be missed. The broker is to
+        Each heartbeat reports it from now on, so that it cannot get lost. The broker is to
         end if no controller takes one within `log.dir.failure.timeout.ms`.
         """
         for directory_id in directory_ids:

@@ -1,6 +1,6 @@
 """Other brokers, to be asked by their ids: the image says where they answer.
 
-Each purpose has a `BrokerChannel`, with a connection of its own to each broker, since answers come
+Each purpose has a `BrokerChannel` with its own connection to each broker, since answers come
 in the order of requests: what waits at the other side would hold up the others. Who asks of one
 node what can go into one request does so through a `net.question_queue.QuestionQueue`.
 """
@@ -127,7 +127,7 @@ class BrokerChannel:
                 peer.close()
 
     def close(self) -> None:
-        """End every connection; whoever waits gets ConnectionError. Final."""
+        """End every connection; all waiting calls get ConnectionError. Final."""
         self._is_closed = True
         for peer in self._peers.values():
             peer.close()

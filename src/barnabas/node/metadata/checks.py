@@ -19,7 +19,7 @@ class MutationQuotas(Protocol):
     """Knows the quotas on topic changes, which `security` has too."""
 
     def mutations_of(self, asker: Asker, request: Message) -> MutationQuota:
-        """What holds for the changes of one request."""
+        """The limits for the changes of one request."""
 
 
 class NoMutationQuotas:
@@ -30,7 +30,7 @@ class NoMutationQuotas:
 
 
 class RequestChecks(Protocol):
-    """Stands between whoever asks, and the decision."""
+    """The check between a requester and the decision."""
 
     async def decide(
         self, asker: Asker, request: Message, image: MetadataImage, decide: DecideRequest

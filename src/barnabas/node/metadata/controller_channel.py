@@ -31,14 +31,14 @@ from barnabas.protocol.schema import Message
 QUORUM_REQUESTS: Final = frozenset(
     {AddRaftVoterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest}
 )
-"""What the quorum's leader answers, not its controller."""
+"""Requests that the quorum's leader answers, not its controller."""
 WRONG_CONTROLLER: Final = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 RETRY_MS: Final = 50
 LOSSES_MAX: Final = 5
 """After so many lost connections in a row a client's request is given up: it is what ends them."""
 LOSS_PAUSE_MAX_MS: Final = 1000
 REQUEST_TIMEOUT_KEY: Final = "controller.socket.timeout.ms"
-"""A controller that does not answer for so long is asked anew, or another one is."""
+"""After this time without an answer the request is repeated, possibly to another controller."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -51,9 +51,9 @@ class ControllerCall:
     api_version: int | None = None
     asker: Asker = OWN
     endpoint: tuple[str, int] | None = None
-    """Who was asked last."""
+    """The controller that was asked last."""
     losses: int = 0
-    """How often in a row that node closed the connection in place of an answer."""
+    """How often in a row that node closed the connection instead of answering."""
 
     @property
     def is_own(self) -> bool:

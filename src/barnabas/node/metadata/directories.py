@@ -19,7 +19,7 @@ from barnabas.node.metadata.storage_format import log_directories
 
 @dataclass(frozen=True, slots=True)
 class NodeDirectories:
-    """What the `meta.properties` of a node say."""
+    """The content of a node's `meta.properties`."""
 
     cluster_id: str
     ids: dict[str, Uuid]

@@ -39,14 +39,14 @@ class DynamicConfig:
 
     def __init__(self, effective: EffectiveConfig) -> None:
         self.current = effective.static
-        """What the file says, with what the committed image sets over it."""
+        """The file's settings, overridden by the committed image."""
         self._effective = effective
         self._watches: list[_Watch] = []
 
     def on_config(self, keys: Collection[str], callback: ConfigCallback) -> None:
         """Call `callback` now, and whenever the value of one of the broker `keys` changes.
 
-        What a listener has of its own counts too (`listener.name.<name>.<key>`). What `callback`
+        Keys of a listener count too (`listener.name.<name>.<key>`). What `callback`
         raises now is raised: it is no fault of the cluster's values, since `current` leaves out
         those that cannot be used. Later it is logged and keeps no other from being called.
         Raises KeyError for a key that Kafka does not have.

@@ -20,7 +20,7 @@ class EffectiveConfig:
     """One node's configuration over time; remembers the last result.
 
     A dynamic value that cannot be used (another version wrote it) is passed over and said so:
-    refusing to start would not help whoever has to change it.
+    refusing to start would prevent the operator from changing it.
     """
 
     __slots__ = ("_broker", "_layers", "node_id", "static")

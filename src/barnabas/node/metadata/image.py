@@ -99,7 +99,7 @@ class TopicsImage:
         return index
 
     def give_index(self) -> TopicsIndex | None:
-        """Part with the index, if there is one: whoever takes it brings it up to date."""
+        """Part with the index, if there is one: its next user brings it up to date."""
         index, self._slot.index = self._slot.index, None
         return index
 

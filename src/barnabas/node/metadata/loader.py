@@ -21,7 +21,7 @@ NO_TRANSACTION = -1
 
 
 class RecordBatch(NamedTuple):
-    """Records as they stand in the log: offset of the first, leader epoch, append time."""
+    """Records as they are in the log: offset of the first, leader epoch, append time."""
 
     base_offset: int
     epoch: int
@@ -45,7 +45,7 @@ class ImageLoader:
         self.image = image
         """The last image that was published."""
         self.transaction_offset = NO_TRANSACTION
-        """Where the open transaction began, or -1."""
+        """The start offset of the open transaction, or -1."""
         self._delta = ImageDelta(image)
 
     def copy(self) -> "ImageLoader":

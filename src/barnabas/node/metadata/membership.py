@@ -2,7 +2,7 @@
 
 Two things tell: controllers that answer INCONSISTENT_CLUSTER_ID, and a quorum led by a node with
 the id of this one, which is no controller. One controller of another cluster may itself be the
-stray, and the others decide. A majority of those that this node was told of cannot be: it is
+stray, and the others decide. A majority of the voters that this node heard of is impossible: it is
 this node whose directories belong elsewhere, or whose configuration names the wrong ones.
 """
 
@@ -17,7 +17,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class ForeignClusterError(ShownError):
-    """The controllers that a node was told of belong to another cluster."""
+    """The configured controllers belong to another cluster."""
 
 
 class DuplicateNodeIdError(ShownError):
@@ -25,7 +25,7 @@ class DuplicateNodeIdError(ShownError):
 
 
 class Membership:
-    """What other nodes' answers say about this node's place."""
+    """This node's place in the cluster, according to other nodes' answers."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ PROTOCOL_NUMBERS: Final = {name: number for number, name in enumerate(SECURITY_P
 
 
 def controller_endpoints(config: NodeConfig) -> dict[str, Endpoint]:
-    """Where this node's controller answers, by listener name."""
+    """The endpoints of this node's controller, by listener name."""
     return {
         listener.name: Endpoint(
             reachable_host(listener.host),

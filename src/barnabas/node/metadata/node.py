@@ -69,7 +69,7 @@ from barnabas.protocol.schema import Message
 __all__ = ["MetadataNode", "RegistrationError"]
 
 FORWARD_TIMEOUT_MS = 60_000
-"""How long a request that sets no time of its own looks for a controller, as in Kafka."""
+"""The default time for which a request looks for a controller, as in Kafka."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -477,7 +477,7 @@ class MetadataNode:
                 try:
                     return await self.decide_here(request, asker=asker, timeout_ms=left_ms)
                 except NotLeaderError:
-                    pass  # deposed meanwhile: ask the next one
+                    pass  # deposed: ask the next one
                 except TimeoutError:
                     return refuse(request, ErrorCode.REQUEST_TIMED_OUT)
             else:

@@ -32,7 +32,7 @@ _LANES: dict[type, str] = {
 QUORUM_LANE = "quorum"
 QUORUM_LANES = ("fetch", QUORUM_LANE)
 CONNECT_TIMEOUT_MS = 2000
-"""At most, whatever is configured: who does not answer may have a successor by then.
+"""The upper bound of the configured value: who does not answer may have a successor by then.
 
 One for all requests: a connection outlives the one that it is made for.
 """

@@ -1,4 +1,4 @@
-"""Images as the quorum commits them, and who is told.
+"""Images as the quorum commits them, and their listeners.
 
 On the leader, records are replayed when they are appended and published when they are committed;
 on a follower, and when the log is loaded, both at once. A leader that is deposed forgets what was
@@ -32,7 +32,7 @@ class ImagePublisher:
     )
 
     def __init__(self, cluster_id: str, on_applied: Callable[[int], None]) -> None:
-        """`on_applied` is told the size of what was applied from the log, in bytes."""
+        """`on_applied` gets the size of the applied records, in bytes."""
         self.image = MetadataImage(cluster_id=cluster_id)
         """The committed image."""
         self.loaded_bytes = 0
@@ -50,7 +50,7 @@ class ImagePublisher:
 
     @property
     def transaction_offset(self) -> int:
-        """Where the open metadata transaction began, or -1."""
+        """The start offset of the open metadata transaction, or -1."""
         return self._loader.transaction_offset
 
     def add_listener(self, listener: ImageListener) -> None:

@@ -11,7 +11,7 @@ from barnabas.protocol.messages.quotas import ComponentData, DescribeClientQuota
 EXACT: Final = 0
 DEFAULT: Final = 1
 SPECIFIED: Final = 2
-"""Whoever the entity is, the default too: the filter names its type alone."""
+"""Any entity, including the default: the filter names its type alone."""
 
 Quotas = Mapping[QuotaEntity, Mapping[str, float]]
 

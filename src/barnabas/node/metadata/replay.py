@@ -1,7 +1,7 @@
 """Replay: how each record of the metadata log changes the image.
 
-A delta collects records over a base image and remembers what they touched, so that whoever
-follows the metadata (replicas, coordinators, the cache of a response) need not compare images.
+A delta collects records over a base image and remembers what they touched, so that the followers of
+the metadata (replicas, coordinators, the cache of a response) need not compare images.
 The same code runs when the log is loaded, on followers, and live after a decision.
 Source: Kafka's MetadataDelta and the deltas of its parts.
 """

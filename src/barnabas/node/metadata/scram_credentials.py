@@ -49,7 +49,7 @@ class ScramCredentials:
         self._caught_up_at = -1
         """The offset with which the image has all that the log held at the start."""
         self._at_start: dict[tuple[int, str], UserScramCredentialRecord | None] = {}
-        """What the log held then, over the image."""
+        """The log's records at that point, over the image."""
 
     def recovered(self, batches: Iterable[LogBatch], disk: Disk, directory: str) -> None:
         """Follow what the log held after the image, or the first records if it held nothing."""

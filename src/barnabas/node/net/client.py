@@ -23,7 +23,7 @@ from barnabas.protocol.schema import Message
 __all__ = ["REQUEST_TIMEOUT_MS", "Peer", "UnsupportedByPeerError"]
 
 REQUEST_TIMEOUT_MS = 30_000
-"""For an answer, where nothing else is said."""
+"""The default time-out of an answer."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Peer:
         self.host = host
         self.port = port
         self.on_closed: Callable[[], None] | None = None
-        """Called when an established connection was lost, whoever closed it but `close`."""
+        """Called when an established connection is lost for any reason but `close`."""
         self._network = network
         self._clock = clock
         self._client_id = client_id
@@ -58,7 +58,7 @@ class Peer:
         self._connect_timeout_ms = connect_timeout_ms
         self._dialing = dialing
         self._setup_failures = 0
-        """How often in a row no connection came to stand."""
+        """The number of failed connection attempts in a row."""
         self._rests_until_ms = 0.0
         """No connection is opened before."""
         self._connection: PeerConnection | None = None
@@ -170,7 +170,7 @@ class Peer:
     def _connected(self, task: "asyncio.Task[PeerConnection]") -> None:
         self._connecting = None
         if not task.cancelled():
-            task.exception()  # whoever waits for it has it
+            task.exception()  # its waiter has it
 
     def lost(self, connection: "PeerConnection") -> None:
         """A connection of this peer is gone."""
@@ -181,7 +181,7 @@ class Peer:
                 self.on_closed()
 
     def close(self) -> None:
-        """End the connection; whoever waits gets ConnectionError. Final."""
+        """End the connection; all waiting calls get ConnectionError. Final."""
         self._is_closed = True
         if self._connecting is not None:
             self._connecting.cancel()

@@ -31,7 +31,7 @@ telemetry = peer_logger(__name__)
 
 
 class Service(Protocol):
-    """What a server offers on each frame."""
+    """A server's entry point for each frame."""
 
     def __call__(self, connection: "Connection", frame: bytearray, /) -> "Sequence[Part] | Reply":
         """Answer one request: parts at once (none for no answer), or a Reply to wait for.
@@ -42,7 +42,7 @@ class Service(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a listener has its clients pass before they are served."""
+    """The check that a listener's clients must pass before they are served."""
 
     service: Service
     """Answers until it calls `Connection.admit`."""
@@ -113,7 +113,8 @@ class Connection:
         self._may_overlap = may_overlap and gate is None
         self._may_overlap_inside = may_overlap
         self._memory = memory
-        # Who has not logged in has no part in the room of all, and so can take it from nobody.
+        # Connections that have not logged in do not share the common memory, so they cannot exhaust
+        # it.
         self._share = (
             RequestShare(memory, self._reader, self._resume)
             if memory is not None and gate is None
@@ -152,7 +153,7 @@ class Connection:
 
     @property
     def tls(self) -> TlsSession | None:
-        """What its handshake agreed on, None in plain text."""
+        """The result of its TLS handshake, None in plain text."""
         return self._transport.tls
 
     @property

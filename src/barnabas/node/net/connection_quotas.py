@@ -41,7 +41,7 @@ class ConnectionLimits:
     creation_rate_max: int = UNLIMITED
     """Connections a second."""
     listeners: Mapping[str, ListenerLimits] = field(default_factory=dict)
-    """By name; without an entry a listener has no limits of its own."""
+    """By name; without an entry a listener has no separate limits."""
     protected_listener: str | None = None
 
 
@@ -51,7 +51,7 @@ class IpRates:
     def __init__(self, default: int | None, by_ip: Mapping[str, int]) -> None:
         """`default` is for addresses that have no limit of their own; None: they have none.
 
-        What is not an address, which Kafka would look up, is left out.
+        Host names, which Kafka would look up, are skipped.
         """
         self._default = default
         self._by_ip: dict[str, int] = {}

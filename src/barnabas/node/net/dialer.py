@@ -2,7 +2,7 @@
 
 How connections between nodes are made (socket buffers, time limits, back-off, logins, and TLS where
 the listener that they go to speaks it) is settled here and in `Dialing`, which a `Peer` follows.
-Whoever asks other brokers by their ids uses `metadata.broker_peers`, which dials for it.
+Requests to brokers by id go through `metadata.broker_peers`, which uses it.
 """
 
 from barnabas.base.backoff import RandomSource

@@ -2,8 +2,8 @@
 
 Everything arrives in a scratch buffer that all connections of a thread share, and is copied out,
 one `bytearray` for each frame. That of a frame that is still arriving grows by what has arrived:
-neither a length prefix nor a slow sender allocates more than was sent. A frame belongs to whoever
-gets it: it is writable and nobody else holds it, which is what lets offsets be patched in place.
+neither a length prefix nor a slow sender allocates more than was sent. A frame belongs to its
+receiver: it is writable and nobody else holds it, which is what lets offsets be patched in place.
 """
 
 import threading

@@ -31,7 +31,7 @@ class Toward(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What a login is made from."""
+    """The inputs of a login."""
 
     config: NodeConfig
     listener_name: str

@@ -1,8 +1,7 @@
 """A connection to another node: requests and their answers, and the exchanges that come first.
 
 The first is ApiVersions, the second a login, where the listener at the other side wants one. A
-login that ends is repeated before its end, when next something is asked; what is asked meanwhile
-waits for it.
+login that ends is repeated before its end, when next something is asked; requests wait for it.
 """
 
 import asyncio
@@ -148,7 +147,7 @@ class PeerConnection:
         return self._exchange(api, version, request, timeout_ms, is_login=True)
 
     def _repeat_login(self, timeout_ms: int) -> None:
-        """Log in once more; what is sent meanwhile is held."""
+        """Log in once more; requests are held until then."""
         self._login_ends_ms = None
         self._repeating = asyncio.ensure_future(self._log_in_again(timeout_ms))
 
@@ -235,7 +234,7 @@ class PeerConnection:
             raise DecodeError(f"nobody asked for response {correlation_id}")
         pending.timer.cancel()
         if pending.future.done():
-            return  # whoever asked has gone
+            return  # the caller has gone
         try:
             response = _decode(pending.api, pending.version, frame)
         except DecodeError as error:

@@ -37,7 +37,7 @@ class RequestMemory:
 
 
 class RequestShare:
-    """What one connection takes of the memory."""
+    """One connection's share of the memory."""
 
     __slots__ = ("_memory", "_reader", "_resume", "_size_bytes", "has_room", "is_short")
 
@@ -50,7 +50,7 @@ class RequestShare:
         self._resume = resume
         self._size_bytes = 0
         self.has_room = False
-        """Whether the frame that is arriving may arrive to its end; the next must ask anew."""
+        """Whether the frame that is arriving may arrive to its end; the next must ask again."""
         self.is_short = False
         """Whether the connection must not be read: there is no room."""
 

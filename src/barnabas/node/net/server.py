@@ -30,10 +30,10 @@ telemetry = peer_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What a server accepts, in Kafka's terms.
+    """A server's limits, in Kafka's terms.
 
     `connections.max.idle.ms`, `queued.max.request.bytes`, `quota.window…` and, in `connections`,
-    what may change while it serves. What each listener has of its own is in its `ListenerOptions`.
+    what may change while it serves. The limits of each listener are in its `ListenerOptions`.
     """
 
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)

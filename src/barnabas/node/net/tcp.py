@@ -1,6 +1,6 @@
 """The machine's network: TCP on the event loop, with TLS where a listener or a caller asks for it.
 
-What a connection does with its bytes is in `tcp_transport` and `tls_transport`.
+`tcp_transport` and `tls_transport` handle a connection's bytes.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ handshakes free to run in a thread. Ranges of files are read and encrypted piece
 
 A connection goes through a handshake, which its handler sees nothing of, to an open state, and
 ends. A step of the handshake runs in a thread (a signature takes as long as many requests do);
-meanwhile nothing is received, so nobody else touches what OpenSSL holds.
+nothing is received during that time, so nobody else touches OpenSSL's state.
 """
 
 import asyncio
@@ -203,7 +203,7 @@ class TlsTransport(TcpTransport):
             self._start_reading()
 
     def _handshake_failed(self, error: TlsError) -> None:
-        """End it, with a line for whoever runs the server; a client's caller has the error."""
+        """End it, with a line in the log; a client's caller has the error."""
         if self._shaken is None:
             # Probes of a port say nothing; they are no failure.
             level = logging.WARNING if self._was_heard else logging.DEBUG

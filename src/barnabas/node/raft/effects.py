@@ -67,7 +67,8 @@ telemetry = logging.getLogger(__name__)
 
 
 class EffectRunner:
-    """`happened` is told what came of the effects that take time, `failed` of what ended one."""
+    """`happened` receives the results of effects that take time, `failed` the error that ended
+    one."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class Exchange:
-    """`happened` is told of every answer, and of every request that gets none."""
+    """`happened` receives every answer, and every request that gets none."""
 
     def __init__(
         self,

@@ -36,7 +36,8 @@ class RaftTransport(Protocol):
 
 
 class RaftListener(Protocol):
-    """Who applies what the quorum commits. Called from the event loop, one call at a time."""
+    """The state machine that applies committed records. Called from the event loop, one call at a
+    time."""
 
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
         """Start over from a snapshot."""
@@ -58,7 +59,7 @@ class RaftListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where appended records stand."""
+    """The offsets of appended records."""
 
     base_offset: int
     last_offset: int

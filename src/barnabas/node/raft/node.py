@@ -1,8 +1,8 @@
 """One replica of the metadata log at work: disk, time, tasks and requests around the pure machine.
 
 The log is forced to the medium before anything of it counts: appends return at once, and one
-fsync serves all that were made while the one before was under way. What a majority has on the
-medium is committed, and whoever waits for it is woken. A failure of the disk, or a quorum that
+fsync serves all that were made while the one before was under way. Records that a majority has on
+disk are committed, and their waiters are woken. A failure of the disk, or a quorum that
 broke its promises, ends the replica: nothing is decided on what may be wrong.
 """
 
@@ -242,7 +242,7 @@ class RaftNode:
     async def stop(self) -> None:
         """Resign if leading, finish the fsync under way and close the log.
 
-        Who still waits is told that the replica stopped. Raises LogDirFailure.
+        Remaining waiters get the error that the replica stopped. Raises LogDirFailure.
         """
         if not self.is_recovered:
             self._log.close(clean=False)  # what it found on its disk is left as it is
@@ -387,7 +387,7 @@ class RaftNode:
                 state.epoch,
                 role.name,
             )
-        # What came of an effect is news before anything else is.
+        # The result of an effect is handled before any other event.
         results = [self._effects.run(effect) for effect in effects]
         self._events.extendleft(result for result in reversed(results) if result is not None)
         role_state = state.role_state

@@ -82,7 +82,7 @@ class Recovered:
 
 
 class ControlSink(Protocol):
-    """Who wants to hear of control records."""
+    """The listener of control records."""
 
     def note(self, record: Record) -> None:
         """Follow a control record."""
@@ -202,7 +202,7 @@ def read_whole(log: PartitionLog, offset: int, max_bytes: int, end: int) -> Buff
 
 
 def damaged(log: PartitionLog, offset: int, reason: str) -> MetadataLogError:
-    """What to raise for a metadata log in which `offset` cannot be read."""
+    """The error to raise for a metadata log in which `offset` cannot be read."""
     return MetadataLogError(
         f"{log.directory}: the metadata log is damaged at offset {offset} ({reason}); restore the "
         "directory from another replica or a backup"
@@ -212,7 +212,7 @@ def damaged(log: PartitionLog, offset: int, reason: str) -> MetadataLogError:
 def check_voters(
     directory: str, history: VoterHistory, local: ReplicaKey, *, is_controller: bool, may_ask: bool
 ) -> None:
-    """Raises MetadataLogError where nothing says with whom to make a quorum.
+    """Raises MetadataLogError if the voters are not known.
 
     Unless `may_ask` (there are bootstrap servers), a controller has to be one of the voters. One
     that was voted out knows the others by the log, and goes on as an observer.

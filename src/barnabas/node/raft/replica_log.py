@@ -157,7 +157,7 @@ class ReplicaLog:
         self.log.truncate_to(offset)
 
     def start_over(self, snapshot_id: SnapshotId) -> None:
-        """Have the log begin, empty, at the end of a snapshot; older snapshots go."""
+        """Restart the log, empty, at the end of a snapshot; older snapshots go."""
         self.mark.lower_to(snapshot_id.end_offset)
         self.log.truncate_fully_and_start_at(snapshot_id.end_offset)
         for older in [other for other in self.snapshots if other < snapshot_id]:

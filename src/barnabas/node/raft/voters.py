@@ -55,7 +55,7 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many voters make a decision."""
+        """The number of voters in a majority."""
         return len(self.by_id) // 2 + 1
 
     def is_voter(self, replica: ReplicaKey) -> bool:

@@ -33,7 +33,8 @@ class RefusedRequestError(Exception):
 
 
 def decode_request(request: Any, cluster_id: str) -> core.Request:
-    """What a Kafka message asks. Raises RefusedRequestError with the response if it is refused."""
+    """The request in a Kafka message. Raises RefusedRequestError with the response if it is
+    refused."""
     if request.cluster_id is not None and request.cluster_id != cluster_id:
         raise RefusedRequestError(
             _error(

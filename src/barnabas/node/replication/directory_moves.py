@@ -2,16 +2,16 @@
 
 A request names the directory; a future log there is filled from the log, one partition after the
 other, a read at a time, with a pause after each that leaves the node at least half of its time and
-keeps to `replica.alter.log.dirs.io.max.bytes.per.second`. Once a copy holds all of its log the
-controller is told where the replica is to lie. When it has agreed, what has been appended since
+keeps to `replica.alter.log.dirs.io.max.bytes.per.second`. Once a copy is complete, the node reports
+the replica's new directory to the controller. When it has agreed, what has been appended since
 is copied, and the two change places in one step on the event loop.
 
     COPYING ──caught up──▶ TELLING ──the controller agrees──▶ AGREED ──▶ replaced
        ▲                      │ it does not, or cannot be asked: again, after a rest
        └──────────────────────┘
 
-A move that is called off after the controller was told is told to it again, the other way. Moves
-go on after a restart: the future log is found, and has whatever it had. There is one task while
+If a move is cancelled after that report, the node reports the old directory again. Moves
+go on after a restart: the future log is found with its content. There is one task while
 anything moves, and none otherwise.
 Source: Kafka's ReplicaManager.alterReplicaLogDirs, ReplicaAlterLogDirsThread, AssignmentsManager.
 """
@@ -39,7 +39,8 @@ READ_MAX_BYTES = 1 << 20
 REST_MS = 50
 """Until a log that is caught up with is looked at again."""
 ROUNDS_MAX = 5
-"""How often a copy is flushed again, as more than a read's bytes were appended meanwhile."""
+"""How often a copy is flushed again because more than one read's bytes were appended during the
+flush."""
 RETRY_MS = 1_000
 """After the controller could not be told."""
 TRANSIENT = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
@@ -81,7 +82,7 @@ class ReplicaMoves:
         self._logs = logs
         self._clock = clock
         self.rate = rate
-        """What may be copied in a second."""
+        """The bytes that may be copied per second."""
         self.assign: AssignReplica | None = None
         """None: nobody need be told."""
         self._moves: dict[Partition, Move] = {}
@@ -186,7 +187,7 @@ class ReplicaMoves:
     # -- what is known of it
 
     def directory_of(self, partition: Partition) -> str:
-        """Where the controller is to believe that a replica lies."""
+        """The directory of a replica to report to the controller."""
         move = self._moves.get(partition)
         if move is None or move.stage is Stage.COPYING:
             return partition.log.log_dir
@@ -298,7 +299,7 @@ class ReplicaMoves:
             "%s has moved from %s to %s", partition.topic_partition, source, partition.log.log_dir
         )
 
-    # -- what the controller is told
+    # -- reports to the controller
 
     def _tell(self, move: Move) -> None:
         move.stage = Stage.TELLING

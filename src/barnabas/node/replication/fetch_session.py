@@ -23,7 +23,7 @@ PartitionKey = tuple[Uuid, int]
 
 
 class FetchPosition(NamedTuple):
-    """What a follower asks of one partition."""
+    """A follower's request for one partition."""
 
     topic: str
     fetch_offset: int
@@ -33,13 +33,13 @@ class FetchPosition(NamedTuple):
 
 
 class FollowerSession:
-    """What one leader knows of this follower's positions."""
+    """This follower's positions, as one leader knows them."""
 
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = INITIAL_EPOCH
         self.known: dict[PartitionKey, FetchPosition] = {}
-        """What the leader has been told, the request under way included."""
+        """The positions sent to the leader, including the request under way."""
         self._forgotten: dict[PartitionKey, str] = {}
 
     @property
@@ -101,7 +101,8 @@ class FollowerSession:
         self._forgotten.clear()
 
     def answered(self, response: FetchResponse) -> bool:
-        """Take note of a response; False if it has no data and all is to be asked anew."""
+        """Take note of a response; False if it has no data and everything must be requested
+        again."""
         error = response.error_code
         if error:
             if error == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:

@@ -4,7 +4,8 @@ With `num.replica.fetchers` several fetchers share the partitions of one leader.
 
 Each fetch says where this replica's logs end and, by the epoch of their last batch, what they end
 with (KIP-595): a leader whose log parted from ours before that says where, and we truncate.
-What comes is appended as it lies. A partition that the leader cannot serve rests for a while; one
+Fetched bytes are appended unchanged. A partition that the leader cannot serve rests for a while;
+one
 that the leader knows to be led in a later epoch waits for the image to say so here too.
 
 Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread and RemoteLeaderEndPoint.
@@ -147,7 +148,7 @@ class Fetcher:
         self._session.forget(key)
 
     def endpoint_changed(self) -> None:
-        """The leader answers elsewhere, or is another incarnation: connect anew."""
+        """The leader answers elsewhere, or is another incarnation: reconnect."""
         self._peer.close()
         self._peer = self._make_peer()
         self._session.lost()
@@ -410,7 +411,7 @@ class Fetcher:
             followed.partition.topic_partition,
         )
         if error == ErrorCode.FENCED_LEADER_EPOCH:
-            self._pause_key(key)  # the image will tell of the new epoch
+            self._pause_key(key)  # the image will bring the new epoch
         else:
             self._let_rest(key, followed)
 
@@ -423,7 +424,7 @@ class Fetcher:
     # -- a log that ends outside the leader's
 
     async def _resolve_out_of_range(self, key: PartitionKey) -> None:
-        """Go back to the leader's end, or start anew where its log starts."""
+        """Truncate to the leader's end, or restart at its log start offset."""
         followed = self._followed.get(key)
         if followed is None:
             return
@@ -442,7 +443,7 @@ class Fetcher:
             self._let_rest(key, followed)
             return
         if self._followed.get(key) is not followed or self._position(partition) != before:
-            return  # the image has changed meanwhile
+            return  # the image has changed
         log_end_offset = partition.log.log_end_offset
         telemetry.warning(
             "%s ends at %d, outside the leader's log, which is %d to %d",

@@ -1,7 +1,7 @@
 """Fetcher manager: assigns each followed partition to a fetcher of its leader.
 
-Each leader is followed by `num.replica.fetchers` at most, each with a connection and a fetch
-session of its own; there are as many as have partitions. When the number changes, partitions move
+At most `num.replica.fetchers` follow a leader, each with its own connection and fetch session;
+there are as many as have partitions. When the number changes, partitions move
 between them at once, each from one to one other.
 Source: Kafka's AbstractFetcherManager and ReplicaFetcherManager.
 """
@@ -81,7 +81,7 @@ class FetcherManager:
         self._endpoints: dict[FetcherKey, tuple[str, int, int]] = {}
         """Host, port and broker epoch that a fetcher was made for."""
         self._work: dict[asyncio.Task[None], None] = {}
-        """What a change of the number has left to do."""
+        """The remaining work of a change of the number."""
         self._is_started = False
         samples = config.get_int("replication.quota.window.num")
         sample_ms = config.get_int("replication.quota.window.size.seconds") * 1000
@@ -239,7 +239,7 @@ class FetcherManager:
                 )
             )
         except OSError as error:
-            telemetry.info("broker %d was not told of the end of a session: %s", key[0], error)
+            telemetry.info("broker %d did not get the end of a session: %s", key[0], error)
         finally:
             peer.close()
             if key not in self._fetchers:

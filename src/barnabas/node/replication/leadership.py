@@ -322,7 +322,7 @@ class Leadership:
 
     @property
     def leader_recovery_state(self) -> int:
-        """A leader has recovered whatever it could once it leads."""
+        """A leader has recovered everything it could once it leads."""
         return LeaderRecoveryState.RECOVERED
 
     def resign(self) -> None:

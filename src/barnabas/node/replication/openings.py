@@ -3,8 +3,8 @@
 A log is a directory and several files. Two thousand of them made at once would hold up the event
 loop, and with it every client, for seconds; so a turn of the loop makes a few, until a number or
 a time is reached, and the rest waits for the next turns. Those that this node leads come first,
-since followers and clients wait for them. A partition that waits is not found here: whoever asks
-for it is told to come again, as by a broker that has not heard of it yet.
+since followers and clients wait for them. A partition that waits is not found here: requests for it
+get a retriable error, as from a broker that has not heard of it yet.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ PartitionKey = tuple[Uuid, int]
 
 
 class Openings:
-    """Who waits, and how much of this turn is left."""
+    """The waiting partitions, and the rest of this turn."""
 
     __slots__ = (
         "_clock",
@@ -42,7 +42,7 @@ class Openings:
         open_partition: Callable[[PartitionKey, bool], None],
         turn_ended: Callable[[list[PartitionKey]], None],
     ) -> None:
-        """`open_partition(key, is_new)` opens what waited; `turn_ended` is told which did."""
+        """`open_partition(key, is_new)` opens what waited; `turn_ended` gets those that did."""
         self._clock = clock
         self._open = open_partition
         self._turn_ended = turn_ended

@@ -80,7 +80,7 @@ class Partition:
         self.leader_id = NO_LEADER
         self.leader_epoch = NO_LEADER_EPOCH
         self.leader_epoch_start = 0
-        """Where the log ended when this node began to lead."""
+        """The log end offset when this node became leader."""
         self.isr_size = 1
         self.replicas: tuple[int, ...] = ()
         self.partition_epoch = NO_PARTITION_EPOCH

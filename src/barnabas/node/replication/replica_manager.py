@@ -1,7 +1,7 @@
 """The partitions that this node hosts, kept in step with the metadata image.
 
 Each change of the image says what this node is to each partition: its leader, a follower, or
-nothing (any more). Whatever happens from time to time happens here for all partitions at once:
+nothing (any more). Periodic work runs here for all partitions at once:
 followers that lag are looked for every half `replica.lag.time.max.ms`, partitions that lack
 in-sync replicas every second, and high watermarks go to the checkpoint.
 Source: Kafka's ReplicaManager.
@@ -69,7 +69,7 @@ class ReplicaManager:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._failed: set[tuple[str | Uuid, int]] = set()
-        """What has no log for want of a disk, by topic and by topic id."""
+        """Partitions without a log because their disk failed, by topic and by topic id."""
         self._image = MetadataImage()
         self._openings = Openings(clock, self._open_waiting, self._turn_ended)
         self.on_opened: Callable[[Sequence[Partition]], None] | None = None
@@ -103,7 +103,7 @@ class ReplicaManager:
     # -- looking up
 
     def find(self, topic: str, partition: int) -> Partition | ErrorCode:
-        """The partition, or why there is none here."""
+        """The partition, or the reason why this node has none."""
         partitions = self._by_name.get(topic)
         found = partitions.get(partition) if partitions is not None else None
         if found is None:
@@ -205,7 +205,7 @@ class ReplicaManager:
         self.fetchers.brokers = image.brokers
 
     def configure_logs(self, _config: NodeConfig) -> None:
-        """A default of topics has changed: each topic's configuration is made anew."""
+        """A default of topics has changed: each topic's configuration is rebuilt."""
         for topic in self._by_name:
             self._configure(topic, self._image)
 
@@ -424,7 +424,7 @@ class ReplicaManager:
         self.logs.checkpoint_high_watermarks()
 
     def directory_failed(self, directory: str) -> None:
-        """A log directory went offline: whoever waits on its partitions is told."""
+        """A log directory went offline: waiters of its partitions are notified."""
         self.moves.directory_failed(directory)
         for partition in self:
             if partition.log.log_dir == directory:

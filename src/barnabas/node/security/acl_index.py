@@ -100,7 +100,7 @@ class AclIndex:
             self._by_type[acl.resource_type].remove(acl)
 
     def matching(self, resource_type: int, name: str) -> Iterator[OfPattern]:
-        """What applies to a resource, pattern by pattern."""
+        """The ACLs of a resource, pattern by pattern."""
         of_type = self._by_type.get(resource_type)
         if of_type is None:
             return

@@ -10,7 +10,7 @@ from barnabas.protocol.acls import Operation, ResourceType
 
 
 class Caller(NamedTuple):
-    """Who asks, and from where."""
+    """The requester and its address."""
 
     principal: Principal
     host: str
@@ -28,7 +28,7 @@ class Authorizer(Protocol):
 
     @property
     def generation(self) -> int:
-        """Changes whenever an answer may change, so that answers can be kept meanwhile."""
+        """Changes whenever an answer may change, so that answers can be cached."""
 
     @property
     def notes_grants(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a listener asks of OAUTHBEARER tokens, by its configuration (KIP-768)."""
+"""A listener's requirements for OAUTHBEARER tokens, from its configuration (KIP-768)."""
 
 import importlib.util
 import logging
@@ -29,7 +29,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class KeySource(Protocol):
-    """Where an issuer's keys come from."""
+    """The source of an issuer's keys."""
 
     def start(self) -> None:
         """Get them. Raises FetchError and KeySetError where they must be there at once."""
@@ -70,7 +70,7 @@ class BearerTokens:
         for key, claim in ((AUDIENCE_KEY, "aud"), (ISSUER_KEY, "iss")):
             if not keys.get(key):
                 telemetry.warning(
-                    "%s is not set: listener %s takes tokens whatever their claim %s%s",
+                    "%s is not set: listener %s accepts tokens with any claim %s%s",
                     key,
                     listener_name,
                     claim,

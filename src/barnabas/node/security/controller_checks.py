@@ -1,7 +1,7 @@
 """What the controller lets whom have: the operation and resource of each of its requests.
 
-A check answers for what the asker may not have, and leaves the rest to the decision. Whatever is
-refused by name is answered as if it were not there where the asker may not know of it. A request
+A check answers for what the asker may not have, and leaves the rest to the decision. A refused name
+looks as if it did not exist if the requester may not describe it. A request
 that no check is listed for is refused. Source: Kafka's ControllerApis and AclApis.
 """
 
@@ -30,7 +30,7 @@ Complete: TypeAlias = Callable[[Any], Any]
 
 
 class Left(NamedTuple):
-    """What a check leaves of a request to be decided."""
+    """The part of a request that passed the check."""
 
     request: Message
     complete: Complete | None = None
@@ -43,7 +43,7 @@ class Refused(NamedTuple):
 
 
 class _Rights:
-    """What one asker may do."""
+    """The rights of one requester."""
 
     __slots__ = ("_authorizer", "_caller", "image")
 
@@ -91,7 +91,7 @@ class ControllerChecks:
         return response if checked.complete is None else checked.complete(response)
 
     async def check(self, asker: Asker, request: Message, image: MetadataImage) -> Left | Refused:
-        """What is left of a request, or the response if nothing is."""
+        """The permitted part of a request, or the response if nothing is permitted."""
         if isinstance(request, TOKEN_REQUESTS) and asker.is_token:
             return Refused(refuse(request, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))
         if not self._authorizer.is_enabled:
@@ -183,7 +183,7 @@ async def _delete_topics(
     def complete(
         response: topics_messages.DeleteTopicsResponse,
     ) -> topics_messages.DeleteTopicsResponse:
-        # In an order that tells nothing of who was looked up where.
+        # In an order that does not reveal which users exist.
         response.responses = sorted(
             response.responses + refused, key=lambda result: (result.name or "", result.topic_id)
         )
@@ -286,7 +286,7 @@ def _config_error(rights: _Rights, resource_type: int, name: str) -> ErrorCode |
 async def _create_token(
     rights: _Rights, asker: Asker, request: credentials.CreateDelegationTokenRequest
 ) -> Left | Refused:
-    """A token for oneself is free; CREATE_TOKENS on whoever else is to own it."""
+    """A token for oneself is free; CREATE_TOKENS on the owner, if that is another user."""
     if request.owner_principal_name:
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
         if owner != asker.principal and not rights.may(
@@ -309,7 +309,7 @@ TOKEN_REQUESTS: Final = (
     credentials.RenewDelegationTokenRequest,
     credentials.ExpireDelegationTokenRequest,
 )
-"""Whoever logged in with a token may not have another."""
+"""Clients that logged in with a token cannot get another."""
 
 CLUSTER_OPERATIONS: Final[dict[type, Operation]] = {
     apis.ADD_RAFT_VOTER.request: Operation.ALTER,

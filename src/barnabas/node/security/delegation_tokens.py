@@ -30,7 +30,7 @@ _HASH_OF: Final = {number: HASHES[name] for name, number in MECHANISM_NUMBERS.it
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What verifies a token's secret."""
+    """The verifier of a token's secret."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)

@@ -47,7 +47,7 @@ _KEY = re.compile(
 
 
 class CertificateError(ValueError):
-    """What was asked makes no certificate, or a text holds none. It never quotes a key."""
+    """A certificate cannot be made as requested, or a text holds none. It never quotes a key."""
 
 
 class Usage(Enum):
@@ -158,7 +158,7 @@ def identity_of(text: str) -> Identity:
 
 
 def describe(text: str) -> list[Description]:
-    """What the certificates in a PEM text say, in their order. Raises CertificateError."""
+    """The content of the certificates in a PEM text, in order. Raises CertificateError."""
     return [_describe(certificate) for certificate in _load(text)]
 
 
@@ -228,7 +228,7 @@ def _builder(
     now: datetime,
     latest: datetime | None = None,
 ) -> x509.CertificateBuilder:
-    """What all certificates have. None outlives its authority, whose end is `latest`."""
+    """The common fields of all certificates. None outlives its authority, whose end is `latest`."""
     end = now + timedelta(days=days)
     return (
         x509.CertificateBuilder()

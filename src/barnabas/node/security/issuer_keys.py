@@ -1,7 +1,7 @@
 """Where an issuer's keys come from: a file, or an endpoint that is asked again and again.
 
-The event loop never waits for an endpoint: it is asked in a thread, and who logs in meanwhile
-is held against what is known. An endpoint that cannot be asked costs nothing but age: the keys
+The event loop never waits for an endpoint: it is asked in a thread; until it answers, logins use
+the known keys. An endpoint that cannot be asked costs nothing but age: the keys
 that are known stay. Source: Kafka's RefreshingHttpsJwks and JwksFileVerificationKeyResolver.
 """
 
@@ -19,7 +19,7 @@ from barnabas.base.oauth.fetch import FetchError, read_file
 from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
 
 MISSED_PAUSE_MS: Final = 60_000
-"""A key id that was not found is not looked for again for so long."""
+"""How long a key id that was not found is not looked up again."""
 MISSED_KEPT_MAX: Final = 16
 EXPEDITED_PAUSE_MS: Final = 1000
 """Made-up key ids, each another, have the endpoint asked no more often than this."""
@@ -56,7 +56,7 @@ class FileKeys:
         return self._keys
 
     def missed(self, key_id: str) -> None:
-        """What the file does not hold is not there."""
+        """Keys that are not in the file are unknown."""
 
     def _read(self) -> None:
         try:

@@ -1,6 +1,7 @@
 """Principals: who sends the requests of a connection.
 
-Whoever shows nothing is `ANONYMOUS`, as on Kafka's PLAINTEXT listeners. What authenticates (TLS
+Clients without credentials are `ANONYMOUS`, as on Kafka's PLAINTEXT listeners. What authenticates
+(TLS
 certificates, SASL) tells the connection's state, and requests carry the principal from there.
 """
 

@@ -1,8 +1,9 @@
 """StandardAuthorizer: who may do what, by the ACLs of the cluster's metadata.
 
-A super user may do everything. Otherwise one DENY that fits forbids, whatever else fits; then one
+A super user may do everything. Otherwise a matching DENY denies; then one
 ALLOW that fits allows. Where no ACL is about the resource at all,
-`allow.everyone.if.no.acl.found` decides; where one is, but not for this caller, it is no. READ,
+`allow.everyone.if.no.acl.found` decides; if there is one, but not for this caller, access is
+denied. READ,
 WRITE, DELETE and ALTER allow DESCRIBE too, and ALTER_CONFIGS allows DESCRIBE_CONFIGS; a DENY means
 just what it says.
 
@@ -60,7 +61,7 @@ NOT_READY: Final = Decided(False, "AuthorizerNotReady")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerSettings:
-    """What a node's configuration says."""
+    """The settings of a node's configuration."""
 
     super_users: frozenset[str] = frozenset()
     """As text: `User:admin`."""

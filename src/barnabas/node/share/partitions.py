@@ -48,7 +48,7 @@ class SharePartitions:
         return self._hosted.get(SharePartitionKey(group_id, topic_id, index))
 
     def open(self, group_id: str, topic_id: Uuid, index: int) -> HostedSharePartition | ErrorCode:
-        """The share partition, which may still be loading, or why there is none here."""
+        """The share partition, which may still be loading, or the reason why this node has none."""
         key = SharePartitionKey(group_id, topic_id, index)
         hosted = self._hosted.get(key)
         if hosted is not None:
@@ -98,7 +98,7 @@ class SharePartitions:
                 if known_id == topic_id
                 for key in keys
             ]
-            for hosted in here:  # closing one may close others, for somebody is told and goes
+            for hosted in here:  # closing one may close others: a waiter is notified and leaves
                 placed = None if topic is None else topic.partitions.get(hosted.key.partition)
                 if placed is None:
                     hosted.close(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

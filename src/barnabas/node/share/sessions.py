@@ -38,7 +38,7 @@ class SessionPartition:
 
 
 class ShareSession:
-    """What is known of one member."""
+    """The state of one member."""
 
     __slots__ = ("connection", "epoch", "key", "partitions")
 

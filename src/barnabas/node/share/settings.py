@@ -34,7 +34,7 @@ _LIMITED = {
 
 
 class ResetStrategy(IntEnum):
-    """Where a group begins that has not begun yet."""
+    """Where a new group starts."""
 
     EARLIEST = 0
     LATEST = 1
@@ -50,7 +50,7 @@ class OffsetReset(NamedTuple):
 
 
 class ShareGroupSettings(NamedTuple):
-    """What a group's share partitions keep to."""
+    """The limits of a group's share partitions."""
 
     limits: ShareLimits
     reads_committed: bool
@@ -70,7 +70,7 @@ class ShareSettings:
         self.sessions_max = config.get_int("group.share.max.share.sessions")
 
     def of(self, group_id: str) -> ShareGroupSettings:
-        """What holds for the group now."""
+        """The current settings of the group."""
         configs = self._image().configs
         if configs is not self._configs:
             self._configs = configs

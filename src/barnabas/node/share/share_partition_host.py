@@ -6,7 +6,7 @@ members acknowledge, the more of them a write answers. The start offset and the 
 done go along as they are when the write leaves.
 
 A share partition that may not go on (another node leads, its state is fenced, its group is gone)
-is closed: those who wait are told, and whoever asks next opens another one.
+is closed: waiters are notified, and the next request opens another one.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class ShareWaiter(Protocol):
 
 
 class ShareRead(NamedTuple):
-    """What a partition has for a member, before anything of it is acquired."""
+    """The records that a partition has for a member, before any is acquired."""
 
     error: ErrorCode
     fetch_offset: int = 0
@@ -79,7 +79,7 @@ class ShareRead(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """What a member is given."""
+    """The records that a member gets."""
 
     error: ErrorCode
     parts: Sequence[Part] = ()
@@ -110,7 +110,7 @@ class HostedSharePartition:
         self.error = ErrorCode.NONE
         """Why it does not go on; NONE while it does."""
         self.error_message: str | None = None
-        """What the share coordinator said to that, if it was it that refused."""
+        """The share coordinator's error, if it refused."""
         self.machine: SharePartition | None = None
         """None while it is loaded."""
         self._clock = clock

@@ -26,7 +26,7 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
-    """The bytes of a message, in which each `records` value is a part of its own, uncopied.
+    """The bytes of a message, in which each `records` value is a separate part, uncopied.
 
     Such a value is asked for nothing but its `len()`, so it may stand for bytes that are
     elsewhere. The parts between are joined. Raises EncodeError as `encode` does.

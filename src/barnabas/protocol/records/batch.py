@@ -234,7 +234,7 @@ def patch(
 
 
 def set_log_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Stamp the batch at `position` with the broker's time, and its CRC anew.
+    """Stamp the batch at `position` with the broker's time and update its CRC.
 
     Readers then take `timestamp_ms` as the timestamp of each record.
     """
@@ -247,7 +247,7 @@ def set_max_timestamp(
     timestamp_ms: int,
     timestamp_type: TimestampType,
 ) -> None:
-    """Set max timestamp and timestamp type of the batch at `position`, and its CRC anew."""
+    """Set max timestamp and timestamp type of the batch at `position` and update its CRC."""
     (attributes,) = _INT16.unpack_from(buffer, position + ATTRIBUTES_POSITION)
     attributes &= ~TIMESTAMP_TYPE_MASK
     if timestamp_type is TimestampType.LOG_APPEND_TIME:

@@ -50,7 +50,7 @@ _END_TXN_SIZE_BYTES: Final = HEADER_SIZE_BYTES + _END_TXN_RECORD.size
 
 
 class ControlType(IntEnum):
-    """What a control record is about."""
+    """The type of a control record."""
 
     ABORT = 0
     COMMIT = 1

@@ -1,7 +1,7 @@
-"""Batches that a broker makes of records of its own, mostly of one: `encode_batch` for these.
+"""Batches that a broker builds from its own records, mostly of one: `encode_batch` for these.
 
 A coordinator writes such a batch for each request, uncompressed, without headers, all of one
-timestamp. What is general in `records.encode_batch` costs several times as much as this.
+timestamp. The general `records.encode_batch` costs several times as much.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _VARINTS = tuple(map(encode_varint, range(SHORT_MAX)))
 _pack_start = Struct(">qiibI").pack
 _pack_rest = Struct(">hiqqqhii").pack
 _REST_OVERHEAD_BYTES = ATTRIBUTES_POSITION - LOG_OVERHEAD_BYTES
-"""What lies between the length field and the attributes."""
+"""The fields between the length field and the attributes."""
 
 
 def encode_own_batch(

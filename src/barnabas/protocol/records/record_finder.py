@@ -1,7 +1,7 @@
 """The first record that is not older than some time, in records that arrive piece by piece.
 
-Of each record only length, timestamp and offset are looked at. So the search needs some bytes,
-whatever the batch has.
+Of each record only length, timestamp and offset are looked at. So the search needs some bytes for
+any batch.
 """
 
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class RecordFinder:
         self._rest = b""
         """The beginning of the next record, too short to be understood."""
         self._skipped_bytes = 0
-        """How much of the record before is still to come."""
+        """The missing bytes of the record before."""
         self.index = 0
         """The next record's."""
 

@@ -178,7 +178,7 @@ def decode_deltas(data: bytes, index: int) -> Iterator[Record]:
 def decode_records_between(buffer: Buffer, position: int, first: int, last: int) -> list[Record]:
     """The records with offsets `first` to `last` of the batch at `position`, in order.
 
-    For whoever wants a few of many: the others are passed over by their lengths, and what they
+    For readers of a few records of many: the others are passed over by their lengths, and what they
     hold is not looked at. Raises CorruptBatchError, as `decode_records` does.
     """
     header = read_header(buffer, position)

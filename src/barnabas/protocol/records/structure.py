@@ -2,7 +2,7 @@
 
 It accepts what `walk.py` accepts. Of a record whose end has not arrived the beginning is kept, but
 of one with more than LARGE_SIZE_BYTES only what is not understood yet: keys and values are passed
-over. So the check needs some kilobytes, whatever the batch has.
+over. So the check needs some kilobytes for any batch.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterator

@@ -159,7 +159,7 @@ def _snappy_size(data: memoryview) -> int:
 
 
 def _lz4(data: memoryview, budget: Budget) -> Pieces:
-    """Each block as a frame of its own, if no block needs more than its own bytes."""
+    """Each block as a separate frame, if no block needs more than its own bytes."""
     end = len(data)
     if end < len(LZ4_HEAD) + len(LZ4_END) or bytes(data[:4]) != LZ4_HEAD[:4]:
         raise CorruptBatchError("no lz4 frame")

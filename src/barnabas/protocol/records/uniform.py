@@ -27,7 +27,7 @@ _FIXED_SIZE_BYTES: Final = 3
 
 
 class _Plan(NamedTuple):
-    """What the batches of one layout have in common."""
+    """The common properties of batches of one layout."""
 
     columns: list[tuple[slice, bytes]]
     """Where the bytes at one place in each record's structure are, and what they must be."""

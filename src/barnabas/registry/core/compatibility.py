@@ -15,7 +15,7 @@ from barnabas.registry.store.records import ConfigValue, SchemaValue
 from barnabas.schemas.schema import Incompatibility
 
 SCHEMA_SHOWN_MAX = 10 * 1024
-"""How much of an old schema a message shows, in characters."""
+"""The length of an old schema in a message, in characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the REST interface is told by the server that it is part of."""
+"""The REST interface's settings, from its server."""
 
 import ssl
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class HttpConfig:
 
     @classmethod
     def of(cls, config: RegistryConfig) -> "HttpConfig":
-        """What the file of the server says. Raises ConfigError."""
+        """The settings of the server's file. Raises ConfigError."""
         is_limited = config.get_bool("size.limit.filter.enabled")
         bytes_max = config.get_int("size.limit.filter.max.request.body.size")
         speaks_tls = config.inter_instance_listener.scheme == "https"

@@ -34,7 +34,7 @@ class OwnRecord:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes in a batch, without what Kafka adds."""
+        """Its size in a batch, without Kafka's overhead."""
         return len(self.key_data) + len(self.value_data or b"")
 
 
@@ -58,12 +58,12 @@ class Request:
 
 @dataclass(slots=True)
 class Batch:
-    """What goes into one transaction, and who waits for it."""
+    """The records of one transaction, and their waiters."""
 
     records: list[OwnRecord] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     offsets: list[int] = field(default_factory=list)
-    """Where the brokers have put the records. Empty: the commit was never asked for."""
+    """The offsets of the records. Empty: the commit was never asked for."""
 
     @property
     def is_stored(self) -> bool:

@@ -1,7 +1,7 @@
 """Elects a leader among instances, through a group of Kafka with the protocol type `sr`.
 
 An instance joins, the group's own leader (which is only a clerk) chooses by `membership.elect`,
-and every member is told who leads. Heartbeats keep it in the group. Each change begins with
+and every member learns who leads. Heartbeats keep it in the group. Each change begins with
 `on_rebalance` and ends with `on_elected`; `on_lost` comes when no heartbeat has been answered for
 a session, because by then others may have elected somebody else.
 

@@ -1,4 +1,4 @@
-"""What goes wrong between the registry and its brokers, in words that say what to do."""
+"""Errors between the registry and its brokers, in words that say what to do."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from barnabas.protocol.errors import ErrorCode
 TROUBLE: Final = (errors.KafkaError, OSError, TimeoutError)
 """What a request to a broker may raise; to be tried again, mostly."""
 CLIENT_TROUBLE: Final = (*TROUBLE, AssertionError)
-"""With what aiokafka asserts of its own states."""
+"""Including aiokafka's failed assertions."""
 REFUSALS: Final = (
     errors.ClusterAuthorizationFailedError,
     errors.InvalidMessageError,
@@ -23,7 +23,7 @@ REFUSALS: Final = (
     errors.TopicAuthorizationFailedError,
     errors.TransactionalIdAuthorizationFailed,
 )
-"""What brokers answer to a write that they would refuse again."""
+"""Errors of writes that brokers would refuse again."""
 _NEEDS: Final = {
     errors.TransactionalIdAuthorizationFailed: (
         "the brokers refuse the transactional id: allow Write and Describe on it"
@@ -66,9 +66,9 @@ def watch(task: "asyncio.Task[None]", what: str, failure: "asyncio.Future[StoreE
         if task.cancelled() or task.exception() is None:
             return
         error = task.exception()
-        telemetry.error("%s has ended by an error of its own", what, exc_info=error)
+        telemetry.error("%s has ended with an internal error", what, exc_info=error)
         if not failure.done():
-            failure.set_result(StoreError(f"{what} has ended by an error of its own: {error!r}"))
+            failure.set_result(StoreError(f"{what} has ended with an internal error: {error!r}"))
 
     task.add_done_callback(ended)
 

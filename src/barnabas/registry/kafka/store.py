@@ -165,7 +165,7 @@ class KafkaStore:
     async def start(self) -> None:
         """Prepare the topic, read it to its end and join the group.
 
-        Where this instance leads, it also waits for the first try to begin a reign. Raises
+        If this instance leads, it also waits for the first attempt to take over. Raises
         StoreError if the rest cannot be done within `kafkastore.init.timeout.ms`.
         """
         deadline = asyncio.get_running_loop().time() + self._config.init_timeout_ms / 1000

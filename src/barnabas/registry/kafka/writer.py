@@ -6,8 +6,8 @@ way those of many requests gather for the one after it. A request is answered wh
 state of this instance holds all that its answer rests on, also if it wrote nothing itself: the
 schema that it found may be one that another request is about to commit.
 
-Any failure ends the reign, and with it the speculative state. Whoever waits gets NotStoredError
-once it is known that nothing of the request is in the topic; `store.py` then has it decided again.
+Any failure ends the reign, and with it the speculative state. Waiting requests get NotStoredError
+once it is certain that none of their records is in the topic; `store.py` then has it decided again.
 Where a commit was asked for and not confirmed, that is known when the reader has passed the
 records: it reads what is committed, and goes no further than the first open transaction.
 The transactional id is the same for all leaders, so `InitProducerId` at the start of a reign ends
@@ -43,7 +43,7 @@ BATCH_BYTES_MAX = 512 * 1024
 RECORD_OVERHEAD_BYTES = 512
 """More than a batch's header and a record's lengths take."""
 RENEWED_AFTER = 1000
-"""After so many records, and a tenth of all, the speculative state is copied anew when it can be:
+"""After so many records, and a tenth of all, the speculative state is copied again when possible:
 a copy shares its tables, which two states that replay the same records do not."""
 WAITING_MAX = 10_000
 """Requests that wait for a transaction; more are refused."""
@@ -339,7 +339,7 @@ class Reign:
         batch.fail(error)
 
     def _renew(self) -> None:
-        """Copy the state anew if that is worth it and nothing is under way."""
+        """Copy the state again if that is worthwhile and nothing is under way."""
         if (
             self._replayed >= RENEWED_AFTER
             and self._replayed >= self._replica.state.size // 10

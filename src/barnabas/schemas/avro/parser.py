@@ -2,13 +2,14 @@
 
 It reads `json` itself instead of building on the packages `avro` or `fastavro`:
 
-- Neither judges as Java does. Both refuse a type defined twice alike and a name used before its
-  definition, and take names with hyphens; `fastavro` takes unions in unions, `avro` any default.
+- Neither judges as Java does. Both refuse a type that is defined twice identically and a name used
+  before its definition, and accept names with hyphens; `fastavro` takes unions in unions, `avro`
+  any default.
 - Neither says where in the schema a fault is, nor keeps all that the canonical text needs.
 - Speed decides nothing: for a record of twenty fields this takes a quarter of a millisecond, the
   canonical text included, `avro` a third and `fastavro`, which is compiled, a twentieth.
 
-Whether it judges alike is held by a table of verdicts that Java itself gave (tests).
+Tests compare it with a table of Java's own verdicts.
 
 A name may be used before its definition. It is an `Unresolved` record until `links.py` puts the
 definition in its place. `{"type": "a.Name"}` is a long form of the name, as in Java up to 1.12.1.
@@ -95,7 +96,7 @@ class Parser:
             root = link(root, self.names, check_defaults=self._strict)
         for record in self._records:
             record.linked = True
-        # A document that defines a name again, alike, is the first definition.
+        # A document that repeats a definition identically is the first definition.
         return (
             root
             if isinstance(root, Primitive | Array | Map | Union)
@@ -134,7 +135,7 @@ class Parser:
     def _define(self, schema: Named) -> None:
         known = self.names.setdefault(schema.name.full, schema)
         if known is not schema and not is_same(known, schema):
-            raise FaultAtPlace(f"{schema.name.full!r} is defined twice, and not alike")
+            raise FaultAtPlace(f"{schema.name.full!r} is defined twice, with different content")
 
     def _record(self, node: dict[str, Any], space: str | None) -> Record:
         name = self._name(node, space)
@@ -289,7 +290,7 @@ class Parser:
 
 
 def _text(node: dict[str, Any], key: str) -> str | None:
-    """The string at a key. What is no string is as good as absent, as in Java."""
+    """The string at a key. Anything but a string counts as absent, as in Java."""
     value = node.get(key)
     return value if type(value) is str else None
 

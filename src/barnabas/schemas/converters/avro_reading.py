@@ -81,7 +81,7 @@ _PYTHON: Final[dict[str, tuple[type, ...]]] = {
 
 
 def same(value: Any) -> Any:
-    """What the codec gives is Connect's already."""
+    """The codec's values are Connect's already."""
     return value
 
 

@@ -1,6 +1,6 @@
 """Connect's schemas as Avro's, as Confluent's AvroData writes them.
 
-What Avro cannot say stands in properties `connect.…`, from which the schema is made again.
+Properties `connect.…` hold what Avro cannot express, so that the schema can be restored.
 
 Source: io.confluent.connect.avro.AvroData (Confluent 8).
 """
@@ -69,7 +69,7 @@ class AvroOptions:
 
 @dataclass(slots=True)
 class AvroSchemas:
-    """Writes one schema; names that stand in it are defined once."""
+    """Writes one schema; names in it are defined once."""
 
     options: AvroOptions
     _defined: dict[str, Schema] = field(default_factory=dict)

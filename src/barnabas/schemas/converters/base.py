@@ -54,4 +54,4 @@ class SchemaFormat(ABC):
 
     @abstractmethod
     def reading(self, stored: StoredSchema) -> Reading:
-        """What bytes of a registered schema stand for. Raises DataError."""
+        """The value that bytes of a registered schema encode. Raises DataError."""

@@ -127,7 +127,7 @@ def _as_it_is(schema: Schema) -> type | None:
 
 
 def object_reader(values: Read) -> Read:
-    """What reads an object as a map whose keys are texts."""
+    """Reads an object as a map with string keys."""
 
     def read(node: Any) -> dict[Any, Any]:
         if type(node) is not dict:

@@ -192,7 +192,7 @@ class JsonSchemaReader:
         return self._whole(self._root, self._root, 0)
 
     def _whole(self, node: Any, root: Any, depth: int, *, is_optional: bool = False) -> Schema:
-        """What may be referred to from within."""
+        """Schemas that may be referenced from within."""
         within: list[SchemaReference] = []
         self._open[id(node)] = within
         schema = self._of(node, root, depth)

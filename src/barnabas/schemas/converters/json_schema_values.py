@@ -19,7 +19,7 @@ from barnabas.schemas.data.schema import Schema, Struct, Type, validate_value
 
 Read = Callable[[Any], Any]
 References = dict[Schema, Read]
-"""What reads structs within themselves."""
+"""Readers of recursive structs."""
 
 
 class JsonSchemaText(JsonText):

@@ -53,7 +53,7 @@ MESSAGES: Final[dict[str | None, tuple[str, str]]] = {
 }
 Convert = Callable[[Any], Any]
 References = dict[tuple[Schema, "ProtobufOptions"], Convert]
-"""What writes structs within themselves."""
+"""Writers of recursive structs."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -236,7 +236,7 @@ def _checked(name: str) -> str:
 def to_message(
     schema: Schema, options: ProtobufOptions, references: References | None = None
 ) -> Convert:
-    """What makes of a value that is not null what a message's field takes."""
+    """Returns a converter from non-null values to values of a message's field."""
     references = {} if references is None else references
     logical = _LOGICAL.get(schema.name)
     if logical is not None:

@@ -1,6 +1,6 @@
 """Where the decisions of sinks are durable: a compacted topic, one key per sink.
 
-A sink's driver writes with a transactional id of its own. Taking it ends what an earlier driver
+A sink's driver writes with its own transactional id. Taking it ends what an earlier driver
 left open, and fences that driver should it still live: what is read afterwards is final.
 """
 
@@ -19,7 +19,7 @@ from barnabas.spark.datasource.protocol import Decision, Prepared
 DEFAULT_TOPIC: Final = "barnabas-sink-decisions"
 TOPIC_CONFIG: Final = {
     "cleanup.policy": "compact",
-    # What is superseded goes soon, so that a start reads little.
+    # Superseded records are compacted soon, so that a start reads little.
     "segment.bytes": "1048576",
     "min.cleanable.dirty.ratio": "0.1",
 }
@@ -61,7 +61,7 @@ class Journal:
         return self._log is not None and self._log.leads
 
     def take_over(self) -> None:
-        """Fence whoever wrote before and read the last decision. Raises KafkaException."""
+        """Fence earlier writers and read the last decision. Raises KafkaException."""
         self.close()
         self._found = None
         log = TopicLog(

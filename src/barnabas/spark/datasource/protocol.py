@@ -2,7 +2,7 @@
 
 Tasks leave their transactions open (*prepared*). The driver writes down durably which of them make
 up the batch, the *decision*, and commits them only then. From the decision on the batch is written,
-whatever crashes: who runs the same batch again commits what is decided and aborts what it has
+even after a crash: who runs the same batch again commits what is decided and aborts what it has
 written itself.
 
     reading ─▶ checking ─▶ deciding ─▶ committing ─▶ aborting ─▶ done
@@ -28,7 +28,7 @@ from typing import Final
 class Prepared:
     """An open transaction that holds all records of one task.
 
-    `checksum` is of the records in whatever order. Two tasks with equal `task`, `records` and
+    `checksum` does not depend on the order of records. Two tasks with equal `task`, `records` and
     `checksum` have written the same.
     """
 
@@ -65,7 +65,7 @@ class Decision:
 
 @dataclass(slots=True, frozen=True)
 class DecisionRead:
-    """The last decision of this sink, None where there is none; earlier writers are fenced."""
+    """The last decision of this sink, None if there is none; earlier writers are fenced."""
 
     decision: Decision | None
 

@@ -1,6 +1,6 @@
-"""What a share-group source has been given, has planned and still has to acknowledge. Pure.
+"""Records that a share-group source has acquired, planned and still has to acknowledge. Pure.
 
-A share group gives records out under locks, once, to whoever asks. Spark plans a batch, writes the
+A share group delivers each record under a lock to one member. Spark plans a batch, writes the
 plan down, and may run it again, also in another process. The ledger brings both together: a plan
 names the offsets that were given out, so that a batch can be read again from the log, and a record
 is acknowledged when the batch with its plan is finished.
@@ -14,7 +14,8 @@ A *holder* is a session that holds locks; what it holds is released when it ends
 
 A record that is *planned* or *owed* (its batch is finished, the broker has not yet confirmed the
 acknowledgement) may be given out again, because its holder died or its lock expired. Then it is not
-planned a second time. What is owed goes with the next plan, so that a new process knows it too.
+planned a second time. Pending acknowledgements are part of the next plan, so that a new process
+knows them too.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ OWED_RANGES_MAX = 10_000
 
 
 class Verdict(IntEnum):
-    """What becomes of a record, as the protocol numbers it."""
+    """The acknowledgement types, as the protocol numbers them."""
 
     ACCEPT = 1
     RELEASE = 2
@@ -123,7 +124,7 @@ class Ledger:
         self._ready: list[tuple[Holder, Delivery]] = []
         self._owed: dict[Verdict, Holding] = {Verdict.ACCEPT: {}, Verdict.REJECT: {}}
         self._old: dict[Verdict, Holding] = {}
-        """What was owed when `forget_old` was last called."""
+        """The pending acknowledgements when `forget_old` was last called."""
 
     # -- what sessions say
 

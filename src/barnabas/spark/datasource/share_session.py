@@ -59,7 +59,7 @@ class Books:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        """To be held for whatever follows."""
+        """Held for all later operations."""
         self.ledger = Ledger()
         self.due: dict[Session, list[Acknowledgement]] = {}
         self.failure: Exception | None = None
@@ -79,7 +79,7 @@ class Books:
 
 @dataclass(slots=True, frozen=True)
 class SessionOptions:
-    """What all sessions of a source share."""
+    """The shared state of a source's sessions."""
 
     access: Access
     group: str
@@ -318,7 +318,7 @@ class Session(threading.Thread):
             code = ErrorCode.of(error_code)
             if code in _FATAL:
                 raise ShareSourceError(f"group {self._options.group}: {code.name} {message or ''}")
-            # Whatever it is: the session begins anew, and gives up what it holds.
+            # For any error the session starts again and releases its records.
             level = logging.INFO if code in _SESSION_ENDED else logging.WARNING
             _telemetry.log(level, "share session with %s: %s %s", self.address, code.name, message)
             raise WireError(f"{self.address} ended the share session: {code.name}")

@@ -114,7 +114,7 @@ class AggregateNode(PlanNode):
         return build_schema((*keys, *values))
 
     def _selected_name(self, expression: Expression) -> str | None:
-        """What a group's expression is called among the selected ones."""
+        """The name of a group's expression among the selected ones."""
         found = [item.alias for item in self._selected if item.expression == expression]
         if len(found) > 1:
             names = joined_words(quoted_names(found), " and ")
@@ -124,7 +124,7 @@ class AggregateNode(PlanNode):
         return found[0] if found else None
 
     def _after_aggregation(self) -> None:
-        """What is selected and HAVING, over the columns that the aggregation gives.
+        """The selected expressions and HAVING, over the aggregation's columns.
 
         Each counts the aggregates through from the first: as in ksqlDB, HAVING has those that
         stand behind the selected ones.
@@ -143,7 +143,7 @@ class AggregateNode(PlanNode):
 
     @property
     def selected_expressions(self) -> list[Expression]:
-        """What the result's columns are calculated from, before the aggregation."""
+        """The inputs of the result's columns, before the aggregation."""
         return [item.expression for item in self._selected]
 
     def check_sink_key(self, sink: str) -> None:
@@ -274,7 +274,7 @@ class AggregateNode(PlanNode):
     def _made(
         self, place: int, call: FunctionCall, found: AggregateCall, *, is_table: bool
     ) -> Column:
-        """The column of an aggregate; raises AnalysisError if it cannot be had here."""
+        """The column of an aggregate; raises AnalysisError if it is not allowed here."""
         aggregator = found.aggregator(dict(self._environment.properties))
         if is_table and not hasattr(aggregator, "remove"):
             raise self._not_of_tables()

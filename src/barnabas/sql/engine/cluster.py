@@ -1,4 +1,4 @@
-"""What the engine needs of a Kafka cluster, so that tests can give it topics in memory."""
+"""The engine's interface to a Kafka cluster, which tests implement in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NewTopic:
 
 
 class Start(Enum):
-    """Where a follower begins."""
+    """The start of a follower."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -48,7 +48,7 @@ Take = Callable[[str, TopicRecord, bool], None]
 
 
 class Follower(Protocol):
-    """Hands on the records of topics as they come, in a thread of its own or of who writes."""
+    """Passes on records of topics as they arrive, in its own thread or the writer's."""
 
     def wait_until_caught_up(self, timeout_s: float) -> bool:
         """Whether every record is handed on that was there when the call began."""
@@ -114,8 +114,8 @@ class Cluster(Protocol):
         """Hand on the topics' records from `start` on, and all later ones.
 
         With a `group` it is remembered what was handed on, once `after_batch` returned. A follower
-        of that group that starts later begins where the first one began, and tells of each
-        record whether it is one of those. An error of `take` ends the follower: `on_error` gets
+        of that group that starts later begins where the first one began, and says for each record
+        whether it is one of those. An error of `take` ends the follower: `on_error` gets
         it.
         """
         ...

@@ -5,8 +5,8 @@ no record is ever in it. A query has a slot; who is assigned the slot's partitio
 So the group's protocol decides, and a slot has no second owner before the first one has given it
 back or was taken for dead.
 
-A query's slot follows from how many queries the command log had before it, which all servers know
-alike. The numbers are spread so that servers which have neighbouring slots share any few queries.
+A query's slot follows from how many queries the command log had before it, which all servers agree
+on. The numbers are spread so that servers which have neighbouring slots share any few queries.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def slot_of(number: int) -> int:
 
 
 def slot_of_name(name: str) -> int:
-    """The slot of what is not in the command log: all servers know its name alike."""
+    """The slot of what is not in the command log: all servers agree on its name."""
     return zlib.crc32(name.encode()) % SLOTS
 
 
@@ -61,7 +61,7 @@ class Lease:
 
     A process that stood still for longer than the group waits for a member may have lost them
     without having heard of it. `renew` is called all the time; a gap between two calls ends the
-    lease until the server has joined anew. Times are of a clock that goes on while the process
+    lease until the server has rejoined. Times are of a clock that goes on while the process
     stands still.
     """
 
@@ -83,6 +83,6 @@ class Lease:
         return not self._is_lost and now_s - self._renewed_s < self._timeout_s
 
     def begin(self, now_s: float) -> None:
-        """Hold it again: the server has given up all its slots and joins anew."""
+        """Hold it again: the server has given up all its slots and rejoins."""
         self._is_lost = False
         self._renewed_s = now_s

@@ -73,7 +73,7 @@ class QueryRunner(Protocol):
 
     @property
     def progress(self) -> str:
-        """What queries that are being started wait for, in a line."""
+        """The reason why starting queries wait, in a line."""
         ...
 
     def describe(self, query: PersistentQuery) -> str:
@@ -85,7 +85,7 @@ class QueryRunner(Protocol):
         ...
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
-        """What becomes of the state if a plan takes the place of a query, for who asks for it.
+        """What happens to the state if a plan replaces a query, for the answer to the user.
 
         Raises AnalysisError if it cannot: the query goes on as it was.
         """

@@ -76,7 +76,7 @@ class RunningQuery:
     hosted: HostedQuery | None = None
     failure: QueryFailure | None = None
     slot: int = 0
-    """Who has this slot runs it."""
+    """The server with this slot runs it."""
     is_here: bool = True
     """Whether this server runs it."""
     restarts: int = 0
@@ -87,9 +87,9 @@ class RunningQuery:
     restarting: Restarts = field(default_factory=lambda: config.restarts({}))
     rates: Rates = field(default_factory=Rates)
     progress: Callable[[], str] = lambda: ""
-    """What its start waits for."""
+    """The condition that its start waits for."""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held by whoever starts it or ends it."""
+    """Held while it is started or stopped."""
 
     @property
     def state(self) -> QueryState:
@@ -158,7 +158,7 @@ class RunningQueries:
         self._slots = Slots(ALL_SLOTS)
         self._added = 0
         self._left: deque[RunningQuery] = deque(maxlen=_LEFT_MAX)
-        """Terminated while this server did not have their slot: whoever gets it forgets them."""
+        """Terminated while this server did not have their slot: returning them also clears them."""
 
     def start(self) -> None:
         """Run all of them, and from now on those that are added."""

@@ -91,11 +91,11 @@ class Format(ABC):
 
     @abstractmethod
     def serializer(self, part: RecordPart) -> Serializer:
-        """What makes bytes of rows."""
+        """Serializes rows."""
 
     @abstractmethod
     def deserializer(self, part: RecordPart) -> Deserializer:
-        """What makes rows of bytes."""
+        """Deserializes rows."""
 
 
 def topic_of(subject: str) -> str:

@@ -214,7 +214,7 @@ def _time(value: Any) -> int:
 
 
 def time_message() -> str:
-    """What a TIME outside the day is told."""
+    """The error for a TIME outside the day."""
     return f"Time values must use number of milliseconds greater than 0 and less than {DAY_MS}."
 
 
@@ -323,7 +323,7 @@ _PRIMITIVES: dict[BaseType, Reader] = {
 
 
 def cannot_convert(value: Any, required: str) -> MismatchError:
-    """What is told of a value whose kind the column cannot have; never the value itself."""
+    """The error for a value whose type the column cannot have; never the value itself."""
     return MismatchError(
         f"Can't convert type. sourceType: {_node(value)}, requiredType: {required}"
     )

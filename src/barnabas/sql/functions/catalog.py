@@ -18,8 +18,8 @@ then NULL in gives NULL out without a call), lambdas as Python callables, interv
 case plural ("DAYS"). It raises EvaluationError where there is no value. It is a pure function of
 its arguments, unless `is_volatile` (RANDOM, UUID, UNIX_TIMESTAMP).
 
-The rest of the language: `ANY` is any type at all, `T!` a constant (aggregates), a variadic may
-stand in any place: `(first T, middle STRING..., last INTEGER!)`. Messages show a function's name as
+The rest of the language: `ANY` is any type at all, `T!` a constant (aggregates), a variadic may be
+in any position: `(first T, middle STRING..., last INTEGER!)`. Messages show a function's name as
 it is written here, and ksqlDB's cases compare them: `"explode"`, `"Abs"`, `"ARRAY_JOIN"`, each as
 ksqlDB declares it. Names of calls do not depend on case.
 """
@@ -180,7 +180,7 @@ def scalar(
 ) -> Callable[[F], F]:
     """Declare the decorated Python function as an implementation of a scalar function.
 
-    `variation` tells what this one does where the function has several; `parameters` tells of
+    `variation` tells what this one does where the function has several; `parameters` describes
     parameters by name. DESCRIBE FUNCTION shows both.
     """
 

@@ -109,7 +109,7 @@ class ServerConfig:
 
     @property
     def heartbeats(self) -> HeartbeatConfig:
-        """How servers watch each other. Raises ServerConfigError."""
+        """Settings of the heartbeats between servers. Raises ServerConfigError."""
         numbers = {name: self._number(key) for name, key in _HEARTBEAT_KEYS.items()}
         return HeartbeatConfig(
             is_enabled=self._is_true("ksql.heartbeat.enable"),
@@ -196,7 +196,7 @@ class ServerConfig:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What statements see of the properties."""
+        """The properties that statements can see."""
         return {**self.values, "bootstrap.servers": self.bootstrap_servers}
 
     @property
@@ -213,7 +213,7 @@ class ServerConfig:
 
     @property
     def pipelines(self) -> tuple[str, ...]:
-        """What runs beside the statements. Raises ServerConfigError."""
+        """The pipelines that run beside the statements. Raises ServerConfigError."""
         text = str(self.values.get(PIPELINES) or "")
         found = tuple(name.strip() for name in text.split(",") if name.strip())
         if found and not self.runs_on_spark:
@@ -222,7 +222,7 @@ class ServerConfig:
 
     @property
     def is_exactly_once(self) -> bool:
-        """What a statement's query guarantees unless its session says otherwise."""
+        """The default guarantee of queries."""
         found = self.values.get(config.STREAMS_PREFIX + "processing.guarantee")
         return str(found or "").lower().startswith("exactly_once")
 

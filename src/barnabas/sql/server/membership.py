@@ -1,6 +1,6 @@
 """This server among those of its service: a member of a consumer group, which has slots.
 
-Whoever joins tells the others its address as the client id, as `barnabas-sql@http://host:port`.
+Each member's client id holds its address, as `barnabas-sql@http://host:port`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Membership:
         while not self._is_closed:
             self._poll()
             if not self._lease.is_held(time.monotonic()) and not self._is_closed:
-                _log.warning("this server stood still for too long: it joins its group anew")
+                _log.warning("this server stood still for too long: it rejoins its group")
                 self._join_anew()
         self._set(frozenset())
         self._consumer.close()
@@ -112,7 +112,7 @@ class Membership:
         try:
             message = self._consumer.poll(_POLL_S)
         except KafkaException:
-            _log.exception("this server's slots are not known: it joins its group anew")
+            _log.exception("this server's slots are not known: it rejoins its group")
             self._join_anew()
             return
         failure = None if message is None else message.error()

@@ -60,7 +60,7 @@ class ServerMetrics:
 
     @contextmanager
     def pull(self) -> Iterator[None]:
-        """Count a pull query, which is answered meanwhile, and how long it took."""
+        """Count a pull query and its duration; the block answers it."""
         began = time.perf_counter()
         try:
             yield
@@ -72,7 +72,7 @@ class ServerMetrics:
 
     @contextmanager
     def push(self) -> Iterator[None]:
-        """Count a push query, which is made ready meanwhile."""
+        """Count a push query; the block prepares it."""
         self._push.inc()
         try:
             yield
@@ -101,7 +101,7 @@ class EngineCollector(Collector):
         self._server(families)
         for running in list(self._engine.queries.values()):
             if not running.is_here:
-                continue  # who runs it tells of it
+                continue  # the server that runs it reports it
             _states(families, running)
             _counts(families, running)
             _places(families, running)

@@ -80,7 +80,7 @@ class Hosting:
     sink_partitions: int = 1
     registry_tls: RegistryTls | None = None
     clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
-    """What librdkafka needs to log in where tasks write results."""
+    """librdkafka's login settings for tasks that write results."""
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -165,7 +165,7 @@ class HostedPlan:
         """What was noted since the last call."""
         notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
         notes.latest_ms = self._notes.latest_ms
-        # The compiled plan holds on to the object: it begins anew.
+        # The compiled plan keeps the object, which starts again.
         self._notes.read = self._notes.count = 0
         self._notes.notes = []
         self._note_chars = 0
@@ -174,7 +174,7 @@ class HostedPlan:
     # --- what the sources give ---------------------------------------------------------------
 
     def from_source(self, raw: Raw) -> Iterator[Placed]:
-        """What becomes of records of a topic before the first operator."""
+        """The processing of a topic's records before the first operator."""
         count = self.topology.partitions
         self._notes.read += len(raw.offsets)
         self._notes.latest_ms = max(self._notes.latest_ms, *raw.timestamps)

@@ -128,7 +128,7 @@ class SparkQuery:
         """Wait until the query has ended, failed or not; False if it still runs."""
         stream = self.life.stream
         while stream is not None and stream.isActive:
-            # What it failed of, if it did, is in `status`.
+            # `status` has the error if it failed.
             with suppress(StreamingQueryException):
                 stream.awaitTermination(None if timeout_s is None else math.ceil(timeout_s))
             if timeout_s is not None:
@@ -162,7 +162,7 @@ class SparkQuery:
         return str(java.PythonSQLUtils.explainString(execution, "formatted"))
 
     def status(self) -> QueryStatus:
-        """What the query does now."""
+        """The query's current activity."""
         state, own = self.life.state, self.options.properties
         progress = self.life.progress()
         operators = progress.get("stateOperators", [])
@@ -223,7 +223,7 @@ class SparkQuery:
         )
 
     def _configure(self, hosting: Hosting) -> None:
-        """Set what this query's session of Spark has of its own."""
+        """Set this query's own settings of its Spark session."""
         tasks = 1 if hosting.partitions == 1 else hosting.tasks
         state = "spark.sql.streaming.stateStore"
         for name, value in {
@@ -291,7 +291,7 @@ class SparkQuery:
             .option("kafka.bootstrap.servers", options.bootstrap_servers)
             .option("subscribe", topic)
             .option("startingOffsets", options.auto_offset_reset)
-            # What retention has deleted meanwhile is passed over, as in Kafka Streams.
+            # Records that retention has deleted are skipped, as in Kafka Streams.
             .option("failOnDataLoss", "false")
             .option("includeHeaders", "true")
             .option("maxOffsetsPerTrigger", options.records_per_batch_max)

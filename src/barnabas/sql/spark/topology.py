@@ -1,7 +1,7 @@
-"""How the stages of a plan become operators of Spark's.
+"""Stages of a plan as Spark operators.
 
 An operator runs one stage that has stores, once per partition, and the stages without stores that
-follow it. What comes before the first of them runs with the sources, in `mapInArrow`.
+follow it. Everything before the first of them runs with the sources, in `mapInArrow`.
 
 Where there is one partition only, or were stages to read what later ones write, which no plan of
 Spark's can do, one operator with one partition runs all stages.
@@ -27,7 +27,7 @@ class Topology:
     entries: dict[int, frozenset[int]]
     """By stage that reads topics and is in no operator: the stages that run with the source."""
     channels: dict[int, Place]
-    """Who reads each channel."""
+    """The reader of each channel."""
     topics: dict[Place, str]
 
     def operator_of(self, stage: int) -> int | None:

@@ -128,7 +128,7 @@ class Cursor:
     # --- what substitution of variables wants to know ---------------------------------------------
 
     def note_text(self, token: Token) -> None:
-        """A string was taken: variables may stand in it."""
+        """A string was taken: it may contain variables."""
 
     def note_identifier(self, token: Token) -> None:
         """A variable was taken as a name."""
@@ -149,7 +149,7 @@ class Cursor:
         self.fail(f"Syntax error at or near '{self.token.shown}' at {self.token.place}")
 
     def fail_expecting(self, *words: str) -> NoReturn:
-        """Raise that something else must stand here."""
+        """Raise the error for an unexpected token."""
         if words == (")",) and self.at(","):
             self.fail("missing ')' at ','")
         shown = [word if word in _KINDS_OF_TOKENS else f"'{word}'" for word in words]
@@ -158,7 +158,7 @@ class Cursor:
         self.fail(f"{near if self.token.kind is TokenKind.END else ''}Expecting {listed}")
 
     def fail_at_name(self) -> NoReturn:
-        """Raise that a name must stand here; a reserved word gets a hint."""
+        """Raise the error for a missing name; a reserved word gets a hint."""
         token = self.token
         if token.word not in RESERVED:
             self.fail_here()

@@ -17,7 +17,7 @@ Literal: TypeAlias = str | int | float | Decimal | bool | None
 
 
 class SourceKind(Enum):
-    """What a FROM clause can name."""
+    """The sources of a FROM clause."""
 
     STREAM = "STREAM"
     TABLE = "TABLE"
@@ -134,7 +134,7 @@ class Query(Node):
 
 
 class Constraint(Enum):
-    """What a declared column is, other than a part of the value."""
+    """The role of a declared column that is not a part of the value."""
 
     KEY = "KEY"
     PRIMARY_KEY = "PRIMARY KEY"
@@ -156,7 +156,7 @@ class ColumnElement(Node):
 class NamedType(Node):
     """A type that CREATE TYPE made; the analysis looks it up.
 
-    It may stand wherever a SqlType stands in a statement, also inside other types; no type that
+    It may be used wherever a statement allows a SqlType, also inside other types; no type that
     leaves the analysis holds one.
     """
 
@@ -327,7 +327,7 @@ class PrintTopic(Node):
 
 
 class Control(Enum):
-    """What can be done to a running query."""
+    """The operations on a running query."""
 
     TERMINATE = "TERMINATE"
     PAUSE = "PAUSE"

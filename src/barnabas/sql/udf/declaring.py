@@ -43,7 +43,7 @@ class DeclarationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a decorator stands."""
+    """The place of a decorator."""
 
     module: str
     path: str
@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What a declaration tells of a function beside its types."""
+    """A declaration's details of a function, beside its types."""
 
     name: str
     description: str = ""
@@ -81,7 +81,7 @@ _DECLARED: dict[str, list[Declaration]] = {}
 
 
 def keep(declaration: Declaration) -> None:
-    """Remember it for whoever loads its module."""
+    """Remember it for the loader of its module."""
     _DECLARED.setdefault(declaration.place.module, []).append(declaration)
 
 
@@ -116,7 +116,7 @@ def forget(module: str) -> None:
 
 
 def caller() -> Place:
-    """Where the decorator that calls this stands."""
+    """The place of the decorator that calls this."""
     frame = sys._getframe(2)
     module = str(frame.f_globals.get("__name__", ""))
     return Place(module, frame.f_code.co_filename, frame.f_lineno)
@@ -233,7 +233,7 @@ def _parts(pattern: Pattern) -> tuple[Pattern, ...]:
 def _check(pattern: Pattern) -> None:
     match pattern:
         case LambdaOf():
-            raise ValueError("functions of one's own take no lambdas")
+            raise ValueError("user functions take no lambdas")
         case Decimal(precision, scale):
             decimal_type(precision, scale)
     for part in _parts(pattern):

@@ -388,5 +388,5 @@ def test_a_claim_that_cannot_be_is_not_followed() -> None:
     for wrong in (name, name.replace("city=a", "city=b")):
         world.store.files[wrong] = b"", Claim(of_file("rules", 0), 0)
     world.is_calm = True
-    with pytest.raises(ConnectError, match="written meanwhile"):
+    with pytest.raises(ConnectError, match="written in the meantime"):
         writer.write(iter(world.log), planned)

@@ -32,7 +32,7 @@ async def test_an_error_of_our_own_is_the_failure(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.ERROR):
         for _ in range(2):
             watch(asyncio.create_task(stumble()), "the reader", failure)
-        assert "the reader has ended by an error of its own: KeyError('x')" in str(await failure)
+        assert "the reader has ended with an internal error: KeyError('x')" in str(await failure)
     assert "stumble" in caplog.text
 
 

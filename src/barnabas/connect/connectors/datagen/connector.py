@@ -199,7 +199,7 @@ class DatagenReader(SourceReader):
 _WRONG: Final = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError),
 )
-"""What a schema that lacks a part, or has one of another kind, ends in."""
+"""The error for a schema with a missing part, or one of the wrong kind."""
 
 
 def _schema_of(values: Mapping[str, Any]) -> tuple[Schema, Any, str]:

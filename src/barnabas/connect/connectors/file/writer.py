@@ -48,9 +48,10 @@ class FileStreamWriter(SinkWriter):
 
 
 class _Appended:
-    """Lines behind what a file holds. What fails is taken back, or its last line would be torn.
+    """Lines behind what a file holds. A failed write is undone; otherwise its last line could be
+    torn.
 
-    Other tasks that append to the file wait meanwhile.
+    Other tasks that append to the file wait.
     """
 
     def __init__(self, descriptor: int, name: str) -> None:
@@ -74,7 +75,7 @@ class _Appended:
             raise
 
     def _lock(self) -> int | None:
-        """Return the file's size; None where nothing can be taken back, of a pipe or a device."""
+        """Return the file's size; None if writes cannot be undone, for a pipe or a device."""
         try:
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
                 return None

@@ -100,7 +100,7 @@ class FilesSource(SourceConnector):
             ),
             (
                 *("files.poll.interval.ms", _T.LONG, 1000, _MEDIUM),
-                "How often new files are looked for.",
+                "How often the directory is polled for new files.",
                 validators.at_least(1),
             ),
             (

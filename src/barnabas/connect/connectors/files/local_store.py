@@ -63,7 +63,7 @@ class LocalStore(FileStore):
                     )
 
     def _unlisted(self, error: OSError) -> None:
-        """Not to see what is there is not to see nothing; but folders may go meanwhile."""
+        """Not to see what is there is not to see nothing; but folders may disappear."""
         is_gone = isinstance(error, FileNotFoundError) and error.filename != self._directory
         if not is_gone:
             raise failed(f"cannot list {error.filename}", error) from error

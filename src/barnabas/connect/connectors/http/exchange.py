@@ -1,8 +1,8 @@
 """Requests with logins and retries.
 
 What may go well later (no connection, time-outs, 408, 425, 429, 5xx) is tried again, after what the
-server says in Retry-After, or after a pause that doubles. A token that is refused is fetched anew
-once. No text of an error has a secret: neither headers nor bodies of requests are shown.
+server says in Retry-After, or after a pause that doubles. A refused token is fetched again once. No
+text of an error has a secret: neither headers nor bodies of requests are shown.
 """
 
 from __future__ import annotations

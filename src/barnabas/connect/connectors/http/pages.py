@@ -165,8 +165,8 @@ class PageReader(SourceReader):
 def partition_of(values: Mapping[str, Any]) -> JsonMap:
     """Return the source partition: the address without login and parameters.
 
-    Offsets are stored, and shown to whoever may see the connector. So no secret may be in them, and
-    a new key in the parameters does not begin anew.
+    Offsets are stored, and visible to everyone who may see the connector. So no secret may be in
+    them, and a new key in the parameters does not restart the source.
     """
     return {"url": shown(str(values["http.url"]))}
 

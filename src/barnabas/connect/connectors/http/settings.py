@@ -109,7 +109,7 @@ _CONNECTION: Final = (
         _MEDIUM,
         validators.one_of_any_case("header", "url"),
     ),
-    _text("oauth2.client.scope", "What the tokens are to allow.", ""),
+    _text("oauth2.client.scope", "The scope of the tokens.", ""),
     _text("oauth2.grant.type", "The kind of grant.", "client_credentials"),
     _text("oauth2.request.grant.type.property", "Its name in the request.", "grant_type"),
     _text("oauth2.request.client.id.property", "The id's name in the body.", "client_id"),
@@ -234,7 +234,7 @@ SOURCE: Final = Definition(
             "Where an answer has its records, as a JSON pointer; empty is the whole answer.",
             "",
         ),
-        _text("response.key.pointer", "Where a record has its key, as a JSON pointer."),
+        _text("response.key.pointer", "The place of a record's key, as a JSON pointer."),
         _text(
             "paging.mode",
             "How to go on behind what was read: none, offset or cursor.",
@@ -243,7 +243,7 @@ SOURCE: Final = Definition(
             validators.one_of("none", "offset", "cursor"),
         ),
         _text("paging.parameter", "The parameter of requests that says where to go on.", "offset"),
-        _text("paging.cursor.pointer", "Where an answer has the next cursor.", "/next"),
+        _text("paging.cursor.pointer", "The place of the next cursor in an answer.", "/next"),
         _text("paging.start", "Where to begin; empty leaves the parameter out.", ""),
         _text("paging.size.parameter", "The parameter that says how many records are wanted.", ""),
         _count("paging.size", "How many.", 100, 1),
@@ -258,7 +258,7 @@ _PAGED: Final = ("response.records.pointer", "response.key.pointer")
 
 
 def errors_of(definition: Definition, settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return what is wrong between settings; what is wrong with one alone is told with it."""
+    """Return what is wrong between settings; errors of a single setting are reported with it."""
     try:
         values = definition.parse(settings)
     except ConfigError:

@@ -1,9 +1,10 @@
 """The history of one table: how far a connector has come, and commits that nobody is ahead of.
 
-Iceberg adds an append to whatever the table is by then, so that a task that was long gone could
-still add its rows. So a change is written to a branch of its own, which begins where the table is
-now. Once it is there, `main` (or the branch that commits go to) is moved on to it, which Iceberg
-refuses if that has come further meanwhile: what the table said when the branch was made is true
+Iceberg applies an append to the current state of the table, so a task that lost its partitions long
+ago could still add its rows. So a change is written to a new branch, which begins at the table's
+current state. Once it is there, `main` (or the branch that commits go to) is moved on to it, which
+Iceberg refuses if that has moved in the meantime: what the table said when the branch was made is
+true
 when it becomes the table.
 
 How far a connector has come is in the summary of its newest snapshot. Others may write behind it,

@@ -31,9 +31,9 @@ def rewrite_data_files(spark: Any, table: Any) -> None:
 
 
 class Maintenance:
-    """What is done with tables after commits, each job at most once in its interval.
+    """Maintenance of tables after commits, each job at most once in its interval.
 
-    What fails is told in the log, and tried again at its next time.
+    Failures are logged, and retried at the next interval.
     """
 
     def __init__(

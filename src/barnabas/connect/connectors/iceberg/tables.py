@@ -43,7 +43,7 @@ class IcebergTables(Tables):
         settings: LakeSettings,
         maintenance: Maintenance | None = None,
     ) -> None:
-        # A session of its own: another connector's catalog of the same name may be another one.
+        # A separate session, since another connector's catalog of the same name may differ.
         self._spark = spark.newSession()
         self._property = property_of(connector)
         self._catalog = catalog
@@ -332,7 +332,7 @@ def is_wider(old: str, new: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL takes it, whatever is in it."""
+    """Return a name, quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -34,7 +34,7 @@ SOURCE: Final = Definition(
     (
         *_CONNECTION,
         Setting(
-            *("mode", STRING, NO_DEFAULT, HIGH, "How new rows are known."),
+            *("mode", STRING, NO_DEFAULT, HIGH, "How new rows are detected."),
             validator=one_of_any_case(
                 "bulk", "timestamp", "incrementing", "timestamp+incrementing"
             ),
@@ -51,7 +51,7 @@ SOURCE: Final = Definition(
         Setting("query", STRING, "", MEDIUM, "A query in place of tables."),
         Setting("query.suffix", STRING, "", LOW, "Goes to the end of each query."),
         Setting(
-            *("poll.interval.ms", INT, 5000, HIGH, "How often a table is asked for new rows."),
+            *("poll.interval.ms", INT, 5000, HIGH, "How often a table is polled for new rows."),
             validator=at_least(0),
         ),
         Setting(
@@ -84,7 +84,7 @@ SINK: Final = Definition(
         ),
         Setting("table.name.format", STRING, "${topic}", MEDIUM, "The table of a topic."),
         Setting(
-            *("pk.mode", STRING, "none", HIGH, "What the primary key is made of."),
+            *("pk.mode", STRING, "none", HIGH, "The source of the primary key."),
             validator=one_of_any_case("none", "kafka", "record_key", "record_value"),
         ),
         Setting(

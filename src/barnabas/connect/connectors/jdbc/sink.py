@@ -203,7 +203,7 @@ class JdbcSinkWriter(SinkWriter):
         columns = [*shape.keys, *shape.others]
         self._dialect.insert_many(connection, shape.table, columns, end, rows)
 
-    # What records look like.
+    # The shape of records.
 
     def _shape(self, record: SinkRecord) -> Shape:
         keys = self._key_specs(record)
@@ -270,7 +270,7 @@ class JdbcSinkWriter(SinkWriter):
     def _columns(self, specs: Iterable[ColumnSpec]) -> ColumnValues:
         return ColumnValues(tuple(specs), self._dialect.bind, replaces_null=self._replaces_null)
 
-    # What tables look like.
+    # The shape of tables.
 
     def _prepared(
         self, connection: Any, shape: Shape, *, is_deleting: bool

@@ -2,5 +2,5 @@
 
 Executors turn records into Arrow's batches, one per table; the driver adds them to each table in
 one commit that also says how far each partition of the topics has come. So a table holds each
-record once, whatever fails between it and the consumer group.
+record once, even if a commit to the consumer group fails.
 """

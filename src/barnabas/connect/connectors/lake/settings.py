@@ -84,7 +84,7 @@ def definition(prefix: str, more: tuple[Setting, ...] = ()) -> Definition:
 
 @dataclass(slots=True, frozen=True)
 class TableSettings:
-    """What is said of one table."""
+    """The settings of one table."""
 
     id_columns: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class TableSettings:
 
 @dataclass(slots=True, frozen=True)
 class LakeSettings:
-    """What a sink does, from its settings. Picklable."""
+    """A sink's behaviour, from its settings. Picklable."""
 
     tables: tuple[str, ...]
     is_dynamic: bool

@@ -35,7 +35,7 @@ Offsets = Mapping[TopicPartition, int]
 
 @dataclass(slots=True)
 class Change:
-    """What one commit does to one table.
+    """The changes of one commit to one table.
 
     `rows` are added, or replace those with the same `ids`; of `deleted` only the ids count.
     """
@@ -51,7 +51,7 @@ class Change:
     def check(self, found: Offsets) -> None:
         """Raise RetriableError where the table's offsets are not those that rows were cut at.
 
-        Another task has the partition now, or had it. The next try cuts the rows anew.
+        Another task has the partition now, or had it. The next try cuts the rows again.
         """
         moved = [place for place in self.offsets if found.get(place, -1) != self.known[place]]
         if moved:

@@ -169,7 +169,7 @@ class CheckpointReader(SourceReader):
         self._found = []
 
     def figures(self) -> Sequence[Figure]:
-        """Return what MirrorMaker's metrics tell of groups."""
+        """Return MirrorMaker's metrics of groups."""
         return () if self._figures is None else self._figures.seen()
 
     def stop(self) -> None:
@@ -179,7 +179,7 @@ class CheckpointReader(SourceReader):
 
 
 class _Driver:
-    """What a reader has open, and what it has read and noted."""
+    """A reader's open resources and positions."""
 
     def __init__(self, flow: Flow, groups: Sequence[str]) -> None:
         self._flow = flow

@@ -36,7 +36,7 @@ from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.kafka.admin import answer_of, told_offset
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
-# How long a mirror waits for brokers' answers, of which one may be dead.
+# How long a mirror waits for answers of brokers that may be dead.
 
 PATIENCE_SECONDS: Final = 5.0
 """How long they are waited for at first."""
@@ -74,7 +74,7 @@ class Cluster:
 
     librdkafka's admin client asks who leads once: it then waits for that broker, dead or not, until
     the request's time is over, or goes on asking with a leader epoch that is refused, and its
-    metadata is refreshed every few minutes only. Kafka's own asks anew after each failure; here
+    metadata is refreshed every few minutes only. Kafka's asks again after each failure; here
     the next request has a new client.
     """
 

@@ -1,7 +1,7 @@
-"""Runs the flows of a mirror maker's file in this process, each with a worker of its own.
+"""Runs the flows of a mirror maker's file in this process, each with a separate worker.
 
-There is no REST interface: processes with the same file share a group, but their leader cannot be
-told of tasks by the others, so one process serves a flow. Source: MirrorMaker (Kafka 4.3).
+There is no REST interface: processes with the same file share a group, but the others cannot report
+tasks to their leader, so one process serves a flow. Source: MirrorMaker (Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 # The file of Kafka's connect-mirror-maker.sh: its clusters and flows, as workers and connectors.
 #
-# `clusters` names the clusters, `A.` begins a cluster's settings, `A->B.` a flow's. Each flow has a
-# worker of its own in the target, whose topics and group are named after the source. Source:
+# `clusters` names the clusters, `A.` begins a cluster's settings, `A->B.` a flow's. Each flow has
+# its own worker in the target, whose topics and group are named after the source. Source:
 # MirrorMakerConfig (Kafka 4.3).
 
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -187,7 +187,7 @@ class DedicatedMirror:
                 _log.info("%s: %s is left to the leader (%s)", flow, connector, error)
             except RequestError as error:
                 if error.status == _CHANGING and time.monotonic() < deadline:
-                    time.sleep(_RETRY_SECONDS)  # the group deals anew just now
+                    time.sleep(_RETRY_SECONDS)  # the group is rebalancing
                     continue
                 # As with Kafka's, the others of the file run nevertheless.
                 _log.error("%s: %s cannot be configured: %s", flow, connector, error)

@@ -48,12 +48,12 @@ _INTERFACES: Final[Mapping[str, type]] = {
     "group.filter.class": DefaultGroupFilter,
     "config.property.filter.class": DefaultConfigPropertyFilter,
 }
-"""The class that a class of one's own extends, by setting."""
+"""The base class of a custom class, by setting."""
 
 
 @dataclass(slots=True, frozen=True)
 class Flow:
-    """What a connector's settings say of its flow. `values` are parsed."""
+    """A connector's flow, from its settings. `values` are parsed."""
 
     settings: Settings = field(repr=False)
     values: Mapping[str, Any] = field(repr=False)

@@ -32,13 +32,13 @@ class DefaultReplicationPolicy:
         return f"{source}{self._separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        """Return the cluster that a topic was mirrored from, None for a topic of its own."""
+        """Return the cluster that a topic was mirrored from, None for a local topic."""
         head, separator, rest = topic.partition(self._separator)
         # Java's split drops empty parts at the end: `name.` has but one.
         return head if separator and rest.strip(self._separator) else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """Return a mirrored topic's name in its source, None for a topic of its own."""
+        """Return a mirrored topic's name in its source, None for a local topic."""
         source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self._separator) :]
 
@@ -51,7 +51,7 @@ class DefaultReplicationPolicy:
             topic = upstream
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """Return the topic that tells which offsets belong together."""
+        """Return the topic that maps source offsets to target offsets."""
         return f"mm2-offset-syncs{self._inner}{alias}{self._inner}internal"
 
     def checkpoints_topic(self, alias: str) -> str:

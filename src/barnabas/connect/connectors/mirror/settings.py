@@ -60,7 +60,7 @@ _BASE: Final = (
         "replication.policy.separator",
         ConfigType.STRING,
         ".",
-        "What stands between the source's name and the topic's.",
+        "The separator between the source's name and the topic's.",
     ),
     _low(
         "replication.policy.internal.topic.separator.enabled",
@@ -120,7 +120,7 @@ SOURCE: Final = Definition(
             ConfigType.LIST,
             TOPICS_EXCLUDED,
             _HIGH,
-            "Topics not to mirror, whatever `topics` says: names and patterns.",
+            "Topics not to mirror, even if `topics` matches them: names and patterns.",
         ),
         Setting(
             "config.properties.exclude",
@@ -158,7 +158,7 @@ SOURCE: Final = Definition(
             "heartbeats.replication.enabled",
             ConfigType.BOOLEAN,
             True,
-            "Whether topics of heartbeats are mirrored, whatever `topics` says.",
+            "Whether topics of heartbeats are mirrored, even if `topics` does not match them.",
         ),
     )
 )
@@ -172,7 +172,7 @@ CHECKPOINT: Final = Definition(
             ConfigType.LIST,
             GROUPS_EXCLUDED,
             _HIGH,
-            "Groups not to translate, whatever `groups` says: names and patterns.",
+            "Groups not to translate, even if `groups` matches them: names and patterns.",
         ),
         _class("group.filter.class", "DefaultGroupFilter", "Which groups are translated."),
         *_interval("refresh.groups", "look for new groups", 600),

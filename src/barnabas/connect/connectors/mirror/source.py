@@ -124,7 +124,7 @@ class MirrorSource(SourceConnector):
         return MirrorReader(context, Flow.read(context.settings, self.definition))
 
     def exactly_once_support(self, settings: Settings) -> bool | None:
-        """Where records of aborted transactions are not mirrored."""
+        """Whether records of aborted transactions are skipped."""
         return _reads_committed(settings)
 
     def alter_offsets(

@@ -1,6 +1,6 @@
 """The task that mirrors topics: what is new in its partitions, as one split in order.
 
-Ends are asked of the source's brokers, so each micro-batch is bounded. Records go on as bytes where
+Ends are asked of the source's brokers, so each micro-batch is bounded. Records stay bytes if
 nothing transforms them. After each micro-batch, offset syncs say at which offsets the target has
 them. Source: MirrorSourceTask (Kafka 4.3).
 """
@@ -184,7 +184,7 @@ class MirrorReader(SourceReader):
         if not changed:
             driver.promote()
             return self._named(self._positions)
-        # A partition may have been cut at its beginning, or begun anew.
+        # A partition may have been truncated at its beginning, or recreated.
         begins = driver.source.offsets(changed, is_latest=False)
         count = max(_PARTITION_RECORDS_MIN, BATCH_RECORDS_MAX // len(changed))
         self._begins = {}
@@ -252,7 +252,7 @@ class MirrorReader(SourceReader):
                 figures.add((self._remote[topic], number), tally)
 
     def figures(self) -> Sequence[Figure]:
-        """Return what MirrorMaker's metrics tell of partitions."""
+        """Return MirrorMaker's metrics of partitions."""
         return () if self._figures is None else self._figures.seen()
 
     def offsets(self, end: dict[str, Any]) -> Sequence[tuple[JsonMap, JsonMap]]:
@@ -264,7 +264,7 @@ class MirrorReader(SourceReader):
         ]
 
     def sent(self, end: dict[str, Any]) -> bool:
-        """Go on behind it before it is committed; which offsets belong together is told later."""
+        """Go on behind it before it is committed; the offset syncs follow later."""
         self.commit(end)
         return True
 
@@ -287,7 +287,7 @@ class MirrorReader(SourceReader):
 
 
 class _Driver:
-    """What a reader has open on the driver."""
+    """The open resources of a reader on the driver."""
 
     def __init__(self, flow: Flow) -> None:
         self.source = cluster_of(flow, "source", "replication-offsets-admin")

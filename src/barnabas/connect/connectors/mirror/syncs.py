@@ -2,7 +2,7 @@
 
 A task counts what it writes in runs of records whose offsets follow each other on both sides. A
 sync is due at the start of each run, and each time the target is `offset.lag.max` records further.
-Whoever translates keeps 64 syncs of a partition, dense at its end and ever sparser before, so
+The translator keeps 64 syncs of a partition, dense at its end and ever sparser before, so
 that offsets long past are still translated, if less exactly. Source: OffsetSyncWriter,
 OffsetSyncStore (Kafka 4.3, KIP-382, KAFKA-12468).
 """
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(slots=True)
 class Runs:
-    """What was written of each of a source's partitions."""
+    """The last written sync of each of a source's partitions."""
 
     places: dict[TopicPartition, list[Run]] = field(default_factory=dict)
 
@@ -119,7 +119,7 @@ class OffsetTranslation:
             self._syncs[sync.place] = _updated(syncs, sync)
 
     def translate(self, place: TopicPartition, upstream: int) -> int | None:
-        """Return the target's offset: -1 for one too long ago, None where nothing is known."""
+        """Return the target's offset: -1 for one too long ago, None if nothing is known."""
         syncs = self._syncs.get(place)
         if syncs is None or not self.is_whole:
             return None

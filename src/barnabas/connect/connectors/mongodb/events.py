@@ -67,7 +67,7 @@ CHANGE: Final = struct_of(
 
 
 class Events:
-    """Makes records of changes. `namespace` stands in where a change names none."""
+    """Makes records of changes. `namespace` is the default for changes that name none."""
 
     def __init__(
         self, values: Mapping[str, Any], partition: JsonMap, namespace: tuple[str, str]

@@ -253,7 +253,7 @@ class ChangeReader(SourceReader):
                 "has the changes after the stored offset. Set errors.tolerance=all to go on with "
                 f"new changes, or reset the connector's offsets: {error}"
             ) from error
-        _log.error("changes may be lost: the change stream begins anew: %s", error)
+        _log.error("changes may be lost: the change stream starts again: %s", error)
         self._token = None
 
     def _open(self) -> None:
@@ -285,7 +285,7 @@ class ChangeReader(SourceReader):
             self._open()
             return
         if self._copies:
-            # What changes meanwhile is in the stream, behind what is copied.
+            # Concurrent changes are in the stream, behind the copied documents.
             self._token = self._stream.resume_token
             self._copying = self._existing(self._client)
             self._copies = False
@@ -311,7 +311,7 @@ class ChangeReader(SourceReader):
             try:
                 change = next(self._copying, None)
             except PyMongoError:
-                # Where it stopped is not known: all is copied again.
+                # The position where it stopped is unknown: everything is copied again.
                 self._copying = self._existing(self._client) if self._client else None
                 raise
             if change is None:

@@ -223,7 +223,7 @@ SINK: Final = Definition(
                 *("post.processor.chain", _T.LIST),
                 f"{_SINK}processor.DocumentIdAdder",
                 _LOW,
-                "What each document passes.",
+                "The processors of each document.",
             ),
             *(
                 (f"{part}.projection.{what}", _T.STRING, default, _LOW, doc)

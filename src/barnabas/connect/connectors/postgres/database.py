@@ -167,7 +167,7 @@ class PostgresDatabase:
             raise NotReadableError(status, f"it cannot be read: {kind}") from error
 
     def _lock(self, schema: str, name: str) -> None:
-        """What the transaction sees is not settled before it has its lock."""
+        """The transaction's snapshot is not fixed before it has its lock."""
         connection = self._connected()
         connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         lock = f"LOCK TABLE ONLY {quoted(schema)}.{quoted(name)} IN ACCESS SHARE MODE"

@@ -66,7 +66,7 @@ _REPLICATION: Final[tuple[SettingRow, ...]] = (
     ("publish.via.partition.root", BOOLEAN, False, LOW,
      "Whether changes of partitions count as those of the partitioned table."),
     ("status.update.interval.ms", INT, 10_000, MEDIUM,
-     "How often the server is told how far its log is read.", at_least(1)),
+     "How often the connector confirms its log position to the server.", at_least(1)),
     ("xmin.fetch.interval.ms", LONG, 0, LOW,
      "How often source.xmin is asked of the slot; 0: never.", at_least(0)),
     ("flush.lsn.source", BOOLEAN, True, LOW,

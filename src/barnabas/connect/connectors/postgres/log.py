@@ -83,7 +83,7 @@ class LogStart:
 
 @dataclass(slots=True, frozen=True)
 class SnapshotPoint:
-    """Where a snapshot was taken. `log_begin` is where the log is read from afterwards."""
+    """The position of a snapshot. `log_begin` is where the log is read from afterwards."""
 
     id: str
     lsn: int

@@ -65,7 +65,7 @@ class Relation:
 
 @dataclass(slots=True, frozen=True)
 class LogicalMessage:
-    """What pg_logical_emit_message wrote."""
+    """A message of pg_logical_emit_message."""
 
     is_transactional: bool
     lsn: int

@@ -1,4 +1,4 @@
-"""How far the log has been read, as stored offsets say it.
+"""Positions in the log, as stored in offsets.
 
 Stored offsets have Debezium's keys, so that each can go on where the other was. They name an event
 by its place in the log, which several rows of one COPY share. So ours have three more keys:

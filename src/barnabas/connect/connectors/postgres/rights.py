@@ -56,7 +56,7 @@ class _Role:
 
 @dataclass(slots=True, frozen=True)
 class _Access:
-    """What the user may do with a table."""
+    """The user's rights on a table."""
 
     table: Table
     owner: str

@@ -98,7 +98,7 @@ POLLING: Final = group(
     "S3 source",
     (
         *("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM),
-        "How often new objects are looked for.",
+        "How often the bucket is polled for new objects.",
         validators.at_least(1),
     ),
 )

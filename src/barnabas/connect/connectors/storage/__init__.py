@@ -1,4 +1,4 @@
-"""Records as files: how they are named, cut and written, in buckets and directories alike.
+"""Records as files: how they are named, cut and written, both in buckets and in directories.
 
 A sink's file holds the records of one topic's partition that fall into one *encoded partition* (a
 directory: `partition=0`, `year=2026/month=11`), and its name says the offset of the first.

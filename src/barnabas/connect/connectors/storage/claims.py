@@ -47,7 +47,7 @@ class Claim:
     def ends_alike(self, theirs: Claim, behind: int, *, by_clock: bool) -> bool:
         """Whether a file that I end with the record before `behind` is the one that is there.
 
-        What a rule ended for me was ended there, too, unless the clock was faster.
+        A file that a rule ended here ended there, too, unless the clock was faster.
         """
         if by_clock:
             return theirs.limit == self.limit
@@ -58,7 +58,7 @@ class TakenError(ConnectError):
     """There is a file of that name already, cut by the same rules."""
 
     def __init__(self, name: str, claim: Claim) -> None:
-        super().__init__(f"{name} was written meanwhile")
+        super().__init__(f"{name} was written in the meantime")
         self.name = name
         self.claim = claim
 
@@ -81,7 +81,7 @@ def rules_of(settings: Mapping[str, str], names: Iterable[str]) -> str:
 
 
 def of_file(rules: str, first_ms: int | None) -> str:
-    """Return the rules of one file: of a topic that was made anew, records have other times."""
+    """Return the rules of one file: records of a recreated topic have other times."""
     return _digest(f"{rules} {first_ms}")
 
 

@@ -1,4 +1,5 @@
-"""Where files end. The same records give the same files, however often they are read: pure.
+"""The rules that end files. The same records give the same files, however often they are read:
+pure.
 
 Records of one topic's partition go to as many open files as they have encoded partitions. All of
 them end together: when there are `flush.size` records in them, when a record's time is
@@ -132,7 +133,7 @@ class CutRules:
 
 @dataclass(slots=True)
 class Placed:
-    """What becomes of a record: whether all files end before it, where it goes and as what."""
+    """The outcome of a record: whether all files end before it, where it goes and as what."""
 
     directory: str
     value: Any

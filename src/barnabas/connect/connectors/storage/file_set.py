@@ -54,7 +54,7 @@ class FileNames:
 
 @dataclass(slots=True, frozen=True)
 class FileParts:
-    """What is stored of records, in which formats."""
+    """The parts of records that are stored, and their formats."""
 
     values: FileFormat
     keys: FileFormat | None

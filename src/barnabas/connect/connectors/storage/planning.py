@@ -52,7 +52,7 @@ class Pace:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a partition has come. Offsets below `done` are in files; `available` are there."""
+    """The progress of a partition. Offsets below `done` are in files; `available` are there."""
 
     pace: Pace
     done: int

@@ -130,7 +130,7 @@ CONNECTOR: Final = group(
     ),
     (
         *("behavior.on.null.values", _T.STRING, "fail", _LOW),
-        "What becomes of records without a value: fail, ignore or write (keys only).",
+        "Handling of records without a value: fail, ignore or write (keys only).",
         validators.one_of_any_case("fail", "ignore", "write"),
     ),
     (

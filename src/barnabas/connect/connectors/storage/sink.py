@@ -1,11 +1,11 @@
 """The sink of files: exactly once, as far as where files end is in the records themselves.
 
 The consumer group's offset of a partition is where its open files begin, and is committed once
-those before it are whole. After whatever failed, the same records are read from there and cut at
-the same places: the same names are written again, with the same records. Where the clock ends files
+those before it are whole. After a failure, the same records are read from there and cut at the same
+places: the same names are written again, with the same records. Where the clock ends files
 (`rotate.schedule.interval.ms`), a file that is there already says where (`claims`); in a store that
-keeps no claims it is written again with those records and more. No file stays that is not written
-anew, or found to be what would be written.
+keeps no claims it is written again with those records and more. Every file is either rewritten or
+found to be equal to what would be written.
 Only the Wallclock extractor puts a record into another directory when it is read again after a
 restart, and so may leave it in two.
 """
@@ -38,7 +38,7 @@ from barnabas.schemas.data.schema import Schema
 
 @dataclass(slots=True, frozen=True)
 class FileSettings:
-    """What a sink of files does, from its parsed settings. Picklable."""
+    """A file sink's behaviour, from its parsed settings. Picklable."""
 
     rules: CutRules
     partitioner: Partitioner

@@ -1,7 +1,7 @@
 """The source of files: each file once, its records in order.
 
 A file is a source partition; its offset says which content was read (`version`) and how many of its
-records, or -1 once it was read to its end. A file whose content changes is read anew. Objects of a
+records, or -1 once it was read to its end. A file whose content changes is read again. Objects of a
 backup (names as the sink writes them) go to the topic and partition they came from, in the order of
 their offsets; other files go to the topic that a pattern of their names says.
 """
@@ -185,7 +185,7 @@ class FileSourceReader(SourceReader):
         return {"store": self._settings.place, "file": name}
 
     def _known(self) -> dict[str, tuple[str, int]]:
-        """What was read of each file."""
+        """The position in each file."""
         if self._done is None:
             self._done = {}
             for partition, offset in self._offsets.all() if self._offsets is not None else ():
@@ -381,5 +381,5 @@ def _matches(name: str, glob: str) -> bool:
 
 
 def _headers(items: Any) -> list[Header]:
-    """Structs and maps have `get` alike."""
+    """Structs and maps both have `get`."""
     return [Header(one.get("key"), OPTIONAL_STRING, one.get("value")) for one in items or ()]

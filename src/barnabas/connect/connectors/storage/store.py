@@ -62,7 +62,7 @@ class FileStore(ABC):
         """Open a file to read, from its start; it can seek. Raises RetriableError, ConnectError.
 
         Raises ChangedFileError where it is not of the version, if the store can tell that.
-        So do its own methods: an OSError is none of theirs.
+        So do its own methods: an OSError is not one of them.
         """
 
     @abstractmethod

@@ -72,7 +72,7 @@ def truncated(ms: int, duration_ms: int, zone: tzinfo) -> int:
 
 
 def next_by_day(now_ms: int, period_ms: int, zone: tzinfo) -> int:
-    """Return the end of the period that `now_ms` is in; periods begin anew at midnight."""
+    """Return the end of the period that `now_ms` is in; periods start again at midnight."""
     today = moment(now_ms, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     start = to_ms(today)
     following = (today.replace(tzinfo=None) + timedelta(days=1)).replace(tzinfo=zone)

@@ -59,7 +59,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.BOOLEAN,
                 default=True,
                 importance=_LOW,
-                doc="Whether the key gets a field that tells the table.",
+                doc="Whether the key gets a field with the table's name.",
                 width=Width.SHORT,
             ),
             Setting(
@@ -76,7 +76,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.STRING,
                 default="__dbz__physicalTableIdentifier",
                 importance=_LOW,
-                doc="The key's field that tells the table.",
+                doc="The key's field with the table's name.",
                 width=Width.LONG,
             ),
             Setting(
@@ -84,7 +84,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.STRING,
                 default=None,
                 importance=_LOW,
-                doc="What is made of the match of key.field.regex.",
+                doc="The replacement for the match of key.field.regex.",
                 width=Width.LONG,
             ),
             Setting(

@@ -140,7 +140,7 @@ class EventRouter(PlainTransform):
             _column(
                 "table.json.payload.null.behavior",
                 "ignore",
-                "What becomes of null in such JSON: ignore or optional_bytes.",
+                "Handling of null in such JSON: ignore or optional_bytes.",
                 importance=Importance.MEDIUM,
                 validator=one_of_any_case("ignore", "optional_bytes"),
             ),

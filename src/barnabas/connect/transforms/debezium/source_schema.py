@@ -1,4 +1,4 @@
-"""ExtractSchemaToNewRecord: a change tells of the columns of its table.
+"""ExtractSchemaToNewRecord: a change describes the columns of its table.
 
 Source: io.debezium.transforms.ExtractSchemaToNewRecord (Debezium 3.3).
 """

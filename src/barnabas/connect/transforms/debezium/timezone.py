@@ -56,7 +56,7 @@ _UNITS: Final = {
 _LEFT: Final = frozenset(
     {DATE, TIME, *(f"{_DEBEZIUM}{name}" for name in ("Date", "Time", "MicroTime", "NanoTime"))}
 )
-"""What has no moment, and stays."""
+"""Types without a point in time, which stay unchanged."""
 _ZONED: Final = re.compile(
     r"(?:(\d{4}-\d\d-\d\d)T)?(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{0,9}))?)?"
     r"(Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)",

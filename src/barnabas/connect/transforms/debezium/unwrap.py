@@ -65,7 +65,7 @@ class ExtractNewRecordState(PlainTransform):
                 "delete.tombstone.handling.mode",
                 ConfigType.STRING,
                 default="tombstone",
-                doc="What becomes of deletes: drop, tombstone, rewrite (the old row with "
+                doc="Handling of deletes: drop, tombstone, rewrite (the old row with "
                 "__deleted=true), rewrite-with-tombstone or delete-to-tombstone.",
                 width=Width.MEDIUM,
                 validator=one_of_any_case(*_MODES),

@@ -1,4 +1,4 @@
-"""How a worker reaches its Kafka cluster, from the worker's own settings.
+"""A worker's connection to its Kafka cluster, from the worker's settings.
 
 `bootstrap.servers`, `security.protocol`, `sasl.*` and `ssl.*` are Kafka's or librdkafka's.
 """

@@ -10,8 +10,8 @@ and what is configured:
                  is gone                                members that came empty, or to all
     too many     more than a fair part                  revoked, new to others in the next round
 
-Whoever had something revoked joins again at once, so that revoking takes two rounds and nothing
-runs twice. Rounds that revoke again and again wait for longer and longer (up to the same delay).
+Members with revoked work rejoin at once, so that revoking takes two rounds and nothing runs twice.
+Rounds that revoke again and again wait for longer and longer (up to the same delay).
 
 The leader's memory is a `Memory`; a new leader begins with an empty one, for which what is lost is
 created. Members are taken in the order of their names.
@@ -36,7 +36,7 @@ T = TypeVar("T", str, TaskId)
 
 @dataclass(slots=True)
 class Memory:
-    """What a leader knows of earlier rounds. `delay_ms_max`: scheduled.rebalance.max.delay.ms."""
+    """A leader's memory of earlier rounds. `delay_ms_max`: scheduled.rebalance.max.delay.ms."""
 
     delay_ms_max: int
     assigned: Share = NOTHING
@@ -56,7 +56,7 @@ class Memory:
 
 @dataclass(slots=True, frozen=True)
 class Round:
-    """What a round assigns to each member, revokes from it, and what it runs then."""
+    """The work that a round assigns to and revokes from each member, and what it runs then."""
 
     assigned: Mapping[str, Share]
     revoked: Mapping[str, Share]

@@ -1,4 +1,4 @@
-"""Eager assignment: everything has stopped, and all of it is dealt out anew.
+"""Eager assignment: everything stops, and all of it is assigned again.
 
 Connectors go round the members first, then tasks go on from there: dealt out together, connectors
 of one task each would put all tasks on every second member.

@@ -78,7 +78,7 @@ class Assignment:
 
 @dataclass(slots=True, frozen=True)
 class Member:
-    """What a member tells of itself: address, how far it has read, what it runs."""
+    """A member's metadata: address, how far it has read, what it runs."""
 
     url: str
     config_offset: int
@@ -86,7 +86,7 @@ class Member:
 
     @property
     def work(self) -> Share:
-        """What it runs."""
+        """The connectors and tasks that it runs."""
         return NOTHING if self.assignment is None else self.assignment.work
 
 

@@ -203,7 +203,7 @@ class GroupWork:
         ours = [name for name in names if name in self._work.running.connectors]
         starting = []
         for name in ours:
-            _log.info("connector %s is configured anew", name)
+            _log.info("connector %s is reconfigured", name)
             self._worker.stop_connector(name)
             self._work.configured_anew(name, with_tasks=False)
             if name in self._position.state.connectors:
@@ -226,11 +226,11 @@ class GroupWork:
                 self._reconfigure(name)
 
     def _change_tasks(self, connectors: Iterable[str]) -> None:
-        """Stop tasks that are configured anew; they start once the group has dealt anew."""
+        """Stop tasks that were reconfigured; they start after the rebalance."""
         names = set(connectors)
         tasks = [task for task in self._work.running.tasks if task.connector in names]
         if tasks:
-            _log.info("tasks are configured anew: %s", ", ".join(map(str, tasks)))
+            _log.info("tasks are reconfigured: %s", ", ".join(map(str, tasks)))
             self._work.stop_tasks(tasks)
             self._to_restart.update(tasks)
         for name in names:

@@ -158,7 +158,7 @@ class DistributedHerder(Herder):
             _log.warning("not all work is stopped: %s", error)
             is_hung = isinstance(error, TickTimeoutError)
         if is_hung:
-            self._ticks.close(0.0)  # who waits for the herder is told
+            self._ticks.close(0.0)  # waiters of the herder get the error
             self.worker.stop_tasks(list(self.worker.tasks))  # others run them soon
         if self._member is not None:
             self._member.close()
@@ -190,7 +190,7 @@ class DistributedHerder(Herder):
         self._ticks.post(lambda: None)
 
     def _tend(self) -> None:
-        """What is done now and then."""
+        """Periodic work."""
         self._ticks.post(self._tend, _TEND_S)
         self.leader.tend()
 
@@ -204,7 +204,7 @@ class DistributedHerder(Herder):
         self.leader.write(lambda: self.topics_store.put_tasks(name, configs))
 
     def _latest(self) -> ConfigState:
-        """What is configured now, for other threads than the herder's. Raises ConnectError."""
+        """The current configuration, for threads other than the herder's. Raises ConnectError."""
         self.topics_store.config.refresh(self._settings.sync_s)
         return self.topics_store.snapshot()
 
@@ -227,7 +227,7 @@ class DistributedHerder(Herder):
             if not is_new and not may_replace:
                 raise AlreadyExistsError(f"Connector {name} already exists")
             self.leader.write(lambda: self.topics_store.put_connector(name, checked, target))
-            # Its tasks follow; what there is of an older one's is told.
+            # Its tasks follow; the status of older tasks is shown until then.
             state.connectors[name] = checked
             return is_new, info_json(state, name)
 

@@ -1,4 +1,4 @@
-"""What the herder of distributed mode takes from a worker's settings."""
+"""The settings of the herder of distributed mode."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Leader:
         self._renew_key()
 
     def tend(self) -> None:
-        """What is done now and then."""
+        """Periodic work."""
         if not self._position.is_leader:
             return
         if self._is_fenced:

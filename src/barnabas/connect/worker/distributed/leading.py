@@ -34,7 +34,7 @@ class Owners:
 
 @dataclass(slots=True, frozen=True)
 class Dealt:
-    """What each member gets, as bytes, and who owns what then."""
+    """Each member's assignment, as bytes, and the resulting owners."""
 
     assignments: Mapping[str, bytes]
     owners: Owners

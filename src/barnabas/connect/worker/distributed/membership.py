@@ -50,7 +50,7 @@ class GroupListener(Protocol):
     """Hears of the group from the member's threads."""
 
     def revoked(self, work: Share) -> None:
-        """Stop what others will run; returns when it has stopped. Heartbeats go on meanwhile."""
+        """Stop what others will run; returns when it has stopped. Heartbeats continue."""
 
     def assigned(self, assignment: Assignment, generation: int, *, is_leader: bool) -> None:
         """`assignment.work` is all that is ours now. Returns soon."""
@@ -98,7 +98,7 @@ class Membership(Part):
         self._member.start()
 
     def rejoin(self, reason: str) -> None:
-        """Ask the group to deal anew."""
+        """Ask the group to rebalance."""
         self._member.rejoin(reason)
 
     def leave(self, reason: str, pause_s: float, held: Share) -> None:
@@ -118,7 +118,7 @@ class Membership(Part):
 
     @property
     def held(self) -> Assignment | None:
-        """What is ours, as the group knows it."""
+        """This worker's assignment, as the group knows it."""
         return self._held
 
     @property

@@ -1,6 +1,6 @@
 """The offset topic: how far sources have been read, of all connectors or of one.
 
-A connector may have a topic of its own (`offsets.storage.topic`). It is written beside the
+A connector may have its own topic (`offsets.storage.topic`). It is written beside the
 worker's, which still holds what the connector had before; what is found in its own wins.
 
 Source: org.apache.kafka.connect.storage.KafkaOffsetBackingStore and ConnectorOffsetBackingStore

@@ -26,14 +26,15 @@ from barnabas.connect.worker.state import RestartRequest
 
 @dataclass(slots=True)
 class Wishes:
-    """What the config topic's records ask of this worker, collected until it has time."""
+    """Changes that the config topic's records require of this worker, collected until it has
+    time."""
 
     needs_rejoin: bool = False
     connectors: set[str] = field(default_factory=set)
-    """Configured anew, or gone."""
+    """Reconfigured or deleted."""
     targets: set[str] = field(default_factory=set)
     tasks: set[str] = field(default_factory=set)
-    """Connectors whose tasks are configured anew."""
+    """Connectors whose tasks are reconfigured."""
     restarts: dict[str, RestartRequest] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -109,7 +110,7 @@ class Position:
             return bool(self._wishes)
 
     def check_settled(self) -> None:
-        """Raises RebalanceNeededError where the group is about to deal anew."""
+        """Raises RebalanceNeededError if the group is about to rebalance."""
         with self._lock:
             if self._wishes.needs_rejoin:
                 raise RebalanceNeededError

@@ -166,8 +166,8 @@ class TopicStore:
     ) -> None:
         """Write offsets, None deletes; returns when they are stored. Raises ConnectError.
 
-        With a topic of its own, a connector's offsets go to both: what fails in the worker's is
-        logged. What is deleted goes first from the worker's, where it would be found again.
+        The offsets of a connector with its own topic go to both: what fails in the worker's is
+        logged. Deletions go to the worker's topic first, where the offsets would be found again.
         """
         own = self._own_topic(config)
         if own is None:

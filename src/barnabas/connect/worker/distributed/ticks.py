@@ -64,7 +64,7 @@ class Ticks:
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     def close(self, timeout_s: float = REQUEST_S) -> None:
-        """End after what is done now, or without it after a while; who waits is told."""
+        """End after what is done now, or without it after a while; waiters are notified."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

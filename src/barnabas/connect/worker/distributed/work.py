@@ -43,7 +43,7 @@ class LocalWork:
         zombies: Zombies | None,
     ) -> None:
         self.running = NOTHING
-        """What was started here, whether or not it has failed since."""
+        """Connectors and tasks that were started here, including those that failed since."""
         self._worker = worker
         self._ticks = ticks
         self._state = state
@@ -69,7 +69,7 @@ class LocalWork:
         self.running = wanted
 
     def start(self, work: Share) -> None:
-        """Start connectors and tasks; what cannot be started is told in its status."""
+        """Start connectors and tasks; failures to start appear in the status."""
         starts: list[Future[Any]] = [
             self._starters.submit(self._start_quietly, name) for name in work.connectors
         ]
@@ -135,7 +135,7 @@ class LocalWork:
         confirm: Callable[[], None],
     ) -> None:
         if self._fencing.get(task) is not mark:
-            return  # stopped, or started again, meanwhile
+            return  # stopped or restarted in the meantime
         del self._fencing[task]
         state = self._state()
         if state.generations.get(task.connector) != generation:
@@ -192,7 +192,7 @@ class LocalWork:
     # --- starting again --------------------------------------------------------------------------
 
     def configured_anew(self, connector: str, *, with_tasks: bool) -> None:
-        """What kept failing may work now; tasks that are configured anew are started for that."""
+        """What kept failing may work now; reconfigured tasks are restarted."""
         (self._restarts.forget if with_tasks else self._restarts.renew)(connector)
 
     def failed(self, name: str | TaskId, error: BaseException) -> None:

@@ -74,8 +74,8 @@ class Zombies:
     def after_task(self, task: TaskId, generation: int | None, is_ours: Callable[[], bool]) -> None:
         """Check a task that has taken its transactional id, on the task's thread.
 
-        `generation` is that of its configuration. Raises ConnectError where others may have been
-        fenced for newer tasks meanwhile, so that this one must not write.
+        `generation` is that of its configuration. Raises ConnectError if newer tasks may have
+        fenced others, so that this one must not write.
         """
         if self._latest().generations.get(task.connector) != generation:
             raise ConnectError(

@@ -5,13 +5,13 @@ Kafka's pools there is only one here, that of replica fetchers; the keys of the 
 same rule, so that settings can move to a Kafka. The broker compares with its own sizes; a
 controller that is asked directly does not know them. Source: Kafka's DynamicThreadPool (KIP-226).
 
-AlterConfigs and IncrementalAlterConfigs have each resource stand for itself. A resource that the
+AlterConfigs and IncrementalAlterConfigs treat each resource separately. A resource that the
 sender may not alter is left to the controller, which refuses it: an objection of this broker's
 could reveal its configuration.
 
 AlterConfigs (key 33), versions 0-2: KIP-133, deprecated by KIP-339. Decided by the controller.
 
-What a request does not name is no longer set. A broker's own configuration can only be changed
+Keys that a request does not name are reset. A broker's own configuration can only be changed
 through that broker, which checks that it could take it.
 
 IncrementalAlterConfigs (key 44), versions 0-1: KIP-339, 412, 714, 848.
@@ -69,7 +69,7 @@ def refused_pool_sizes(
 ) -> dict[tuple[int, str], str]:
     """By type and name of a resource: why this broker's pools cannot become as large as it says.
 
-    What is named twice is left to the controller, which takes neither.
+    Duplicate keys are left to the controller, which refuses both.
     """
     times_named = Counter((each.resource_type, each.resource_name) for each in resources)
     refused = {}

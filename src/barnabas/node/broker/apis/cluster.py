@@ -2,7 +2,7 @@
 
 ApiVersions (key 18), versions 0-4: KIP-35, 511, 584.
 
-What is advertised is what has a handler, in the versions that Apache Kafka 4.3 serves. A version
+It advertises the APIs that have a handler, in the versions that Apache Kafka 4.3 serves. A version
 that is not served is answered in version 0 with UNSUPPORTED_VERSION and this API's own range.
 
 DescribeCluster (key 60), versions 0-2: KIP-700, 919, 1073.
@@ -75,11 +75,11 @@ PRODUCE_ADVERTISED_FROM = 0
 
 
 class ApiVersionsServices(Protocol):
-    """What brokers' and controllers' services have in common."""
+    """The common interface of brokers' and controllers' services."""
 
     @property
     def served_apis(self) -> set[ApiKey]:
-        """What their listener serves."""
+        """The routes of their listener."""
 
     @property
     def metadata(self) -> MetadataNode:

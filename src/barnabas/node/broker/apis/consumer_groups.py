@@ -4,7 +4,8 @@ ConsumerGroupHeartbeat (key 68), versions 0-1: KIP-848, 1082, 1251.
 
 A member of a consumer group joins, stays, follows its assignment and leaves by it. Refused with
 UNSUPPORTED_VERSION where `group.coordinator.rebalance.protocols` or `group.version` leaves the
-protocol out. Whoever subscribes to topics by name may DESCRIBE them all; a regular expression finds
+protocol out. Subscribing to topics by name needs DESCRIBE on all of them; a regular expression
+finds
 those that the member may.
 
 ConsumerGroupDescribe (key 69), versions 0-1: KIP-848, 1099.

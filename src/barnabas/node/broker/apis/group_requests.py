@@ -119,7 +119,7 @@ def serves_streams_protocol(services: BrokerServices) -> bool:
 
 
 class Described(Protocol):
-    """A group as one of the responses tells of it."""
+    """A group as one of the responses describes it."""
 
     group_id: str
     error_code: int
@@ -128,7 +128,7 @@ class Described(Protocol):
 
 
 class DescribeRequest(Protocol):
-    """What the requests have in common."""
+    """The common part of the requests."""
 
     group_ids: list[str]
     include_authorized_operations: bool

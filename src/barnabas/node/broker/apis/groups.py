@@ -27,8 +27,8 @@ Classic groups only, as in Kafka; groups of the other protocols have APIs of the
 
 ListGroups (key 16), versions 0-5: KIP-518, 848.
 
-The groups that this broker coordinates; clients ask every broker. Who may DESCRIBE the cluster
-sees all of them, others those that they may DESCRIBE.
+The groups that this broker coordinates; clients ask every broker. Clients that may DESCRIBE the
+cluster see all groups, others those that they may DESCRIBE.
 
 DeleteGroups (key 42), versions 0-2: KIP-229.
 """

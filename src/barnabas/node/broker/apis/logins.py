@@ -3,7 +3,7 @@
 SaslHandshake (key 17), versions 0-1: KIP-43, 152.
 
 Before a login it is answered by the listener's gate (`broker.login`). Here it comes at the wrong
-time, as in Kafka: after a login that has no end, or where there is none.
+time, as in Kafka: after a login that does not expire, or without one.
 
 SaslAuthenticate (key 36), versions 0-2: KIP-152, 368.
 

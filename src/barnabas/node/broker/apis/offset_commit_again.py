@@ -2,7 +2,7 @@
 
 A consumer commits the same partitions of the same topic for the same group again and again; only
 correlation id, offsets and leader epochs differ. So a request whose other bytes are equal to those
-of the last one is not decoded, nor are its topics looked up or its answer encoded anew. The
+of the last one is not decoded, nor are its topics looked up or its answer encoded again. The
 coordinator takes the offsets as they are (`node/coordinator/group/repeated_commit.py`), and what
 it does not take so as any other request.
 
@@ -51,7 +51,7 @@ _END: Final = 4
 
 
 class CommitShape:
-    """What all OffsetCommits of a connection have in common with its last one.
+    """The common part of a connection's OffsetCommits.
 
     A `RepeatedRequests`, which `learn` registers.
     """

@@ -7,8 +7,9 @@ sender may not know, are answered here; the coordinator stores the others, each 
 
 OffsetFetch (key 9), versions 1-10: KIP-88, 320, 447, 516, 709, 848.
 
-Needs DESCRIBE of the group and of each topic; whoever asks for all topics is told of those that it
-may DESCRIBE. One group up to version 7, several from version 8. Versions before 2 have no error of
+Needs DESCRIBE of the group and of each topic; a request for all topics gets those that the
+requester may DESCRIBE. One group up to version 7, several from version 8. Versions before 2 have no
+error of
 the whole, so that every partition carries it.
 
 OffsetDelete (key 47), version 0: KIP-496.
@@ -290,7 +291,7 @@ def _keep_visible(
 
 
 def _name_to_id(services: BrokerServices, topic: OffsetFetchResponseTopics) -> bool:
-    """Give a topic its present id; false for one that is gone or was made anew."""
+    """Give a topic its present id; false for one that was deleted or recreated."""
     image = services.image.topics.by_name.get(topic.name)
     if image is None:
         return False

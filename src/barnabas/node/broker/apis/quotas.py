@@ -27,7 +27,7 @@ from barnabas.protocol.messages.quotas import (
 def handle_describe_client_quotas(
     services: BrokerServices, context: RequestContext, request: DescribeClientQuotasRequest
 ) -> DescribeClientQuotasResponse:
-    """What is set on the entities that the filter names."""
+    """The quotas of the entities that the filter names."""
     if not may(services, context, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
         return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     try:

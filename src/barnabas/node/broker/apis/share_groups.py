@@ -2,8 +2,8 @@
 
 ShareGroupHeartbeat (key 76), version 1: KIP-932.
 
-The one request by which a member joins a share group, stays in it and leaves it. Whoever
-subscribes to topics may DESCRIBE them all.
+The one request by which a member joins a share group, stays in it and leaves it. Subscribing to
+topics needs DESCRIBE on all of them.
 
 ShareGroupDescribe (key 77), version 1: KIP-932.
 
@@ -12,7 +12,7 @@ Share groups and their members; groups of other types are not found here.
 DescribeShareGroupOffsets (key 90), versions 0-1: KIP-932, 1226.
 
 Where share groups start in partitions, and how many records of each are not done. Needs DESCRIBE of
-the group and of each topic; whoever asks for all topics is told of those that it may DESCRIBE.
+the group and of each topic; a request for all topics gets those that the requester may DESCRIBE.
 
 AlterShareGroupOffsets (key 91), version 0: KIP-932.
 
@@ -138,7 +138,7 @@ async def _describe(
     context: RequestContext,
     group: DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    """What the sender may know of one group."""
+    """The part of one group that the sender may see."""
     if not services.authorizer.is_enabled:
         return await services.share_groups.describe_offsets(group)
     if not may(services, context, Operation.DESCRIBE, ResourceType.GROUP, group.group_id):

@@ -45,7 +45,7 @@ from barnabas.protocol.messages.streams_groups import Status as ToldStatus
 
 FAILURES_SHOWN = 3
 FAILURES_TOLD_HEARTBEATS = 2
-"""For how many heartbeats a failed creation is told before it is tried again."""
+"""The number of heartbeats that report a failed creation before the next attempt."""
 
 
 def handle_streams_group_heartbeat(

@@ -44,11 +44,12 @@ def topic_names(subtopologies: Iterable[Subtopology]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class StreamsTopics:
-    """What is being created for streams groups on this node, and what has failed lately."""
+    """Topics being created for streams groups on this node, and recent failures."""
 
     _creating: set[str] = field(default_factory=set)
     _failures: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Reasons by topic, each with the monotonic time until which it is told and not tried again."""
+    """Failure reasons by topic, each with the monotonic time until which it is reported and not
+    retried."""
 
     def failures(self, topics: Iterable[InternalTopic], now_ms: int) -> dict[str, str]:
         """Why topics could not be created, by name."""

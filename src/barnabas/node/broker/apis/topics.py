@@ -231,7 +231,7 @@ async def create_topics(
 
 
 async def _see(services: BrokerServices, names: list[str]) -> None:
-    """Wait until this broker knows the topics, so that it can tell of them; not for long."""
+    """Wait until this broker knows the topics and can describe them; not for long."""
     try:
         async with asyncio.timeout(VISIBILITY_TIMEOUT_MS / 1000):
             await services.metadata.wait_for(

@@ -100,7 +100,7 @@ async def handle_init_producer_id(
 def _init_forbidden(
     services: BrokerServices, context: RequestContext, request: InitProducerIdRequest
 ) -> ErrorCode:
-    """Why the sender gets no id: whoever may write to some topic gets one to do it with."""
+    """Why the sender gets no id: clients that may write to any topic get one."""
     transactional_id = request.transactional_id
     if transactional_id is not None:
         needed = [Operation.WRITE]

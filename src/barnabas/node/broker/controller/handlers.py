@@ -275,7 +275,7 @@ async def handle_envelope(
 
 
 async def _decide_for(services: ControllerServices, asker: Asker, request: Message) -> Message:
-    """What is decided for the asker, within the time that the request gives.
+    """The controller's decision for the requester, within the request's time-out.
 
     Raises NotLeaderError where another node decides.
     """

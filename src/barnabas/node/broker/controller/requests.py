@@ -10,7 +10,7 @@ from barnabas.node.metadata.asker import Asker
 
 
 def asker_of(context: RequestContext) -> Asker:
-    """The sender of a request, as the controller is told of it."""
+    """The sender of a request, as reported to the controller."""
     return Asker(
         str(context.principal),
         context.client_host,

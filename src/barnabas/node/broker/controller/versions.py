@@ -20,7 +20,7 @@ M = TypeVar("M", bound=Message)
 DIRECTORIES_FROM = 2
 """DescribeQuorum names nodes' endpoints and replicas' directories since KIP-853."""
 REQUESTER_FROM = 3
-"""Who asked for a delegation token may be another than its owner since KIP-373."""
+"""Since KIP-373 the requester of a delegation token may differ from its owner."""
 TOPIC_DELETION_DISABLED_FROM = 3
 ELECTION_CODE_FROM = 1
 RESULTS_UNTIL = 1

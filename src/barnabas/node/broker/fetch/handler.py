@@ -6,10 +6,10 @@ appended lately, or ranges of a file. What is remote comes later, and the fetch 
 has no records of its other partitions before, or the remote ones might never get their turn.
 
 Consumers need READ on each topic, followers CLUSTER_ACTION on the cluster. Who waits already when
-a right is taken away is served once more, as in Kafka; the next request is checked anew.
+a right is taken away is served once more, as in Kafka; the next request is checked again.
 
 Left out here: the high watermark that a follower may send since v18 (KIP-1166), which serves the
-quorum. Other followers are told of a new one within NEWS_DELAY_MS, with records or without.
+quorum. Other followers learn of a new one within NEWS_DELAY_MS, with or without records.
 """
 
 import logging
@@ -315,7 +315,7 @@ class Fetch:
             self._session.close()
 
     def respond(self) -> list[Part]:
-        """The response's parts; in a session only what changed is told."""
+        """The response's parts; a session gets only the changes."""
         session = self._session
         told: list[tuple[FetchTarget, FetchAnswer]] = []
         targets = session.targets.values() if self._is_full else self._answers
@@ -337,10 +337,11 @@ class Fetch:
         return parts
 
     def _told(self, told: list[tuple[FetchTarget, FetchAnswer]]) -> None:
-        """Remember what the client is told."""
+        """Remember what the client has been sent."""
         sent: list[FetchTarget] = []
         for target, answer in told:
-            # After an error, or where logs part, all is to be told anew: it was not taken in.
+            # After an error or a divergence everything must be sent again, since the client
+            # discarded it.
             is_taken = not answer.error and answer.diverging is None
             target.high_watermark_sent = answer.high_watermark if is_taken else -1
             target.log_start_offset_sent = answer.log_start_offset if is_taken else -1
@@ -365,7 +366,7 @@ class Fetch:
     def _respond_without_records(self) -> list[Part]:
         """What a consumer gets that must wait: nothing, and no session either if it asked for one.
 
-        What it was to be told it is told the next time.
+        The next response contains what this one should have.
         """
         session = self._session
         session_id = session.session_id

@@ -2,8 +2,8 @@
 
 Consumers read up to the high watermark, or the last stable offset, of a leader or (since v11) of
 a follower; followers read a leader up to the end of its log, and by the offset they ask for tell
-it what they have. A client that says the epoch of the batch before its offset is told where its
-log parts from this one, if it does (KIP-595).
+it what they have. A client that sends the epoch of the batch before its offset learns where its log
+diverges from this one (KIP-595).
 
 Source: Kafka's Partition.fetchRecords and ReplicaManager.readFromLog.
 """
@@ -39,7 +39,7 @@ REPLICA_STATE_FROM = 15
 
 @dataclass(slots=True)
 class Reader:
-    """Who fetches, and what of each log they may see."""
+    """The fetcher, and the part of each log that it may see."""
 
     services: BrokerServices
     session: FetchSession

@@ -2,7 +2,7 @@
 
 A session watches its partitions: those that have something to tell, or have just been asked for,
 are *ready*, and a fetch looks at no other. So thousands of idle partitions cost nothing. A fetch
-without a session works on one of its own, which ends with it.
+without a session uses a temporary one.
 
 The cache holds a bounded number of sessions. A new one replaces the one that was used least
 recently, if that has rested long enough, or if it is a consumer's and the new one a follower's;
@@ -71,8 +71,8 @@ class FetchTarget:
         """Take over what the client asks now, keeping what it was told.
 
         A follower drops the answer to a request of an older leader epoch, or of another offset
-        than its log ends with since. It is told again, or it would not learn of a high watermark
-        until the next one.
+        than its log ends with since. It is sent again; otherwise the follower would learn the high
+        watermark only with the next one.
         """
         if (
             other.current_leader_epoch != self.current_leader_epoch
@@ -123,7 +123,7 @@ class FetchSession:
         self.used_ms = now_ms
         self.source = FetchSource()
         self.grants: Grants | None = None
-        """What its latest request was allowed to read."""
+        """The partitions that its latest request was allowed to read."""
         self.waiting: WaitingFetch | None = None
         self._by_partition: dict[Partition, FetchTarget] = {}
 
@@ -159,7 +159,7 @@ class FetchSession:
             self.ready.update(dict.fromkeys(self.targets.values()))
 
     def watch(self, target: FetchTarget, partition: Partition | None) -> None:
-        """Have `target` ready whenever there is more to tell of `partition` (None: of nothing)."""
+        """Wake `target` whenever there is news about `partition` (None: of nothing)."""
         if target.partition is partition:
             return
         self._unwatch(target)

@@ -1,1 +1,1 @@
-"""What stands before a listener's service where clients have to log in by SASL."""
+"""The gate before the service of a listener with SASL."""

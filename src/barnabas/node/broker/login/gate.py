@@ -2,8 +2,8 @@
 
 Before it, a client may ask ApiVersions once, choose a mechanism (SaslHandshake) and exchange the
 mechanism's messages: in SaslAuthenticate requests, or as they are after a handshake of version 0.
-Whoever does anything else, or fails, is closed, some time later (KIP-306). Whoever is in is served
-by the listener's own service, and nothing is left of the gate, unless the login has an end: then
+Any other request, or a failed login, closes the connection after a delay (KIP-306). After the login
+the listener's own service replaces the gate, unless the login expires: then
 the client logs in again before it on the same connection (KIP-368), or is closed.
 
 Source: Kafka's SaslServerAuthenticator.
@@ -57,7 +57,7 @@ FIGURES: Final = (
     "failed-reauthentication-total",
     "expired-connections-killed-count",
 )
-"""What is counted, by the names of Kafka's metrics."""
+"""The counters, by the names of Kafka's metrics."""
 
 telemetry = peer_logger(__name__)
 
@@ -82,7 +82,7 @@ class ListenerLogins:
     listener_name: str
     clock: Clock
     mechanisms: dict[str, Mechanism]
-    """By name, in the order in which clients are told of them."""
+    """By name, in the order in which clients see them."""
     service: Service
     """Answers those who are in."""
     answer_versions: AnswerVersions
@@ -91,7 +91,7 @@ class ListenerLogins:
     reauthentication_ms: dict[str, int] = field(default_factory=dict)
     """`connections.max.reauth.ms` by mechanism; 0: logins do not end."""
     counts: Counter[str] = field(default_factory=Counter)
-    """How often what `FIGURES` names has happened."""
+    """The counts of the events that `FIGURES` names."""
 
     def __call__(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         gate = LoginGate(self)
@@ -132,7 +132,7 @@ class LoginGate:
         self._mechanism: str | None = None
         self._exchange: Exchange | None = None
         self._refusal: str | None = None
-        """Why the exchange that was begun fails, whatever the client says."""
+        """The reason why the exchange will fail, whatever the client sends."""
         self._login: Login | None = None
         """The last one that succeeded."""
         self._expires_ms = 0
@@ -308,7 +308,7 @@ class LoginGate:
     # -- failure
 
     def _told(self, error: AuthenticationError) -> str:
-        """What the client is told of an error."""
+        """The error text that the client gets."""
         if not isinstance(error, InvalidCredentialsError):
             return str(error)
         return (
@@ -323,7 +323,7 @@ class LoginGate:
     def _fail(
         self, connection: Connection, error: AuthenticationError, answer: Sequence[Part] = ()
     ) -> Reply:
-        """Answer, if there is one, and close, both after the delay; nothing is read meanwhile."""
+        """Answer, if there is one, and close, both after the delay; nothing is read until then."""
         logins = self._logins
         self._note_failure(connection, error)
         self._state = _State.FAILED

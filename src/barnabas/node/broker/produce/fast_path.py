@@ -4,7 +4,7 @@ A producer with one partition to write to sends the same bytes again and again, 
 correlation id, the records and their length. What was learnt from one such request (header,
 names, acks, where the partition is, what the answer begins with) holds for the next whose bytes
 between correlation id and records are equal, so these are compared instead of parsed: a third
-of what a request of one record costs. Whatever differs takes the general way.
+of what a request of one record costs. Any other request takes the general path.
 
 `python -m bench.request_cost` shows the gain.
 """
@@ -37,7 +37,7 @@ def may_be_repeated(version: int, request: ParsedProduce) -> bool:
 
 
 class Shape:
-    """What all requests with the same beginning have in common."""
+    """The common state of requests with the same beginning."""
 
     __slots__ = (
         "_head",

@@ -1,7 +1,8 @@
 """Produce (key 0), versions 3-13: KIP-98, 226, 360, 467, 516, 890, 951.
 
 Each batch is validated, gets its offsets in place and goes to the log as the slice of the frame
-that it is. What the sender may not write is refused before (`authorized.py`). `acks=0` is never
+that it is. Partitions that the sender may not write are refused before (`authorized.py`). `acks=0`
+is never
 answered (a failure closes the connection, as in Kafka), `acks=1` when this replica has stored the
 records (Kafka's leader waits for an fsync too where `flush.messages` asks for it), `acks=all` when
 the high watermark has passed them. Compressed and long batches are checked first (`unfolded.py`),

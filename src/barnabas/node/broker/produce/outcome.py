@@ -57,7 +57,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class Outcome:
-    """What became of a request, partition by partition."""
+    """The outcome of a request, partition by partition."""
 
     __slots__ = (
         "_acks",

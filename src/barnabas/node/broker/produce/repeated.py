@@ -34,7 +34,7 @@ from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_MAS
 RUN_MAX = 256
 """Requests whose records are written together; as many buffers as one gathering write takes."""
 PRODUCER_POSITION = 43
-"""Where a batch has its producer's id and epoch."""
+"""The position of the producer's id and epoch in a batch."""
 _PRODUCER = Struct(">qh")
 
 

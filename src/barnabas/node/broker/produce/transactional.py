@@ -134,7 +134,7 @@ class TransactionalProduce:
         return self._append(await verdict)
 
     def _verify(self) -> Verdict | ErrorCode | Awaitable[Verdict]:
-        """What the coordinator says, at once or later, or why the request cannot be served."""
+        """The coordinator's answer, at once or later, or the reason why the request fails."""
         batches = self._batches()
         producers = {(batch.producer_id, batch.producer_epoch) for batch in batches}
         if len(producers) > 1:

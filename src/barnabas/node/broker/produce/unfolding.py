@@ -1,4 +1,4 @@
-"""What a node spends on unfolding compressed batches.
+"""The limits of decompressing batches on a node.
 
 Small batches are checked when they arrive, up to AT_ONCE_MAX_BYTES in each turn of the event
 loop. All others wait for one of the node's places (`node/log/turns.py`). A request asks for a place

@@ -1,8 +1,8 @@
 """A schema registry over HTTP or HTTPS: Confluent's REST interface, as any registry serves it.
 
-A question takes a connection of its own: what is learnt is remembered, so questions are rare.
+Each question uses its own connection: what is learnt is remembered, so questions are rare.
 The files of TLS are read when an instance is first asked over https, and again after a connection
-that failed: a broker serves whatever is wrong with them, and renewing a file needs no restart.
+that failed: the broker starts even if they are unusable, and renewing a file needs no restart.
 """
 
 import asyncio

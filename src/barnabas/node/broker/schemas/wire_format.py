@@ -100,7 +100,7 @@ def scan_batch(data: bytes, count: int, *, keys: bool, values: bool) -> Identiti
 
 
 class _Found:
-    """What was found so far."""
+    """The result so far."""
 
     __slots__ = ("has_headers", "keys", "values")
 

@@ -324,7 +324,7 @@ class ShareFetch:
                 answer.message = hosted.error_message
 
     def _read(self) -> dict[PartitionId, ShareRead]:
-        """What can be acquired, with an equal part of the bytes for each partition."""
+        """The records to acquire, with an equal share of the bytes for each partition."""
         ready = [
             (key, hosted)
             for key, hosted in self._hosted.items()
@@ -391,7 +391,7 @@ class ShareFetch:
         return frame_response(self._context.correlation_id, True, parts)
 
     def _told(self) -> dict[Uuid, list[ShareAnswer]]:
-        """What a member is told of its partitions: all at first, later what is new."""
+        """The answer for a member's partitions: all at first, later what is new."""
         tells_all = self._request.share_session_epoch == INITIAL_EPOCH
         topics: dict[Uuid, list[ShareAnswer]] = {}
         for key, answer in self._answers.items():

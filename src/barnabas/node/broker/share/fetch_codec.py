@@ -45,7 +45,7 @@ class ShareAnswer:
         self.index = index
         self.error = error
         self.message: str | None = None
-        """What is said of the error, if that was the share coordinator's."""
+        """The share coordinator's error message, if the error is its."""
         self.ack_error = ErrorCode.NONE
         self.ack_message: str | None = None
         self.leader: tuple[int, int] = (0, 0)

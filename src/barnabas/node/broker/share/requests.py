@@ -18,7 +18,7 @@ RENEWALS_FROM = 2
 
 
 class AckOutcome(NamedTuple):
-    """What became of a partition's acknowledgements."""
+    """The outcome of a partition's acknowledgements."""
 
     error: ErrorCode
     message: str | None = None

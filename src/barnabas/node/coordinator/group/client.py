@@ -8,7 +8,7 @@ from barnabas.node.security.principal import Principal
 
 @dataclass(frozen=True, slots=True)
 class ClientInfo:
-    """Who sent a request, and in which version of its API."""
+    """The sender of a request, and the version of its API."""
 
     client_id: str | None
     client_host: str

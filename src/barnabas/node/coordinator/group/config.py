@@ -52,7 +52,7 @@ class MigrationPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModernGroupConfig:
-    """What is set alike for consumer, share and streams groups; the defaults are Kafka's."""
+    """Settings that consumer, share and streams groups share; the defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000
     session_timeout_limits_ms: tuple[int, int] = (45_000, 60_000)
@@ -110,7 +110,7 @@ class GroupConfig:
     streams_standby_replicas_max: int = 2
 
     def of(self, group_type: GroupType) -> ModernGroupConfig:
-        """What is set for groups of a kind whose coordinator assigns."""
+        """Settings of the kinds of groups whose coordinator assigns."""
         match group_type:
             case GroupType.CONSUMER:
                 return self.consumer

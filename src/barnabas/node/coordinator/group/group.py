@@ -1,4 +1,4 @@
-"""The interface of every group, whatever its kind.
+"""The interface that all kinds of groups share.
 
 Offsets, administration, the registry and the shard know groups by this alone. Each kind says for
 itself who may commit, when its offsets expire, and which records end it.
@@ -31,7 +31,7 @@ class Group(Protocol):
 
     @property
     def state(self) -> str:
-        """Where the group stands, as clients see it."""
+        """The state of the group, as clients see it."""
 
     @property
     def is_empty(self) -> bool:
@@ -78,7 +78,7 @@ class Group(Protocol):
     # Records and timers
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """What deletes the group."""
+        """The records that delete the group."""
 
     def timer_keys(self) -> list[TimerKey]:
         """Every timer that may run for the group or its members."""

@@ -1,6 +1,6 @@
 """Requests on committed offsets (commit, fetch, delete), and their expiry.
 
-Who may commit is for the group to say. Commits without a generation are for groups without
+The group decides who may commit. Commits without a generation are for groups without
 members; an unknown group comes into being by one. Source: Kafka's OffsetMetadataManager.
 """
 
@@ -278,7 +278,7 @@ def expired(
 
     Retention runs from the moment when a group lost its last member; in a stable group from the
     commit, for topics that it no longer reads; for offsets without a group's protocol from the
-    commit. A commit that brought an expiry of its own keeps to it (KIP-211).
+    commit. A commit with its own expiry keeps it (KIP-211).
     """
     if group.keeps_offsets:
         return [], False

@@ -1,8 +1,8 @@
 """The offsets that groups have committed, by group, topic and partition.
 
 Offsets of an open transaction are kept apart by producer id until its end marker moves them over
-or drops them; where both a plain and a transactional commit of a partition are there, the one
-that stands later in the log counts, whatever the order in which they came to count (compaction
+or drops them; where both a plain and a transactional commit of a partition are there, the later one
+in the log counts, regardless of the order in which they came to count (compaction
 may take either away). Source: Kafka's OffsetMetadataManager.
 """
 
@@ -18,7 +18,7 @@ NO_EXPIRY = -1
 
 @dataclass(slots=True)
 class CommittedOffset:
-    """One committed offset. `record_offset` is where its record stands in the log."""
+    """One committed offset. `record_offset` is the offset of its record in the log."""
 
     offset: int
     leader_epoch: int

@@ -48,7 +48,7 @@ class GroupRegistry:
         return group if isinstance(group, kind) else _not_of_kind(kind, group_id)
 
     def put(self, group: Group) -> None:
-        """Take a group in, in place of whatever had its id."""
+        """Add a group, replacing any group with its id."""
         self.drop(group.group_id)
         self._groups[group.group_id] = group
 

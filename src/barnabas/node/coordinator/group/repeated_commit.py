@@ -1,8 +1,8 @@
 """A commit that repeats itself: same committer, same partitions, other offsets.
 
 The general way makes a record of each offset, encodes it, and puts the records into a batch. Here
-the batch of the commit before is kept: only offsets, epochs, time and checksum are written anew
-before it goes into the log and the shard's state. Any unusual case (an unknown group, a refused
+the batch of the commit before is kept: only offsets, epochs, time and checksum are rewritten before
+it goes into the log and the shard's state. Any unusual case (an unknown group, a refused
 committer, a log that takes no batch) goes the general way.
 """
 
@@ -52,7 +52,7 @@ class RepeatedCommit:
     def __init__(
         self, coordinator: GroupCoordinator, request: OffsetCommitRequest, version: int
     ) -> None:
-        """`request` is of one topic, without metadata, and brings no expiry of its own."""
+        """`request` is of one topic, without metadata or its own expiry."""
         self._coordinator = coordinator
         self._request = request
         self._version = version
@@ -96,7 +96,7 @@ class RepeatedCommit:
         self._pack = Struct(f"{form}{len(batch) - position}s").pack
 
     def commit(self, offsets: Sequence[Any]) -> ErrorCode | Promise[ErrorCode] | None:
-        """Commit (offset, leader epoch, whatever) of each partition, all in one sequence.
+        """Commit (offset, leader epoch) of each partition, all in one sequence.
 
         Returns NONE, or what the commit failed with; None: nothing was done, and it is for the
         general way.

@@ -1,6 +1,6 @@
 """The shard's interface to each kind of groups: requests of the classic protocol, and timers.
 
-Each kind has a class of its own, with the requests of its own protocol beside these.
+Each kind has its own class, with the requests of its protocol beside these.
 """
 
 from abc import ABC, abstractmethod

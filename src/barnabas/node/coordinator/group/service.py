@@ -1,8 +1,8 @@
 """The group coordinator's door: requests of the protocol in, responses out.
 
 Each method returns the response, or a promise of it where it must wait (for a commit, or for the
-other members of a group). What belongs to one kind of groups is behind a service of its own;
-offsets, ListGroups and DeleteGroups are for all kinds, and stand here.
+other members of a group). Each kind of group has its own service;
+offsets, ListGroups and DeleteGroups, which all kinds share, are here.
 """
 
 import random

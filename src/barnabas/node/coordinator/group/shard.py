@@ -1,7 +1,7 @@
 """The group machine of one partition of `__consumer_offsets`: every request, event and record.
 
 Requests find their group here, and go to the requests of its kind (`GroupRequests`); what they
-gather becomes a `Decision`. Offsets are committed alike for all kinds.
+gather becomes a `Decision`. All kinds commit offsets in the same way.
 Source: Kafka's GroupCoordinatorShard.
 """
 
@@ -125,7 +125,7 @@ class GroupShard:
     # Offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, version: int, now: Moment) -> Decision:
-        """OffsetCommit; the response is an error code where nothing may be committed."""
+        """OffsetCommit; the response is an error code if the commit is not allowed."""
         error = self.check_commit(request, version, now)
         if error:
             return Decision(response=error)
@@ -143,7 +143,7 @@ class GroupShard:
     def commit_transactional_offsets(
         self, request: TxnOffsetCommitRequest, verification: Verification | None, now: Moment
     ) -> Decision:
-        """TxnOffsetCommit; the response is an error code where nothing may be committed."""
+        """TxnOffsetCommit; the response is an error code if the commit is not allowed."""
         error = offset_requests.check_transactional_commit(
             self.groups.get(request.group_id), request, self._metadata
         )
@@ -226,7 +226,7 @@ class GroupShard:
         return step.decide()
 
     def unloaded(self, error: ErrorCode) -> list[Answer]:
-        """Answer whoever waits in a group; the shard is not used again."""
+        """Answer all waiting requests of a group; the shard is not used again."""
         answers = []
         for group in self.groups:
             answers += self._requests(group).unloaded(group, error)

@@ -42,7 +42,7 @@ MEMBER_TIMERS = (
     TimerKind.REJOIN,
     TimerKind.RESYNC,
 )
-"""What may run for a member of a consumer, share or streams group."""
+"""The timers of a member of a consumer, share or streams group."""
 
 
 class TimerKey(NamedTuple):
@@ -60,7 +60,7 @@ KeepVisible = Callable[[Iterable[str]], Collection[str]]
 
 @dataclass(slots=True)
 class Client:
-    """Who sends a request. `host` is Kafka's text, as in `/127.0.0.1`."""
+    """The sender of a request. `host` is Kafka's text, as in `/127.0.0.1`."""
 
     client_id: str
     host: str

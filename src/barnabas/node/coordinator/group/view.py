@@ -1,7 +1,7 @@
 """A group's view of the cluster: topics, their partitions and racks, and groups' settings.
 
-One `GroupMetadata` serves all shards of a node. It always holds the newest image; a group
-remembers which topics it has looked at last, so nobody has to be told of a change.
+One `GroupMetadata` serves all shards of a node. It always holds the newest image; a group remembers
+which topics it last looked at, so changes need no notification.
 """
 
 import hashlib

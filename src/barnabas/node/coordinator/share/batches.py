@@ -2,8 +2,8 @@
 
 Where two batches say something about the same record, the one with the higher delivery count
 counts, and of equal counts the one with the higher state: both only ever grow.
-Source: Kafka's PersisterStateBatchCombiner. Not as there: neighbours that are alike are always
-joined; Kafka leaves some apart, depending on the order in which it meets them.
+Source: Kafka's PersisterStateBatchCombiner. Not as there: equal neighbours are always joined; Kafka
+leaves some apart, depending on the order in which it meets them.
 """
 
 from bisect import bisect_left

@@ -47,9 +47,9 @@ class _Join:
         self.member_id = request.member_id
         self.client = client
         self.response = response
-        """What the member would be told now."""
+        """The assignment that the member would get now."""
         self.until_ms = until_ms
-        """When that is told whatever comes (monotonic)."""
+        """When the answer is sent at the latest (monotonic)."""
         self.timer: Timer | None = None
         self.answer: Promise[ShareGroupHeartbeatResponse] = Promise()
 

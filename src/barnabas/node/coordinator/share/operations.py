@@ -69,7 +69,7 @@ class Operation(Generic[Resp]):
 def serve(
     operation: Operation[Resp], coordinator: ShareCoordinator, request: _Request
 ) -> Resp | Promise[Resp]:
-    """Handle a whole request. What makes no sense gets an empty answer, as in Kafka."""
+    """Handle a whole request. Nonsensical requests get an empty answer, as in Kafka."""
     topics = request.topics
     if (
         not request.group_id

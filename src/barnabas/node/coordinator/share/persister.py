@@ -1,7 +1,7 @@
 """The persister's interface: it stores the state of share-partitions (KIP-932).
 
-Whoever delivers the records of a partition to share groups reads what is kept when it begins and
-writes what changes; the group coordinator initialises and deletes. One call is for one
+The share-partition's leader reads the stored state when it begins and writes every change; the
+group coordinator initialises and deletes. One call is for one
 share-partition. Errors that pass are retried with a growing pause by the persister itself.
 """
 
@@ -50,7 +50,7 @@ class Persister(Protocol):
     async def initialize(
         self, group_id: str, topic_id: Uuid, partition: int, state_epoch: int, start_offset: int
     ) -> None:
-        """Begin to keep the state of a share-partition, or begin it anew with a higher epoch."""
+        """Initialize the state of a share-partition, or reinitialize it with a higher epoch."""
 
     async def delete(self, group_id: str, topic_id: Uuid, partition: int) -> None:
         """Keep it no more. Nothing to delete is no error."""
@@ -58,7 +58,7 @@ class Persister(Protocol):
     async def read_summary(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int = -1
     ) -> ShareSummary:
-        """What is kept, without the batches.
+        """The stored state without the batches.
 
-        Where nothing is kept, the start offset and the count are -1, and the epochs 0.
+        If nothing is stored, the start offset and the count are -1, and the epochs 0.
         """

@@ -185,7 +185,7 @@ class CoordinatorPersister:
     async def initialize(
         self, group_id: str, topic_id: Uuid, partition: int, state_epoch: int, start_offset: int
     ) -> None:
-        """Begin with a share-partition, or anew."""
+        """Initialize or reinitialize a share-partition."""
         question = share_state.InitializeShareGroupStatePartitionData(
             partition=partition, state_epoch=state_epoch, start_offset=start_offset
         )
@@ -199,7 +199,7 @@ class CoordinatorPersister:
     async def read_summary(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int = -1
     ) -> ShareSummary:
-        """What is kept, without the batches."""
+        """The stored state without the batches."""
         key = SharePartitionKey(group_id, topic_id, partition)
         question = share_state.ReadShareGroupStateSummaryPartitionData(
             partition=partition, leader_epoch=leader_epoch
@@ -223,7 +223,7 @@ class CoordinatorPersister:
     # Writes in order
 
     async def _write_all(self, key: SharePartitionKey) -> None:
-        """Carry out the first write; whatever came meanwhile is left to a task of its own."""
+        """Carry out the first write; a separate task sends what arrived in between."""
         waiting = self._writes[key]
         write = waiting[0]
         question = share_state.WriteShareGroupStatePartitionData(

@@ -52,7 +52,8 @@ class ShareCoordinator:
         topic: StateTopic,
         partition_count_of: PartitionCount,
     ) -> None:
-        """`partition_count_of` tells how many partitions a topic has, 0 where there is none."""
+        """`partition_count_of` returns a topic's number of partitions, 0 if the topic does not
+        exist."""
         self.config = config
         self.partition_count = config.state_partitions
         """Partitions of `__share_group_state`; to be set where the topic has another number."""
@@ -94,7 +95,7 @@ class ShareCoordinator:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int
     ) -> Outcome[Done]:
-        """Begin to keep the state of a share-partition, or begin anew."""
+        """Initialize or reinitialize the state of a share-partition."""
         outcome: Outcome[Done] = self._run(
             key,
             "initialize",
@@ -103,7 +104,7 @@ class ShareCoordinator:
         return outcome
 
     def read(self, key: SharePartitionKey, leader_epoch: int) -> Outcome[ShareState]:
-        """What is kept, for the leader of the topic's partition."""
+        """The stored state, for the leader of the topic's partition."""
         outcome: Outcome[ShareState] = self._run(
             key, "read", lambda shard, now: shard.read(key, leader_epoch, now)
         )
@@ -128,7 +129,7 @@ class ShareCoordinator:
         return outcome
 
     def summary(self, key: SharePartitionKey) -> Outcome[ShareSummary]:
-        """What is kept, without the batches."""
+        """The stored state without the batches."""
         outcome: Outcome[ShareSummary] = self._run(
             key, "read the summary of", lambda shard, _: shard.summary(key)
         )
@@ -152,7 +153,7 @@ class ShareCoordinator:
             )
 
     def snapshot_cold(self) -> None:
-        """Write old snapshots anew, so that what lies before them can be deleted.
+        """Rewrite old snapshots, so that the log before them can be deleted.
 
         To be called each `share.coordinator.cold.partition.snapshot.interval.ms`.
         """

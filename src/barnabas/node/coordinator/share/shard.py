@@ -1,12 +1,12 @@
 """The share-partitions of one partition of `__share_group_state`.
 
-Each is initialised once by the group coordinator (and anew, with a higher state epoch, when an
+The group coordinator initializes each once (and again, with a higher state epoch, when an
 administrator moves it), then written by the leader of the topic's partition. A leader reads
 first, and with that fences those before it by its leader epoch.
 
 The topic is not compacted: a snapshot makes all that is older of its share-partition redundant,
 and what lies before the oldest snapshot in use is deleted (`redundant_before`). So that a quiet
-share-partition does not hold that up, its snapshot is written anew from time to time.
+share-partition does not hold that up, its snapshot is rewritten from time to time.
 Source: Kafka's ShareCoordinatorShard and ShareCoordinatorOffsetsManager.
 """
 
@@ -81,11 +81,11 @@ class ShareShard:
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, now: Moment
     ) -> Decision:
-        """Begin with a share-partition, or anew with it; the response is DONE.
+        """Initialize a share-partition, or reinitialize it; the response is DONE.
 
-        What has begun in this state epoch does not begin anew where nobody says from which offset:
+        A share-partition that began in this state epoch does not start again without an offset:
         that is a request of before which comes late, or again as its answer was lost, and what is
-        acknowledged by now must stay so. Not as in Kafka, where it would begin anew.
+        acknowledged by now must stay so. In Kafka it would start again.
         """
         if key.partition < 0:
             return _refused(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
@@ -188,7 +188,7 @@ class ShareShard:
         return Decision([tombstone(key) for key in gone], len(gone), is_atomic=False)
 
     def snapshot_cold(self, now: Moment) -> Decision:
-        """Write old snapshots anew, unless all is quiet; the response is how many."""
+        """Rewrite old snapshots, unless all is quiet; the response is how many."""
         if all(
             entry.kept.create_timestamp_ms != entry.kept.write_timestamp_ms
             for entry in self.entries.values()

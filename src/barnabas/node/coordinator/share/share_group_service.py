@@ -71,7 +71,7 @@ class ShareGroupService:
         self._joins = HeldJoins(clock, self._hear)
         self._tasks: dict[asyncio.Future[None], None] = {}
         self._beginning: dict[SharePartitionKey, None] = {}
-        """What heartbeats have asked to begin with, and has no outcome yet."""
+        """Initializations that heartbeats requested and that are still under way."""
 
     async def close(self) -> None:
         """Wait for what is under way; the persister must have been closed before."""
@@ -112,7 +112,7 @@ class ShareGroupService:
         return heard
 
     def _not_begun(self, initialization: Initialization) -> Initialization:
-        """What of it is not under way from here.
+        """The part that is not under way from here.
 
         A group asks again for what has not come in time, with a higher state epoch by then. Were
         both under way, the second might come when members have begun with what the first has
@@ -252,7 +252,7 @@ class ShareGroupService:
     async def alter_offsets(
         self, request: AlterShareGroupOffsetsRequest
     ) -> AlterShareGroupOffsetsResponse:
-        """Have a group without members begin elsewhere."""
+        """Move the start offsets of a group without members."""
         group_id = request.group_id
         if not group_id:
             return _not_altered(ErrorCode.INVALID_GROUP_ID)

@@ -29,17 +29,17 @@ from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 
 class Ending(NamedTuple):
-    """What becomes of a wish to end a transaction."""
+    """The outcome of a request to end a transaction."""
 
     error: ErrorCode
     transaction: Transaction | None = None
-    """The transaction from now on; None where nothing changes."""
+    """The transaction from now on; None if nothing changes."""
     needs_producer_id: bool = False
     """It must be asked again with a new producer id."""
 
 
 class EndRequest(NamedTuple):
-    """Who wants to end its transaction, and how."""
+    """The producer that ends its transaction, and how."""
 
     producer_id: int
     producer_epoch: int

@@ -1,7 +1,8 @@
 """InitProducerId: a producer takes a transactional id (KIP-98, KIP-360).
 
-Whoever asks without an id fences all before it. Whoever names the id and epoch that it has goes
-on with the next epoch, or is fenced if somebody else took over; it may ask again for what it has
+A request without a producer id fences all earlier producers. A request with a producer id and epoch
+continues with the next epoch, or is fenced if another producer took over; it may ask again for what
+it has
 got already. Pure. Source: Kafka's TransactionCoordinator.prepareInitProducerIdTransit.
 """
 
@@ -15,7 +16,7 @@ from barnabas.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, N
 
 
 class InitRequest(NamedTuple):
-    """Who wants to be the producer. Id and epoch are -1 for one that has none."""
+    """The producer that initializes. Id and epoch are -1 for one that has none."""
 
     timeout_ms: int
     producer_id: int
@@ -27,7 +28,7 @@ class InitRequest(NamedTuple):
 
 
 class Initialized(NamedTuple):
-    """What becomes of it. With CONCURRENT_TRANSACTIONS there may be a transaction to abort."""
+    """The outcome. With CONCURRENT_TRANSACTIONS there may be a transaction to abort."""
 
     error: ErrorCode
     transaction: Transaction | None = None

@@ -1,6 +1,6 @@
 """Writing markers into partitions that this node leads (WriteTxnMarkers).
 
-Each marker is a batch of its own. The answer comes when the markers are committed. Those of
+Each marker is a separate batch. The answer comes when the markers are committed. Those of
 `__consumer_offsets` go through the group coordinator, where they decide on committed offsets.
 Source: Kafka's KafkaApis.handleWriteTxnMarkersRequest.
 """

@@ -86,7 +86,7 @@ class MarkerSender:
         """Called when every partition of a transaction has its marker."""
         self._pending: dict[str, Markers] = {}
         self._here: Batch = {}
-        """What is to be written to partitions that this node leads."""
+        """Markers for partitions that this node leads."""
         self._is_writing = False
         self._is_scheduled = False
         self._is_closed = False
@@ -149,7 +149,7 @@ class MarkerSender:
     # Here
 
     def _schedule(self) -> None:
-        """Write soon: what comes meanwhile goes along."""
+        """Write soon: markers that arrive in the meantime are sent along."""
         if self._here and not self._is_scheduled and not self._is_closed:
             self._is_scheduled = True
             self._clock.call_later(0, self._write)

@@ -1,7 +1,7 @@
 """The transaction coordinator's door: requests of the protocol in, responses out.
 
-Each method returns the response, or a promise of it where it must wait for a commit. Where a
-producer id is needed, one is fetched and the request is decided anew.
+Each method returns the response, or a promise of it where it must wait for a commit. If a producer
+id is needed, one is fetched and the request is decided again.
 """
 
 import logging
@@ -66,7 +66,7 @@ class TransactionCoordinator:
         self._allocate_producer_id = allocate_producer_id
         self._is_closed = False
         self._waiting: dict[str, list[Promise[None]]] = {}
-        """Who waits for a transaction to be complete."""
+        """The requests that wait for a transaction to complete."""
         sender.on_written = self._markers_written
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             clock,

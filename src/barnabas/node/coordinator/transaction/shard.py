@@ -5,8 +5,8 @@ whole of a transactional id. Once the record of a decided outcome is committed, 
 called: the markers may be written. When they are, `complete` makes the transaction a thing of the
 past. A coordinator that loads the partition finds what was decided, and has it carried out.
 
-Not as in Kafka: there the state changes when a record is committed, and whoever asks meanwhile
-gets CONCURRENT_TRANSACTIONS; here it changes with the append, and the answer waits for the commit.
+Not as in Kafka: there the state changes when a record is committed, and requests before that get
+CONCURRENT_TRANSACTIONS; here it changes with the append, and the answer waits for the commit.
 Source: Kafka's TransactionCoordinator and TransactionStateManager.
 """
 

@@ -38,7 +38,7 @@ class TransactionState(IntEnum):
 
 
 class TransactionEvent(Enum):
-    """What happened to a transactional id."""
+    """Events of a transactional id."""
 
     PRODUCER_INITIALIZED = "a producer took the id"
     PARTITIONS_ADDED = "partitions were added"
@@ -97,4 +97,4 @@ TRANSITIONS: Final[dict[tuple[TransactionState, TransactionEvent], TransactionSt
     (TransactionState.COMPLETE_COMMIT, TransactionEvent.EXPIRED): TransactionState.DEAD,
     (TransactionState.COMPLETE_ABORT, TransactionEvent.EXPIRED): TransactionState.DEAD,
 }
-"""A pair that is not listed raises KeyError: it is a fault of ours."""
+"""A pair that is not listed raises KeyError: it is a bug."""

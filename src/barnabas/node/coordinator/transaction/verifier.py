@@ -9,8 +9,8 @@ while the transaction before is being completed; the broker waits a little in th
 The log forgets a `Verification` with the marker of the transaction before, which comes while the
 broker waits, or while the question is under way. So no caller holds one: `ask` gets a function
 that begins a verification, calls it before each question, and answers with those that still stand.
-Kafka too begins a new one for each question (KAFKA-18654), but does not ask anew where a marker
-came during the question.
+Kafka too begins a new one for each question (KAFKA-18654), but does not ask again if a marker
+arrived during the question.
 Source: Kafka's AddPartitionsToTxnManager and ReplicaManager.handleProduceAppend.
 """
 
@@ -50,10 +50,10 @@ Begin = Callable[[], Verifications]
 
 
 class Verdict(NamedTuple):
-    """What a coordinator said. It holds until other work of the node has its turn."""
+    """A coordinator's answer. It holds until other work of the node has its turn."""
 
     errors: Errors
-    """What keeps records out of a partition."""
+    """Why a partition refuses records."""
     verifications: Verifications
     """Under what records are let in where a transaction begins with them."""
 
@@ -109,7 +109,8 @@ class TransactionVerifier:
     ) -> Verdict | Awaitable[Verdict]:
         """Whether partitions are part of a transaction, in the terms of the producer's version.
 
-        At once where nothing is to be asked, or the coordinator is here and need not wait.
+        Answers at once if there is nothing to ask, or if the coordinator is local and need not
+        wait.
         `producer` is its id and epoch. Older clients do not know TRANSACTION_ABORTABLE.
         """
         verifications = begin()

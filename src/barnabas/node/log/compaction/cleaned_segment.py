@@ -1,6 +1,6 @@
 """The segment that a group of segments is written to: `.cleaned` files beside the log's own.
 
-Nothing refers to them until they are renamed, so whatever is found of them at start is removed.
+Nothing refers to them until they are renamed, so any leftovers are removed at start.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""The work beside the event loop: reading a log's segments and writing them anew.
+"""The work beside the event loop: reading a log's segments and rewriting them.
 
 Both halves are generators that yield, after each buffer of input, the bytes they read and wrote,
-so that whoever runs them may slow them down, stop them, or do something else in between.
+so that the caller can slow them down, stop them, or do something else in between.
 """
 
 from bisect import bisect_right
@@ -25,7 +25,7 @@ from barnabas.protocol.records.batch import (
 )
 
 GAP_SIZE_BYTES_MIN: Final = 16_384
-"""What is not needed is left out, instead of read with what is, from this size on."""
+"""From this size on, ranges that are not needed are skipped instead of read."""
 
 
 class Cleaner:
@@ -136,7 +136,7 @@ class Cleaner:
     # The segments
 
     def clean(self, group: Sequence[Source]) -> Generator[int, None, GroupCleaned]:
-        """Write a group of segments anew, as one, to `.cleaned` files."""
+        """Rewrite a group of segments as one, in `.cleaned` files."""
         cleaned = CleanedSegment(
             self._disk,
             self._job.directory,
@@ -156,7 +156,7 @@ class Cleaner:
         before = counts.records_read, counts.records_written, counts.keyless_records
         bytes_read = 0
         same_bytes = 0 if len(group) == 1 else None
-        """What of a single segment has proved to stay as it is, and is not written yet."""
+        """The part of a segment that stays unchanged and is not written yet."""
         for source in group:
             file = self._open(source)
             for chunk, batches in read_chunks(

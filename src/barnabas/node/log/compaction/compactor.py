@@ -32,9 +32,9 @@ from barnabas.protocol.errors import DecodeError
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 IO_BUFFER_BYTES_MIN = 4096
 WAIT_MAX_MS = 1000
-"""A pause is waited for in parts no longer than this, since its length may be changed meanwhile."""
+"""The longest part of a pause, since the configured length may change during it."""
 UNREADABLE = (FileNotFoundError, DecodeError, CorruptIndexError)
-"""What reading a segment comes to that is damaged, or that the log has cut or dropped meanwhile."""
+"""Raised by reading a segment that is damaged, or that the log has cut or dropped."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Compactor:
         self._clock = clock
         self._worker = worker
         self.settings = settings
-        """What the next round keeps to."""
+        """The limits of the next round."""
         self._checkpoint = checkpoint
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -219,7 +219,8 @@ class Compactor:
         job = self._job(chosen, segments)
 
         def is_unchanged(group: Sequence[Segment]) -> bool:
-            # What was cut off may be all that superseded what the worker left out.
+            # The records that were cut off may be the only ones that superseded what the worker
+            # left out.
             return log.truncation_count == truncation_count and is_still_there(log, group)
 
         try:

@@ -72,7 +72,7 @@ class MapBuilt:
 
 @dataclass(frozen=True, slots=True)
 class GroupCleaned:
-    """A group of segments was written anew, to `.cleaned` files that are on the medium.
+    """A group of segments was rewritten to `.cleaned` files, which are synced.
 
     Without `is_changed` the files say what the one segment of the group says already, and were
     removed again.

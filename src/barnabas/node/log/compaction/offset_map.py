@@ -25,7 +25,7 @@ INDEX_ENTRY_BYTES: Final = 4
 
 
 def map_bytes(entries: int) -> int:
-    """What a map of so many keys takes at most, also while its table grows."""
+    """The largest memory of a map of `count` keys, including while its table grows."""
     slots = 8
     while slots * 2 // 3 < entries:
         slots *= 2
@@ -46,7 +46,7 @@ def entries_max(bytes_max: int) -> int:
 
 
 def fingerprints(keys: Sequence[bytes], size_max: int) -> Sequence[bytes]:
-    """What stands in the map for each of `keys`, of which none is longer than `size_max`."""
+    """The map's entry for each of `keys`, none of which is longer than `size_max`."""
     if size_max <= KEY_SIZE_BYTES_MAX:
         return keys
     return [

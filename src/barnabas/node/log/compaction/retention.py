@@ -2,8 +2,8 @@
 
 A record stays if no later one has its key, as far as the map of this round knows. A tombstone also
 goes once its delete horizon has passed: that is set, `delete.retention.ms` ahead, by the first
-round that meets it, and kept in the batch (KIP-534). Markers of transactions have such a horizon
-too, from the first round that saw no data of theirs.
+round that meets it, and kept in the batch (KIP-534). Transaction markers have such a horizon too,
+from the first round that finds no data of their transaction.
 
 A batch that loses all records leaves its header where something would be lost with it: the last
 sequence number of an active producer, or where the round ended. Not where each segment ends, as
@@ -173,7 +173,7 @@ class BatchFilter:
         return kept
 
     def _is_producers_last(self, header: BatchHeader) -> bool:
-        """Whether an active producer's state can only be had from this batch."""
+        """Whether this batch is the only source of an active producer's state."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False

@@ -1,4 +1,4 @@
-"""Writing a batch anew, with fewer records or with a delete horizon.
+"""Rewriting a batch with fewer records or with a delete horizon.
 
 Base offset, last offset, producer, sequence and leader epoch stay, so that offsets and sequence
 numbers go on as before. Source: Kafka's MemoryRecords.buildRetainedRecordsInto, KIP-534.

@@ -105,7 +105,7 @@ class Run(NamedTuple):
 def find_run(data: bytes, position: int, end: int, index: int, count: int) -> Run | None:
     """The run of record `index` at `position`; `count` are to come, until `end`.
 
-    None if it is shorter than RUN_LENGTH_MIN, or of a layout that is not looked for. Raises
+    None if it is shorter than RUN_LENGTH_MIN, or has a layout that is not recognized. Raises
     IndexError where `data` ends within the first record.
     """
     length_end = _past_varint(data, position)
@@ -196,5 +196,5 @@ def _prefix(column: bytes, allowed: bytes) -> int:
 
 @lru_cache(KEY_READERS_MAX)
 def _key_reader(key_at: int, size: int, stride: int) -> Callable[[bytes, int], tuple[bytes, ...]]:
-    """What takes the keys out of KEYS_AT_ONCE records in one call."""
+    """A compiled reader of the keys of KEYS_AT_ONCE records."""
     return Struct(f"{key_at}x{size}s{stride - key_at - size}x" * KEYS_AT_ONCE).unpack_from

@@ -3,7 +3,7 @@
 Only names change, in an order that lets a crash at any point be seen through at the next start:
 `.cleaned` files are named `.swap`, then the old ones `.deleted`, and the suffix `.swap` is
 dropped. As long as a `.cleaned` file is left nothing has happened; from then on the loader
-finishes it (`log.loader.finish_swaps`). Whoever reads an old file goes on reading it: its
+finishes it (`log.loader.finish_swaps`). Open reads of an old file continue: its
 descriptor stays until the last reader is done. Source: Kafka's LocalLog.replaceSegments.
 """
 

@@ -121,7 +121,7 @@ class EntryFile:
             del self._pending[(count - self._written) * self.entry_size :]
 
     def reset(self) -> None:
-        """Drop every entry, whatever the file holds; it is created if it is missing."""
+        """Drop every entry, without reading the file; it is created if it is missing."""
         self.is_written = True
         self._file().truncate(0)
         self._written = 0

@@ -1,4 +1,4 @@
-"""Recording a batch that is in the log, whoever decided on it: followers and recovery."""
+"""Recording a batch that is in the log, on leaders and followers: followers and recovery."""
 
 from barnabas.base.disk import Buffer
 from barnabas.node.log.producers.state import CompletedTransaction, ProducerState

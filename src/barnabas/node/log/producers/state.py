@@ -97,7 +97,7 @@ class ProducerState:
         return ErrorCode.NONE
 
     def check_terms(self, header: BatchHeader, terms: AppendTerms | None) -> ErrorCode:
-        """Whether the coordinator's word is there for a batch that begins a transaction."""
+        """Whether the coordinator has confirmed a batch that begins a transaction."""
         if (
             terms is None
             or not header.is_transactional

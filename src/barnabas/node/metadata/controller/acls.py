@@ -1,7 +1,7 @@
 """CreateAcls (API 30) and DeleteAcls (31), versions 1-3; KIP-140, KIP-290.
 
-An ACL that exists already is not made again, and that is no error. Each ACL and each filter has an
-outcome of its own. Unlike Kafka, which deletes the first 10,000 and reports an unknown error, a
+An ACL that exists already is not made again, and that is no error. Each ACL and each filter has its
+own outcome. Unlike Kafka, which deletes the first 10,000 and reports an unknown error, a
 filter that fits more deletes nothing. Source: Kafka's AclControlManager and AclApis.
 """
 
@@ -113,7 +113,7 @@ def _invalid(creation: AclCreation) -> str | None:
 
 
 def delete_acls(state: ControllerState, request: DeleteAclsRequest) -> Decision[DeleteAclsResponse]:
-    """Remove what the filters of a request name; each tells of all that it names."""
+    """Remove what the filters of a request name; each reports everything that it names."""
     decision = Decision(DeleteAclsResponse())
     removed: dict[Uuid, None] = {}
     for filter_ in request.filters:

@@ -169,7 +169,7 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
 def _end_of_incarnation_records(
     state: ControllerState, broker_id: int, *, is_clean: bool
 ) -> list[MetadataRecord]:
-    """What becomes of what the last incarnation was in sync with or led.
+    """What happens to partitions that the last incarnation led or was in sync with.
 
     It is fenced, if it was not yet. After an unclean end, with eligible leader replicas, nothing
     that it was in sync with counts any more: an fsync may be missing (KIP-966).

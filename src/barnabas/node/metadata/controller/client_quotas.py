@@ -121,7 +121,7 @@ def _record(
 
 
 def _keys_of(entity: QuotaEntity) -> dict[str, int | None] | Failure:
-    """What may be limited of an entity, or what is wrong with it."""
+    """The quotas that an entity may have, or what is wrong with it."""
     refusal = _entity_refusal(entity)
     if refusal is not None:
         return Failure(ErrorCode.INVALID_REQUEST, refusal)

@@ -30,7 +30,7 @@ from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRe
 
 
 class Operation(IntEnum):
-    """What an entry of IncrementalAlterConfigs does."""
+    """The operation of an entry of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -84,7 +84,7 @@ def _decide_each(
     request: configs_messages.IncrementalAlterConfigsRequest | configs_messages.AlterConfigsRequest,
     decision: Decision[R],
 ) -> list[tuple[Resource, ErrorCode, str | None]]:
-    """What becomes of each resource; the records are put in `decision`."""
+    """The outcome for each resource; the records are put in `decision`."""
     outcomes = []
     times_named = Counter(_resource(resource) for resource in request.resources)
     for resource in request.resources:
@@ -213,7 +213,7 @@ def _check_min_isr(
 def _check_cordoned(
     state: ControllerState, key: Resource, changes: Mapping[str, str | None]
 ) -> Failure | None:
-    """What older controllers could not keep cannot be set (KIP-1066)."""
+    """Values that older controllers could not keep are refused (KIP-1066)."""
     if (
         key.type != ConfigResourceType.BROKER
         or CORDONED_KEY not in changes

@@ -129,7 +129,7 @@ def _create_topic(
 def _view(
     state: ControllerState, configs: dict[str, str], views: Views
 ) -> list[CreatableTopicConfigs]:
-    """All configurations of a topic, as the response lists them; alike topics share the list."""
+    """All configurations of a topic, as the response lists them; equal topics share the list."""
     key = tuple(sorted(configs.items()))
     if key not in views:
         views[key] = [

@@ -71,7 +71,7 @@ QUOTA_EXCEEDED: Final = Failure(
 
 @dataclass(slots=True)
 class ControllerState:
-    """What a handler may look at.
+    """The state that a handler may read.
 
     `image` includes records that are appended but not yet committed, so that decisions taken in
     between do not contradict each other.
@@ -84,7 +84,7 @@ class ControllerState:
     next_offset: int
     """The offset that the first record of the decision will have; it is a new broker's epoch."""
     mutations: MutationQuota = NO_MUTATION_QUOTA
-    """Of whoever sent the request."""
+    """The quota of the request's sender."""
     kraft_version: int = 0
     """The quorum's own feature level, which no metadata record sets."""
     requester: str = ANONYMOUS

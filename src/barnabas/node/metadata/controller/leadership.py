@@ -77,7 +77,7 @@ class ChangeRules:
 
     def _topic(self, name: str) -> tuple[bool, int]:
         configs = self._state.image.configs
-        # Most topics set nothing, and are alike.
+        # Most topics set nothing, so they are equal.
         key = name if configs.for_resource(ConfigResourceType.TOPIC, name) else ""
         known = self._by_topic.get(key)
         if known is None:

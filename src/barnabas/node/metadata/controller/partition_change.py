@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
 
 class Election(Enum):
-    """How far the search for a leader may go."""
+    """Which replicas may become leader."""
 
     PREFERRED = auto()
     """The first replica if it can lead, else as ONLINE."""

@@ -3,7 +3,7 @@ ListPartitionReassignments (46, version 0): replicas move to other brokers.
 
 A reassignment first adds the new replicas beside the old. Once every replica that is to stay is
 in sync, which the leader says with AlterPartition, the others are dropped in the same record
-(partition_change.py). Where nothing must be copied that is at once. A new target replaces one
+(partition_change.py). If nothing must be copied, it completes at once. A new target replaces one
 under way; no target at all cancels it, and the replicas are again those from before.
 Unlike Apache Kafka, a replica is not added on a broker that is fenced or shutting down, since
 it could not be copied; and a second target is held against what the first began with, so that

@@ -79,7 +79,7 @@ class Keys:
         return None if value is None else check_url(key, value)
 
     def fetching(self) -> FetchSettings:
-        """How providers are asked. Raises ConfigError."""
+        """How identity providers are contacted. Raises ConfigError."""
         waits = [ms for key in (CONNECT_TIMEOUT_KEY, READ_TIMEOUT_KEY) if (ms := self.get(key))]
         tls = partial(configured_client, _Options(self.options), "")
         if any(name.startswith("ssl.") for name in self.options):

@@ -12,7 +12,7 @@ from typing import Final
 
 SEPARATOR: Final = "\x01"
 ERROR_ACKNOWLEDGED: Final = b"\x01"
-"""What a client sends when it was told why its token is refused."""
+"""A client's answer to the reason why its token was refused."""
 
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR: Final = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
@@ -28,7 +28,7 @@ class BearerMessageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BearerMessage:
-    """What a client shows."""
+    """A client's credentials."""
 
     token: str = field(repr=False)
     authorization_id: str = ""

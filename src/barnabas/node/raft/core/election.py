@@ -1,8 +1,8 @@
 """Votes and what follows from them: Vote, BeginQuorumEpoch and EndQuorumEpoch.
 
 A vote that counts is on the medium before it is given, at most one in an epoch, and only for a
-log that has all that this one has. A pre-vote costs nothing and changes nothing: it is given by
-whoever would not miss its leader (KIP-996). Beyond Kafka, a follower would not miss a leader
+log that has all that this one has. A pre-vote costs nothing and changes nothing: replicas that do
+not follow a live leader grant it (KIP-996). Beyond Kafka, a follower would not miss a leader
 whose process is gone: whose port refuses connections, or that resigned.
 """
 
@@ -75,7 +75,7 @@ def on_vote(state: RaftState, token: int, request: Vote, now_ms: int, out: list[
 
 def _check_vote(state: RaftState, request: Vote) -> ErrorCode:
     last_epoch, last_offset = request.last
-    # A candidate is in an epoch of its own; one that only asks may have records of its epoch.
+    # A candidate is in a new epoch; a prospective candidate may have records of its epoch.
     latest = request.epoch if request.is_pre_vote else request.epoch - 1
     if last_offset < 0 or not 0 <= last_epoch <= latest:
         return ErrorCode.INVALID_REQUEST

@@ -62,7 +62,7 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class LogAppended:
-    """The log grew; the control records among it that tell of the quorum, with their offsets."""
+    """The log grew; its control records about the quorum, with their offsets."""
 
     voters: tuple[tuple[int, VoterSet], ...] = ()
     kraft_versions: tuple[tuple[int, int], ...] = ()
@@ -101,7 +101,7 @@ class SnapshotInstalled:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRejected:
-    """What was downloaded is no whole snapshot."""
+    """The downloaded snapshot is incomplete."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Each fetch says where the follower's log ends, and that all of it is on the medium; so the next
 one waits for the fsync of the last. The answer is records to append, or where the logs part
-(whatever comes after is cut off), or a snapshot to begin with. An observer does the same, but
+(records after that point are cut off), or a snapshot to begin with. An observer does the same, but
 stands for no election: without a leader it asks whomever it knows of.
 Source: KIP-595, KIP-630, KIP-853; Kafka's KafkaRaftClient and FollowerState.
 """
@@ -126,7 +126,7 @@ def advance(state: RaftState, follower: Follower, out: list[Effect]) -> None:
 
 
 def _is_restored(state: RaftState, follower: Follower) -> bool:
-    """Whether the log has all that is committed, whatever was lost of it.
+    """Whether the log has all committed records despite any loss.
 
     A leader knows the true high watermark once something of its own epoch is committed; its log
     has all that was committed before, and so has one that agrees with it up to there.
@@ -307,8 +307,8 @@ def _fetch(state: RaftState) -> Fetch:
 def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request | None:
     """What to tell the leader of this replica: its new endpoints, or that it wants to vote.
 
-    While kraft.version is 0 a voter tells every leader who it is: the directory and what it
-    supports stand in no log, and to raise kraft.version the leader has to know them of all.
+    While kraft.version is 0 a voter tells every leader who it is: the directory and supported
+    versions are in no log, and the leader must know them of all voters to raise kraft.version.
     """
     if not state.is_controller or not follower.has_fetched:
         return None

@@ -40,7 +40,7 @@ OBSERVER_SESSION_MS = 300_000
 
 
 def check_leader(state: RaftState, epoch: int) -> ErrorCode:
-    """Whether a request that only the leader of `epoch` answers came to the right one."""
+    """Whether this replica is the leader of `epoch`, which alone answers the request."""
     if epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > state.epoch:
@@ -178,7 +178,7 @@ def on_fetch_snapshot(
         assert isinstance(leader, Leader)
         _hear(state, leader, request.replica, now_ms)
         if request.snapshot_id == BOOTSTRAP_SNAPSHOT:
-            # What it holds the first leader has written to the log.
+            # The first leader has written the snapshot's content to the log.
             error = ErrorCode.SNAPSHOT_NOT_FOUND
     out.append(
         Answer(

@@ -264,7 +264,7 @@ def _on_leader_reply(
 ) -> None:
     leader_id = state.election.leader_id
     if reply.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        # It resigned, or it was started anew.
+        # It resigned or restarted.
         note_evidence(state, follower, now_ms)
         _retry_later(state, leader_id, now_ms)
     elif isinstance(reply, FetchReply) and isinstance(request, Fetch):

@@ -236,7 +236,8 @@ def _is_there(state: RaftState, leader: Leader, key: ReplicaKey, now_ms: int) ->
 def on_update_voter(
     state: RaftState, token: int, request: UpdateVoter, error: ErrorCode, out: list[Effect]
 ) -> None:
-    """A voter answers elsewhere now; it is told at once, before the change is committed."""
+    """A voter answers elsewhere now; the leader tells it at once, before the change is
+    committed."""
     if error == ErrorCode.NONE:
         error = _update_voter(state, request.voter, out)
     out.append(Answer(token, UpdateVoterReply(state.standing, error)))

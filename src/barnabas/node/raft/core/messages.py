@@ -1,7 +1,7 @@
 """Requests and responses between replicas, independent of Kafka's wire format.
 
-Every answer tells where its sender stands: the epoch it is in and the leader it knows of. That
-alone may move who gets it into a later epoch, whatever became of the question.
+Every answer tells where its sender stands: the epoch it is in and the leader it knows of. The epoch
+alone may move its receiver into a later epoch, even when the request itself is void.
 Source: KIP-595, KIP-630, KIP-853, KIP-996.
 """
 
@@ -192,7 +192,7 @@ class FetchSnapshotReply:
 
 @dataclass(frozen=True, slots=True)
 class AddVoterReply:
-    """What became of AddVoter."""
+    """The outcome of AddVoter."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -200,7 +200,7 @@ class AddVoterReply:
 
 @dataclass(frozen=True, slots=True)
 class RemoveVoterReply:
-    """What became of RemoveVoter."""
+    """The outcome of RemoveVoter."""
 
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
@@ -208,7 +208,7 @@ class RemoveVoterReply:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoterReply:
-    """What became of UpdateVoter."""
+    """The outcome of UpdateVoter."""
 
     standing: Standing
     error: ErrorCode = ErrorCode.NONE

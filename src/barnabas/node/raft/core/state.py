@@ -20,7 +20,7 @@ ELECTION_BACKOFF_BASE_MS = 50
 
 
 class Role(Enum):
-    """What a replica is in its epoch."""
+    """The role of a replica in its epoch."""
 
     UNATTACHED = auto()
     PROSPECTIVE = auto()
@@ -127,7 +127,7 @@ class Tally:
         return sum(voter in voters.by_id for voter in self.granted) >= voters.majority
 
     def is_lost(self, voters: VoterSet) -> bool:
-        """Whether so many said no that there can be no majority."""
+        """Whether too many refused for a majority to be possible."""
         against = sum(voter in voters.by_id for voter in self.rejected)
         return len(voters.by_id) - against < voters.majority
 
@@ -182,7 +182,8 @@ class Follower:
     update_at_ms: int = 0
     """When to look whether the leader knows where this voter answers."""
     has_told: bool = False
-    """Whether the leader knows who this voter is, which it is told while kraft.version is 0."""
+    """Whether the leader knows this voter's directory, which voters report while kraft.version is
+    0."""
 
 
 @dataclass(slots=True)
@@ -236,7 +237,7 @@ class Leader:
     heard: dict[int, None] = field(default_factory=dict)
     """The voters that fetched since the check of the quorum was begun."""
     to_begin: dict[int, None] = field(default_factory=dict)
-    """The voters that are yet to be told of this epoch."""
+    """The voters that have not yet heard of this epoch."""
     waiting: dict[ReplicaKey, WaitingFetch] = field(default_factory=dict)
     change: VoterChange | None = None
     told: dict[int, Voter] = field(default_factory=dict)
@@ -286,15 +287,15 @@ class RaftState:
     election: ElectionState
     history: VoterHistory
     bootstrap: tuple[tuple[str, int], ...] = ()
-    """Where to look for the leader of a quorum of which nothing is known."""
+    """Addresses at which to look for the leader before anything is known about the quorum."""
     is_controller: bool = True
     seed: int = 1
-    """Where the sequence of chance stands."""
+    """The state of the random number generator."""
     role_state: RoleState = field(default_factory=lambda: Unattached(0))
     leader_endpoints: tuple[VoterEndpoint, ...] = ()
     high_watermark: int = 0
     lost_from: int = NEVER
-    """Where the log was cut by damage of what had been on the medium. Until a leader's log is here
+    """The offset at which damage cut records that had been on disk. Until a leader's log is here
     again this replica neither votes nor stands: it may lack what it once acknowledged."""
     failed_elections: int = 0
     """Since a leader was last heard of."""
@@ -366,7 +367,7 @@ class RaftState:
 
     @property
     def standing(self) -> Standing:
-        """What it tells others."""
+        """What this replica reports to others."""
         if isinstance(self.role_state, Leader | Resigned):
             return Standing(self.epoch, self.key.id, self.local.endpoints)
         if self.leader_id == NO_NODE:

@@ -1,6 +1,7 @@
 """Transitions between a replica's roles, and what it learns of other replicas' epochs.
 
-Whoever hears of a later epoch joins it. Whoever hears who leads its epoch follows.
+A replica that hears of a later epoch joins it. A replica that hears who leads its epoch follows
+that leader.
 """
 
 from barnabas.base.ids import NO_NODE
@@ -240,5 +241,5 @@ def leave_role(state: RaftState, out: list[Effect]) -> None:
 
 
 def check_quorum_ms(state: RaftState) -> int:
-    """How long a leader goes on without a majority."""
+    """How long a leader continues without a majority."""
     return int(state.settings.fetch_timeout_ms * CHECK_QUORUM_FACTOR)

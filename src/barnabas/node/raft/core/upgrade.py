@@ -15,7 +15,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 def note_voter(state: RaftState, leader: Leader, voter: Voter) -> ErrorCode:
-    """A voter of a static quorum says who it is; whatever directory it had before, it counts."""
+    """A voter of a static quorum says who it is; it counts, with any earlier directory."""
     if leader.high_watermark is None:
         return ErrorCode.REQUEST_TIMED_OUT
     if not voter.kraft_version_min <= state.history.kraft_version:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from barnabas.node.raft.voters import ReplicaKey, VoterSet
 
 NEVER_LOGGED = -1
-"""The offset of voters that stand in no log yet: configured, or written by `storage format`."""
+"""The offset of voters that are not in the log yet: configured, or written by `storage format`."""
 EMPTY = VoterSet({})
 
 
@@ -37,7 +37,7 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> int:
-        """Where the voters that hold now were logged, or NEVER_LOGGED."""
+        """The offset of the current voters' record, or NEVER_LOGGED."""
         return self.voters[-1][0] if self.voters else NEVER_LOGGED
 
     def is_needed(self, replica: ReplicaKey, high_watermark: int) -> bool:

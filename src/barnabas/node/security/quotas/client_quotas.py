@@ -28,8 +28,8 @@ EXPIRY_PERIOD_MS: Final = 600_000
 SENSORS_MAX: Final = 10_000
 """Of each kind; and as many clients whose limits are remembered."""
 CLIENT_ID_SIZE_MAX: Final = 256
-"""Of longer ids only the beginning is kept, since clients choose them: those that begin alike
-share a sensor."""
+"""Of longer ids only the beginning is kept, since clients choose them: names with the same
+beginning share a sensor."""
 KEYS: Final = (
     PRODUCER_BYTE_RATE,
     CONSUMER_BYTE_RATE,
@@ -100,7 +100,7 @@ class ClientQuotas:
         self._clients.clear()
 
     def of(self, user: str, client_id: str, now_ms: int) -> ClientQuota:
-        """What limits a client at present. Keep it for one request at most."""
+        """The current limits of a client. Keep it for one request at most."""
         client = self._clients.get((user, client_id))
         if client is None:
             if now_ms - self._expired_ms >= EXPIRY_PERIOD_MS:
@@ -201,7 +201,7 @@ class ClientQuotas:
         self._exempt.record(now_ms, busy_ns * PERCENT_PER_NS)
 
     def figures(self, now_ms: int) -> Iterator[Figure]:
-        """What was measured, under the names of Kafka's metrics."""
+        """The measurements, under the names of Kafka's metrics."""
         self.expire(now_ms)
         for kind, name, sensors in (
             ("Produce", "byte-rate", self._produce),

@@ -12,7 +12,7 @@ class Limit(NamedTuple):
 
     per_second: float
     user: str
-    """Empty where the limit holds for a client id, whoever uses it."""
+    """Empty if the limit applies to a client id of any user."""
     client_id: str
     """Empty where the limit holds for a user, with all client ids."""
 

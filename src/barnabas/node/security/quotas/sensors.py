@@ -1,4 +1,4 @@
-"""What clients were measured to do against their limits."""
+"""Measured rates of clients, against their limits."""
 
 from barnabas.node.loop.rate import Rate, TokenBucket
 
@@ -8,7 +8,8 @@ THROTTLE_SAMPLE_MS = 30_000
 
 
 class Sensor:
-    """What those who share one limit did of late. Time is an argument, in monotonic ms."""
+    """The recent use of one limit by the clients that share it. Time is an argument, in monotonic
+    ms."""
 
     __slots__ = ("_throttles", "client_id", "last_used_ms", "user")
 
@@ -54,7 +55,7 @@ class RateSensor(Sensor):
         return self.excess_ms(now_ms)
 
     def give_back(self, value: float, now_ms: int) -> None:
-        """What was recorded did not happen in the end."""
+        """The recorded value did not take effect."""
         self.rate.record(now_ms, -value)
 
     def excess_ms(self, now_ms: int) -> int:

@@ -31,7 +31,7 @@ class Refusal(bytes):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who has logged in."""
+    """The principal that has logged in."""
 
     principal: Principal
     expires_at_ms: int | None = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ingredients:
-    """What mechanisms of one listener are made from."""
+    """The inputs of one listener's mechanisms."""
 
     config: NodeConfig
     listener_name: str
@@ -35,7 +35,7 @@ class Ingredients:
 
 
 def make_mechanisms(ingredients: Ingredients) -> dict[str, Mechanism]:
-    """What the clients of a listener may log in by. Raises ConfigError."""
+    """The mechanisms of a listener's clients. Raises ConfigError."""
     return {
         name: MAKE[name](name, ingredients)
         for name in enabled_mechanisms(ingredients.config, ingredients.listener_name)
@@ -43,7 +43,7 @@ def make_mechanisms(ingredients: Ingredients) -> dict[str, Mechanism]:
 
 
 def options(name: str, ingredients: Ingredients) -> Mapping[str, str]:
-    """What the listener's JAAS line of a mechanism says."""
+    """The listener's JAAS line of a mechanism."""
     return jaas_options(ingredients.config, ingredients.listener_name, name) or {}
 
 

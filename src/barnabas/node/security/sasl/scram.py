@@ -144,7 +144,7 @@ class ScramExchange:
         self._credential: Credential | None = None
         """Set once the first message was answered."""
         self._awaited: Login | None = None
-        """Who is in when the proof is right."""
+        """The principal once the proof is correct."""
         self._header = b""
         self._first = ""
         """Both first messages, as the proof covers them."""

@@ -228,7 +228,7 @@ class Acquisition:
         self._shares.watch(span)
 
     def _give(self, taken: list[Span]) -> None:
-        """Tell the member, of neighbours alike as of one."""
+        """Answer the member; equal neighbours become one range."""
         before: Acquired | None = None
         for span in taken:
             self.count += span.count

@@ -2,7 +2,7 @@
 
 Everything before `start_offset` is done. Records from there to `end_offset` are in flight, in
 batches; those after were never fetched for this group. Events come in as calls with the time as
-a number; what is to be written down goes out as a `Change`, whose end is told by `written`:
+a number; what must be stored goes out as a `Change`; `written` reports its outcome:
 
 - `acquire`   records that were read are given to a member (`acquiring.py`)
 - `acknowledge`, `release`   a member is done with records, or gives all of its own back
@@ -38,7 +38,7 @@ TYPES = frozenset(int(kind) for kind in AcknowledgeType)
 
 
 class InvalidStateError(Exception):
-    """What was kept of a share partition contradicts itself."""
+    """The stored state of a share partition is inconsistent."""
 
 
 class SharePartition:
@@ -159,7 +159,7 @@ class SharePartition:
             self._gap_start = self._gap_end = NO_OFFSET
 
     def next_fetch_offset(self) -> int:
-        """Where there is the next record to acquire, if the log has it."""
+        """The offset of the next record to acquire, if the log has it."""
         batches = self.batches
         is_beyond = not batches or self.start_offset > batches[-1].last
         if is_beyond:
@@ -201,7 +201,7 @@ class SharePartition:
     def acknowledge(
         self, member: str, batches: Sequence[AckBatch], limits: ShareLimits, now_ms: int
     ) -> Change | Refused:
-        """Take what a member says of its records; all of it or, where anything is wrong, nothing.
+        """Take what a member says of its records; all of it or, if anything is wrong, nothing.
 
         Renewals count at once. The rest counts when the change is written, and until then nobody
         else gets the records.
@@ -344,7 +344,7 @@ class SharePartition:
     def _undo(self, change: Change, limits: ShareLimits, now_ms: int) -> bool:
         """Take a change back; whether the start offset has moved.
 
-        It moves where the locks ran out meanwhile and records are given up for that.
+        It moves if locks expired in the meantime and their records are archived.
         """
         for span in change.spans:
             was_terminal = span.is_terminal
@@ -354,7 +354,7 @@ class SharePartition:
             if was_terminal and not span.is_terminal:
                 self.delivery_complete_count -= self._in_flight(span.first, span.last)
         if change.spans and self.batches and self.batches[0].first < self.start_offset:
-            # What the log has lost meanwhile does not come back.
+            # Records that the log has lost do not come back.
             first = self.batches[0].first
             self.archive(first, self.start_offset - 1, RecordState.AVAILABLE, is_counted=False)
         return self.advance()

@@ -140,7 +140,7 @@ class Span:
         self.deadline_ms = deadline_ms
 
     def archive(self) -> None:
-        """Give the records up whatever they are."""
+        """Archive the records in any state."""
         self.state = RecordState.ARCHIVED
         self.member = NOBODY
         self.deadline_ms = NEVER_MS

@@ -35,7 +35,7 @@ class RecordState(IntEnum):
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says of a record."""
+    """A member's verdict on a record."""
 
     GAP = 0
     ACCEPT = 1
@@ -60,7 +60,7 @@ TRANSITIONS: Final = {
     RecordState.ARCHIVING: frozenset({RecordState.ARCHIVED}),
     RecordState.ARCHIVED: frozenset[RecordState](),
 }
-"""What follows a state. Records before a log's start are archived whatever they are."""
+"""The states that can follow a state. Records before a log's start are archived in any state."""
 
 STATE_AFTER: Final = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
@@ -75,7 +75,7 @@ TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
 @dataclass(frozen=True, slots=True)
 class ShareLimits:
-    """What holds for one group now."""
+    """The current settings of one group."""
 
     lock_duration_ms: int = 30_000
     delivery_count_max: int = 5

@@ -36,7 +36,7 @@ Write = tuple[SinkRecord, str, str, Model]
 
 
 class Topic:
-    """What becomes of one topic's records."""
+    """The handling of one topic's records."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values

@@ -1,4 +1,4 @@
-"""What a format of files is. A file holds one schema's values: of values, keys or headers."""
+"""The interface of file formats. A file holds one schema's values: of values, keys or headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.schemas.data.schema import Schema, Struct, Type
 
 
 class FileOutput(Protocol):
-    """Where a file's bytes go, in order."""
+    """The receiver of a file's bytes, in order."""
 
     def write(self, data: Any, /) -> int:
         """Take bytes. Raises RetriableError, ConnectError."""

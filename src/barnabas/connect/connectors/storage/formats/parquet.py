@@ -105,7 +105,7 @@ class ArrowColumns:
             self._convert()
 
     def take(self) -> Any:
-        """Return all that was added, as a table, and begin anew. Raises ConnectError."""
+        """Return everything added so far as a table, and start again. Raises ConnectError."""
         self._convert()
         table = pa.Table.from_batches(self._checked, self.schema)
         self._checked = []

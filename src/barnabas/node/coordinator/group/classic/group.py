@@ -335,7 +335,7 @@ class ClassicGroup:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody was told its id and has not joined with it yet."""
+        """Whether a member got its id and has not joined with it yet."""
         return bool(self.pending_joins)
 
     def _check_generation(
@@ -349,7 +349,7 @@ class ClassicGroup:
     # Records and timers
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """What deletes the group."""
+        """The records that delete the group."""
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]
 
     def timer_keys(self) -> list[TimerKey]:

@@ -5,8 +5,8 @@ it added at once, each retry of a lost answer would leave a ghost in the group. 
 (KIP-345) is known by its group.instance.id: when it comes back without its member id it replaces
 its former self, which is fenced; in a stable group it keeps the assignment without a rebalance.
 
-Follower or leader, whoever joins a stable group with what the group knows already gets the
-current generation back, except the leader: its join says that the assignment must be made anew.
+A member that joins a stable group with an unchanged subscription gets the current generation back,
+except the leader: its join means that the assignment must be computed again.
 Source: Kafka's GroupMetadataManager.classicGroupJoinToClassicGroup and what it calls.
 """
 
@@ -78,7 +78,7 @@ class Join:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Version 0 has no time-out of its own for rebalances."""
+        """Version 0 has no separate rebalance time-out."""
         request = self.request
         return (
             request.session_timeout_ms
@@ -153,7 +153,7 @@ def _join_with_id(step: Step, group: ClassicGroup, request: Join) -> JoinGroupRe
     member_id = message.member_id
     if member_id in group.pending_joins:
         if message.group_instance_id is not None:
-            # The id was given to a dynamic member: whoever sends it with an instance id is not it.
+            # The id belongs to a dynamic member: a sender with an instance id is another member.
             return join_error(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
         _add_member(step, group, request, member_id)
         return None
@@ -264,7 +264,7 @@ def _static_member_stored(
 ) -> None:
     """The new id of a static member is committed, or could not be.
 
-    Where the record was appended the new id stays, whatever comes of the record: memory must not
+    Once the record is appended the new id stays, even if the record is lost: memory must not
     fall behind a log that may yet be committed.
     """
     member = group.members.get(stored.new_member_id)
@@ -290,13 +290,13 @@ def _static_member_stored(
         step.answer(waiter, join_error(error, ""))
         return
     if waiter is None or group.state is GroupState.PREPARING_REBALANCE:
-        return  # another rebalance has begun meanwhile, and will answer
+        return  # another rebalance has begun and will answer
     response = join_response(
         group, member.member_id, skip_assignment=member.member_id == group.leader_id
     )
     if stored.api_version < SKIP_ASSIGNMENT_FROM_VERSION:
         # A client that cannot skip the assignment must not believe that it leads: it would
-        # assign anew, and the group would rebalance without need (KIP-814).
+        # assign again, and the group would rebalance needlessly (KIP-814).
         response.leader = stored.old_leader_id or ""
         response.skip_assignment = False
         response.members = []

@@ -11,7 +11,7 @@ Protocols = list[tuple[str, bytes]]
 
 @dataclass(slots=True)
 class Member:
-    """Who takes part, what it can do and what it was assigned.
+    """A member: its protocols and its assignment.
 
     `join_waiter` and `sync_waiter` are its parked requests. `is_new` holds until its first
     generation begins: such a member knows no id yet with which it could send heartbeats.

@@ -1,7 +1,8 @@
 """The course of a rebalance: prepare, wait for the members to join, begin a generation.
 
 A rebalance of a group that has members waits for all of them, up to the longest rebalance
-time-out among them; whoever has not joined by then is removed, unless it is static (KIP-345).
+time-out among them; members that have not joined by then are removed, unless they are static
+(KIP-345).
 The first rebalance of an empty group waits `group.initial.rebalance.delay.ms`, again for each
 new member, but no longer than the rebalance time-out (KIP-134). A generation then waits for its
 leader's assignment, and removes members that do not ask for theirs in time.
@@ -149,7 +150,7 @@ def propagate_assignments(step: Step, group: ClassicGroup, error: ErrorCode) -> 
 def remove_member(step: Step, group: ClassicGroup, member_id: str) -> None:
     """Take a member or a pending one out.
 
-    What it has parked is answered with UNKNOWN_MEMBER_ID, so that it may begin anew.
+    Its parked requests get UNKNOWN_MEMBER_ID, so that it can join again.
     """
     step.timers.cancel(TimerKey(TimerKind.CLASSIC_SESSION, group.group_id, member_id))
     member = group.members.get(member_id)

@@ -21,7 +21,7 @@ def replay_classic(groups: GroupRegistry, record: CoordinatorRecord) -> None:
 
 
 def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group as the log tells of it: without members empty, otherwise stable."""
+    """The group as its records describe it: without members empty, otherwise stable."""
     group = ClassicGroup(
         group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,

@@ -24,7 +24,7 @@ class GroupState(StrEnum):
 
 
 class GroupEvent(StrEnum):
-    """What moves a classic group on."""
+    """The events of a classic group."""
 
     REBALANCE_CAUSED = "a member joined, left, failed or changed"
     MEMBERS_JOINED = "all members have joined, or the time for it is up"

@@ -1,7 +1,7 @@
 """SyncGroup: the leader brings the assignment of a generation, everyone gets their part.
 
 The assignment is written before anyone sees it: the group is stable once the record is
-committed. Meanwhile another rebalance may begin, which makes the record void.
+committed. Another rebalance may begin before that and make the record void.
 Source: Kafka's GroupMetadataManager.classicGroupSyncToClassicGroup.
 """
 

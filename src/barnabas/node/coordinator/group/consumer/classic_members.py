@@ -1,6 +1,6 @@
 """Members of a consumer group that still speak the classic protocol.
 
-They join, ask for their assignment and send heartbeats as ever, and never lead: the broker has
+They join, ask for their assignment and send heartbeats as usual, and never lead: the broker has
 assigned. Each JoinGroup takes the member a step towards its target, so one that must give
 partitions up joins twice: once to learn of it, once without them. Their generation is their
 member epoch. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup, …Sync…, …).

@@ -1,8 +1,8 @@
 """A consumer group: all that its records say, and what follows from it.
 
 What it has as other groups do is in its base. A partition belongs to one member at a time:
-`owner_epoch` tells whether somebody still has it. Of two owners that the log may tell of, the one
-with the later epoch counts. Source: Kafka's ConsumerGroup.
+`owner_epoch` tells whether somebody still has it. If the log names two owners, the one with the
+later epoch counts. Source: Kafka's ConsumerGroup.
 """
 
 from collections import Counter
@@ -81,7 +81,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         return topic in self.subscribed_names
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Who takes part under an instance id now."""
+        """The current member of an instance id."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
@@ -90,7 +90,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         return self._owner_epochs.get(topic_id, {}).get(partition)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Whether a partition that the member shall get still belongs to someone."""
+        """Whether a partition of the member's target still belongs to another member."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(
@@ -161,7 +161,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
                 if epochs is None:
                     continue
                 for number in numbers:
-                    # Where another member has it at a later epoch, it is that one's.
+                    # If another member has it at a later epoch, it belongs to that member.
                     if epochs.get(number) == member.member_epoch:
                         del epochs[number]
                 if not epochs:

@@ -58,7 +58,7 @@ telemetry = logging.getLogger(__name__)
 def check_request(
     request: ConsumerGroupHeartbeatRequest, version: int, assignors: tuple[str, ...]
 ) -> Refusal | None:
-    """What can be said against a request without looking at its group."""
+    """The errors of a request that are visible without its group."""
     invalid = _invalid(request, version)
     if invalid:
         return Refusal(ErrorCode.INVALID_REQUEST, invalid)
@@ -275,7 +275,7 @@ def _checked(
 def _updated(
     member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, client: Client
 ) -> ConsumerMember:
-    """The member with what the request says anew; the same object where it says nothing."""
+    """The member, updated from the request; the same object where it says nothing."""
     said: dict[str, object] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,

@@ -29,7 +29,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember(ModernMember):
-    """Who takes part, what it subscribes to, and what it owns in which epoch."""
+    """A member: its subscription, and the partitions it owns in which epoch."""
 
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None
@@ -40,7 +40,7 @@ class ConsumerMember(ModernMember):
     assigned: Partitions = field(default_factory=dict)
     pending_revocation: Partitions = field(default_factory=dict)
     classic: ClassicMemberMetadata | None = None
-    """What it brought with its JoinGroup, if it speaks the classic protocol."""
+    """The content of its JoinGroup, if it uses the classic protocol."""
 
     @property
     def is_classic(self) -> bool:
@@ -59,12 +59,12 @@ class ConsumerMember(ModernMember):
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it was told to give partitions up and has not said that it did."""
+        """Whether it must revoke partitions and has not confirmed that it did."""
         return self.state is MemberState.UNREVOKED_PARTITIONS and not self.has_left
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has all that it shall have in its epoch, and no more."""
+        """Whether it has exactly its target assignment of its epoch."""
         return self.state is MemberState.STABLE
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:

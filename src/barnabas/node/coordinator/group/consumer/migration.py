@@ -61,7 +61,7 @@ class Downgraded:
 def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
     """The consumer group that takes the place of a classic one, with the records to say so.
 
-    Who waits in a rebalance is sent back to join again, and finds the new group then.
+    Members that wait in a rebalance get an error, join again and find the new group.
     """
     refusal = _check_upgrade(step, classic)
     if refusal is not None:

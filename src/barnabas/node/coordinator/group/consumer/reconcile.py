@@ -21,7 +21,7 @@ from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 Owned = Mapping[Uuid, Collection[int]]
-"""What a member says that it has."""
+"""The assignment that a member reports."""
 
 
 @dataclass(slots=True)

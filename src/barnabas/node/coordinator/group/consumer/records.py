@@ -37,7 +37,7 @@ RECORDS: Final = ModernRecords(
     target_key=ConsumerGroupTargetAssignmentMemberKey,
     current_key=ConsumerGroupCurrentMemberAssignmentKey,
 )
-"""What consumer groups have as other groups do."""
+"""The records that consumer groups share with other kinds."""
 Target = Mapping[Uuid, tuple[int, ...]]
 """What a member shall have: partitions by topic, ascending."""
 
@@ -52,7 +52,7 @@ class ResolvedRegex:
 
 
 def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -77,7 +77,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 
 def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorRecord:
-    """What a member shall have."""
+    """The target assignment of a member."""
     return CoordinatorRecord(
         ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         ConsumerGroupTargetAssignmentMemberValue(
@@ -90,7 +90,7 @@ def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorR
 
 
 def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """What a member has, in which epoch."""
+    """A member's current assignment and its epoch."""
     return CoordinatorRecord(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         ConsumerGroupCurrentMemberAssignmentValue(

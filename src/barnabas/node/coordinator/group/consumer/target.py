@@ -20,7 +20,7 @@ telemetry = logging.getLogger(__name__)
 
 
 def update_target(step: Step, draft: Draft) -> tuple[int, Target]:
-    """The member's target and the epoch that it is for, made anew where the group has moved on."""
+    """The member's target and its epoch, recomputed if the group has moved on."""
     group, member = draft.group, draft.member
     if draft.epoch <= group.assignment_epoch or assigns_in_ms(step, group):
         static = group.static_member(member.instance_id)

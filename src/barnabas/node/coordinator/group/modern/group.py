@@ -36,7 +36,7 @@ MEMBER_EPOCH_FROM_VERSION: Final = 9
 
 M = TypeVar("M", bound=ModernMember)
 T = TypeVar("T")
-"""What a member shall have."""
+"""The target assignment of a member."""
 
 
 class ModernGroupState(StrEnum):
@@ -104,7 +104,7 @@ class ModernGroup(ABC, Generic[M, T]):
 
     @property
     def state(self) -> ModernGroupState:
-        """Where the group stands."""
+        """The state of the group."""
         if not self.members:
             return ModernGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
@@ -218,7 +218,7 @@ class ModernGroup(ABC, Generic[M, T]):
 
     @abstractmethod
     def _last_tombstones(self) -> list[CoordinatorRecord]:
-        """What deletes the group once its members are gone."""
+        """The records that delete the group once its members are gone."""
 
     def replay(self, record: CoordinatorRecord) -> None:
         """Apply a record of the group, but for the tombstone that ends it."""
@@ -263,7 +263,7 @@ class ModernGroup(ABC, Generic[M, T]):
 
     @abstractmethod
     def _target_of(self, value: Any) -> T:
-        """What the record says that a member shall have."""
+        """The target assignment in the record."""
 
     def _replay_epoch(self, key: Message, value: Any) -> None:
         assert value is not None, "the end of a group is its registry's business"

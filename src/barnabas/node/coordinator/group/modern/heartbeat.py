@@ -1,4 +1,4 @@
-"""Steps that heartbeats of consumer, streams and share groups take alike.
+"""Steps that the heartbeats of consumer, streams and share groups share.
 
 Texts are Kafka's, but for the kind of the group, which they name. Source: Kafka's
 GroupCoordinatorService and GroupMetadataManager.
@@ -49,7 +49,7 @@ def find_for_member(groups: GroupRegistry, kind: type[G], group_id: str) -> G | 
 
 
 def find_or_create(step: Step, groups: GroupRegistry, kind: type[G], group_id: str) -> G | Refusal:
-    """The group of one who joins: a new one where there is none, or an empty classic one."""
+    """The group of one who joins: a new one if there is none, or an empty classic one."""
     group = groups.get(group_id)
     if group is None:
         return kind(group_id)

@@ -10,7 +10,7 @@ STATIC_LEAVING_EPOCH = -2
 
 @dataclass(frozen=True, slots=True)
 class ModernMember:
-    """Who takes part, and the assignment epoch that it has come to."""
+    """A member, and the assignment epoch that it has reached."""
 
     member_id: str
     member_epoch: int = JOINING_EPOCH
@@ -28,19 +28,19 @@ class ModernMember:
 
     @property
     def own_session_timeout_ms(self) -> int | None:
-        """How long it may be silent, if that is its own to say and not the group's."""
+        """Its session time-out, if the member sets it and not the group."""
         return None
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it was told to give something up and has not said that it did."""
+        """Whether it must revoke something and has not confirmed that it did."""
         return False
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has all that it shall have in its epoch, and no more."""
+        """Whether it has exactly its target assignment of its epoch."""
         return True
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether the member has all that the assignment of `epoch` gives it, and no more."""
+        """Whether the member has exactly the assignment of `epoch`."""
         return self.is_settled and self.member_epoch == epoch

@@ -1,6 +1,6 @@
 """The records that consumer, streams and share groups all have.
 
-Each kind has types of its own for them, which differ in what a member is and has.
+Each kind has its own types for them, since their members differ.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from barnabas.node.coordinator.decision import CoordinatorRecord
 
 @dataclass(frozen=True, slots=True)
 class ModernRecords:
-    """The types of one kind's keys, and the records whose values are alike in all kinds."""
+    """The types of one kind's keys, and the records whose values are the same in all kinds."""
 
     epoch_key: type[Any]
     """Of the group's epoch; its tombstone ends the group."""

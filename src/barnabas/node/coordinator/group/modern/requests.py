@@ -35,12 +35,12 @@ class TimerWasUp:
     def stored(
         self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
     ) -> None:
-        """Have the timer come again if its records are lost: nobody else would do its work."""
+        """Set the timer again if its records are lost: nobody else would do its work."""
         if self.then is not None:
             self.then.stored(step, groups, error, is_appended)
         if not error or is_appended:
             return
-        # What else was continued may have started the timer anew, for its whole time.
+        # Another continued change may have restarted the timer for its whole time.
         due_ms = step.timers.deadline_ms(self.key)
         if due_ms is None or due_ms > step.now.monotonic_ms + TIMER_RETRY_MS:
             step.schedule(self.key, TIMER_RETRY_MS)

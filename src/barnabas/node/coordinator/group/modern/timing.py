@@ -33,7 +33,7 @@ def session_timeout_ms(step: Step, group: AnyGroup) -> int:
 
 
 def assigns_in_ms(step: Step, group: AnyGroup) -> int:
-    """After how long the group may be assigned anew; 0 if now.
+    """The delay after which the group may be assigned again; 0 if now.
 
     A group that was assigned a moment ago keeps its assignment for a while, so that many who join
     at once cost few assignments; the next heartbeat after that makes the new one.
@@ -52,7 +52,7 @@ def assigns_in_ms(step: Step, group: AnyGroup) -> int:
 
 
 def reset_session(step: Step, group: AnyGroup, member: ModernMember) -> None:
-    """A member was heard. A classic one keeps the session time-out of its own."""
+    """A member was heard. A classic member keeps its own session time-out."""
     timeout_ms = member.own_session_timeout_ms
     if timeout_ms is None:
         timeout_ms = session_timeout_ms(step, group)

@@ -93,7 +93,7 @@ class Draft:
 
 
 def check_request(request: ShareGroupHeartbeatRequest) -> Refusal | None:
-    """What can be said against a request without looking at its group."""
+    """The errors of a request that are visible without its group."""
     message = _invalid(request)
     return Refusal(ErrorCode.INVALID_REQUEST, message) if message else None
 
@@ -173,7 +173,7 @@ def find_or_create(groups: GroupRegistry, group_id: str) -> ShareGroup | Refusal
 
 
 def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
-    """Take a member out, and have what it had assigned anew."""
+    """Remove a member and assign its partitions again."""
     step.records += group.records.member_tombstones(group.group_id, member.member_id)
     left = _names_of(other for other in group.members.values() if other is not member)
     metadata_hash = step.metadata.subscription_hash(left)
@@ -199,7 +199,7 @@ def _leave(
 def _updated(
     member: ShareMember, request: ShareGroupHeartbeatRequest, client: Client
 ) -> ShareMember:
-    """The member with what the request says anew."""
+    """The member, updated from the request."""
     names = request.subscribed_topic_names
     return replace(
         member,
@@ -276,7 +276,7 @@ def _update_target(step: Step, draft: Draft) -> tuple[int, Target]:
 def _initialize(step: Step, times: RequestTimes, draft: Draft) -> Initialization | None:
     """Have partitions initialised that members subscribe to and nobody has asked for.
 
-    What was asked for long ago and never came is asked for again.
+    Requests that got no answer for long are sent again.
     """
     group, metadata = draft.group, step.metadata
     state, now_ms = group.state_metadata, step.now.wall_ms

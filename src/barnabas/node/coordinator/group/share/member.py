@@ -12,7 +12,7 @@ Target = Mapping[Uuid, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ShareMember(ModernMember):
-    """Who takes part, what it subscribes to, and what it may fetch from in which epoch.
+    """A member: its subscription, and the partitions it may fetch from in which epoch.
 
     Partitions are shared, so nothing has to be given up before another gets it: a member is
     always where its last heartbeat took it.

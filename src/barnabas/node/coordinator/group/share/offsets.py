@@ -38,7 +38,7 @@ NOTHING_TO_DELETE = "There is no offset information to delete."
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """The answer so far, and the share-partitions that are to begin anew."""
+    """The answer so far, and the share-partitions to reinitialize."""
 
     response: AlterShareGroupOffsetsResponse
     initialization: Initialization

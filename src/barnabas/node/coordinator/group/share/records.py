@@ -20,13 +20,13 @@ RECORDS: Final = ModernRecords(
     target_key=messages.ShareGroupTargetAssignmentMemberKey,
     current_key=messages.ShareGroupCurrentMemberAssignmentKey,
 )
-"""What share groups have as other groups do."""
+"""The records that share groups share with other kinds."""
 STABLE = 0
 """The one state of members; consumer groups have more."""
 
 
 def member_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
     return CoordinatorRecord(
         messages.ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
         messages.ShareGroupMemberMetadataValue(
@@ -47,7 +47,7 @@ def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRe
 
 
 def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorRecord:
-    """What a member shall have."""
+    """The target assignment of a member."""
     return CoordinatorRecord(
         messages.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         messages.ShareGroupTargetAssignmentMemberValue(
@@ -60,7 +60,7 @@ def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorR
 
 
 def current_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
-    """What a member has, in which epoch."""
+    """A member's current assignment and its epoch."""
     return CoordinatorRecord(
         messages.ShareGroupCurrentMemberAssignmentKey(
             group_id=group_id, member_id=member.member_id

@@ -42,7 +42,7 @@ class ShareMembershipService:
         )
 
     def begin_deletions(self, group_ids: Iterable[str]) -> Any:
-        """What the share coordinators are to forget of those groups that are share groups.
+        """The state that the share coordinators must delete with these share groups.
 
         By group id a dictionary of partitions by topic, or an error code; or a promise of that.
         """

@@ -3,8 +3,8 @@
 Active tasks first. Each stays with the member that has it, then goes to one that has a standby of
 it, as far as that member is not over its share; what is left goes to the process with the least
 load. Then, for each stateful task, standby replicas: to the member that had the task, to members
-that had its standby, and else to the process with the least load. A process has a task once, in
-whatever role. Load counts tasks per member, so a process with more threads gets more.
+that had its standby, and else to the process with the least load. A process has a task once, in any
+role. Load counts tasks per member, so a process with more threads gets more.
 
 A *share* is the number of tasks per member, rounded up; each member that has come to its share
 leaves the rest to be shared by the others, so that all end within one of each other.
@@ -121,7 +121,7 @@ class _Share:
 
 
 class _Board:
-    """Who has what so far, and who had what before."""
+    """The assignment so far, and the previous one."""
 
     def __init__(self, members: Mapping[str, MemberSpec]) -> None:
         self.members: dict[str, _Member] = {}

@@ -22,7 +22,7 @@ def updated_topology(
 ) -> Topology | Refusal:
     """The group's topology, which the first member sets and no other may change yet.
 
-    One with an older topology may join; it is told that it is behind.
+    One with an older topology may join; its answer says that it is behind.
     """
     known = group.topology
     if sent is None:

@@ -25,7 +25,8 @@ def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
 
 
 def assign_delayed(step: Step, group: StreamsGroup) -> None:
-    """The time for members to join is up. What cannot be assigned now is by a next heartbeat."""
+    """The time for members to join is up. Tasks that cannot be assigned now are assigned by a later
+    heartbeat."""
     if group.is_empty or group.configured is None or group.epoch <= group.assignment_epoch:
         return
     configs = group.assignment_configs

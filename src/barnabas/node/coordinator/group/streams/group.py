@@ -66,7 +66,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
 
     @property
     def state(self) -> ModernGroupState:
-        """Where the group stands."""
+        """The state of the group."""
         is_valid = (
             self.topology is not None and self.topology.epoch == self.validated_topology_epoch
         )
@@ -124,7 +124,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         process_id = member.process_id
         for tasks in (member.assigned, member.pending_revocation):
             for task in tasks.active:
-                # Where another process has it meanwhile, it is that one's.
+                # If another process has it by then, it belongs to that process.
                 if self._active_processes.get(task) == process_id:
                     del self._active_processes[task]
             for task in sorted(tasks.standby) + sorted(tasks.warmup):

@@ -172,7 +172,7 @@ def _find_or_join(
 def _updated(
     member: StreamsMember, request: StreamsGroupHeartbeatRequest, client: Client
 ) -> StreamsMember:
-    """The member with what the request says anew."""
+    """The member, updated from the request."""
     endpoint, tags = request.user_endpoint, request.client_tags
     return replace(
         member,

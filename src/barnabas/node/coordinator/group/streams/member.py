@@ -35,8 +35,8 @@ class Endpoint(NamedTuple):
 class StreamsMember(ModernMember):
     """Who takes part, and what it owns in which epoch.
 
-    A member is a stream thread; the members of one process share its state directory, so a task
-    is never in two of them, whatever the role.
+    A member is a stream thread; the members of one process share its state directory, so a task is
+    never in two of them, in any role.
     """
 
     previous_member_epoch: int = 0
@@ -51,10 +51,10 @@ class StreamsMember(ModernMember):
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it was told to give tasks up and has not said that it did."""
+        """Whether it must revoke tasks and has not confirmed that it did."""
         return self.state is MemberState.UNREVOKED_TASKS
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has all that it shall have in its epoch, and no more."""
+        """Whether it has exactly its target assignment of its epoch."""
         return self.state is MemberState.STABLE

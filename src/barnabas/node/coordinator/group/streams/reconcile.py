@@ -6,8 +6,8 @@
     to the target's epoch: STABLE, or UNRELEASED_TASKS while some of its new tasks are not free;
     those come one by one as they are released.
 
-An active task is free when no member has it as active. Whatever the role, no task may be in a
-process twice, since members of a process share a state directory: a task that changes its role
+An active task is free when no member has it as active. No task may be in a process twice, in any
+role, since members of a process share a state directory: a task that changes its role
 within a process is given up in one role before it is taken up in the other.
 Source: Kafka's CurrentAssignmentBuilder.
 """

@@ -43,7 +43,7 @@ RECORDS: Final = ModernRecords(
     target_key=StreamsGroupTargetAssignmentMemberKey,
     current_key=StreamsGroupCurrentMemberAssignmentKey,
 )
-"""What streams groups have as other groups do."""
+"""The records that streams groups share with other kinds."""
 
 
 def member_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
@@ -96,7 +96,7 @@ def topology_record(group_id: str, value: StreamsGroupTopologyValue) -> Coordina
 
 
 def target_record(group_id: str, member_id: str, target: Tasks) -> CoordinatorRecord:
-    """What a member shall have."""
+    """The target assignment of a member."""
     return CoordinatorRecord(
         StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         StreamsGroupTargetAssignmentMemberValue(
@@ -108,7 +108,7 @@ def target_record(group_id: str, member_id: str, target: Tasks) -> CoordinatorRe
 
 
 def current_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
-    """What a member has, in which epoch."""
+    """A member's current assignment and its epoch."""
     assigned, pending = member.assigned, member.pending_revocation
     return CoordinatorRecord(
         StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),

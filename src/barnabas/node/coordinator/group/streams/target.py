@@ -50,7 +50,7 @@ def delay_key(group_id: str) -> TimerKey:
 
 
 def update_target(step: Step, draft: Draft) -> tuple[int, Tasks]:
-    """The member's target and the epoch that it is for, made anew where that is due.
+    """The member's target and its epoch, recomputed when due.
 
     A group that was empty waits for `group.streams.initial.rebalance.delay.ms`, and one that was
     assigned a moment ago for `group.streams.assignment.interval.ms`.

@@ -1,6 +1,6 @@
 """Topology of a Kafka Streams application: subtopologies with their topics.
 
-A topology comes with the first member's heartbeat and stands in a record from then on. It names
+A topology comes with the first member's heartbeat and is stored in a record. It names
 topics; how many partitions internal ones get follows from the topics that exist (`topics.py`).
 Source: Kafka's StreamsTopology and ConfiguredTopology.
 """

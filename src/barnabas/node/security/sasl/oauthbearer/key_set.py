@@ -24,7 +24,7 @@ ALGORITHMS: Final = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", None),
 }
-"""What may sign a token, with the kind of key and the curve that it takes."""
+"""The algorithms that may sign a token, with kind of key and curve."""
 KEYS_MAX: Final = 100
 """The most keys that are read of one set."""
 RSA_BITS_MIN: Final = 2048
@@ -33,7 +33,7 @@ LIBRARY_MISSING: Final = f"tokens' signatures need a library: {install_hint('sec
 
 
 class KeySetError(ValueError):
-    """What was fetched or read is no key set."""
+    """The fetched or read text is not a key set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JwtValidator:
-    """What a listener asks of a signed token."""
+    """A listener's requirements for a signed token."""
 
     keys: Keys
     audiences: Collection[str] = ()

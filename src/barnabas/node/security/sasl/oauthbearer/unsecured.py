@@ -1,4 +1,4 @@
-"""Unsecured tokens (`alg: none`): whoever makes one up is who it says.
+"""Unsecured tokens (`alg: none`): anyone can claim any name.
 
 Kafka checks tokens so unless another callback handler is configured, for development only. The
 options are those of the listener's JAAS line. Source: RFC 7515, appendix A.5; Kafka's
