@@ -3,7 +3,7 @@
 uvicorn's parser and protocol speak HTTP/1.1 (`http1`). With `speaks_http2`, connections on which a
 client begins HTTP/2 (chosen in the TLS handshake, by prior knowledge or by an upgrade) or a web
 socket are handed to hypercorn's protocols (`http2`), which are slower: see
-docs/decisions/0025-http-1-by-uvicorn-http-2-by-hypercorn.md.
+docs/decisions/0027-http-1-by-uvicorn-http-2-by-hypercorn.md.
 """
 
 from __future__ import annotations
