@@ -198,7 +198,7 @@ def keep_coordinators(
     transactions: TransactionCoordinator,
     shares: ShareCoordinator,
 ) -> None:
-    """What has outlived its time in internal topics."""
+    """Expired records of internal topics."""
     every = background.every
     every(
         config.get_int("offsets.retention.check.interval.ms"),

@@ -454,7 +454,7 @@ def is_of_topic(log: PartitionLog, topic_id: Uuid) -> bool:
     return log.topic_id == ZERO_UUID or found.bit_count() <= GARBLED_BITS_MAX
 
 
-# Log configurations, one object for all partitions that are configured alike.
+# Log configurations, one object for all partitions with the same settings.
 
 
 KEPT_MAX = 1000

@@ -61,7 +61,8 @@ def fingerprints(keys: Sequence[bytes], size_max: int) -> Sequence[bytes]:
 
 
 FLAGS_PER_OFFSET_MAX: Final = 12
-"""A flag is a byte. Where more would be needed, the offsets are sorted, which takes as many."""
+"""A flag is a byte. If more bits would be needed, the offsets are sorted instead, which takes as
+much memory."""
 
 
 class Survivors:

@@ -350,7 +350,7 @@ def initial_rebalance_delay_ms(step: Step, group_id: str) -> int:
 
 
 def assignment_configs(step: Step, group_id: str) -> Mapping[str, str]:
-    """What the assignor is told; the group is assigned anew when it changes."""
+    """The assignor's configuration; a change makes the group assign again."""
     value = step.metadata.group_setting(group_id, "streams.num.standby.replicas")
     if value is None:
         value = step.config.streams_standby_replicas
