@@ -65,8 +65,10 @@ INCLUDED = ("connect", "registry", "sql", "spark")
 def test_the_extra_has_all_that_the_demo_needs() -> None:
     """Names in pyproject.toml are of distributions: those of their modules, but with hyphens."""
     content = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
-    extras = content["project"]["optional-dependencies"]
+    project = content["project"]
+    extras = project["optional-dependencies"]
     lines = [line for name in ("demo", *INCLUDED) for line in extras[name]]
+    lines += project["dependencies"]
     whole = {re.split("[>=]=", line)[0] for line in lines}
     names = whole | {line.split("[")[0] for line in whole}
     assert {module.replace("_", "-") for module in MODULES} <= names
@@ -101,7 +103,10 @@ def test_a_second_demo_in_the_same_directory_is_refused(
 
 
 def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path: Path, java: dict[str, Any]) -> None:
-    """Ctrl-C's signal while it still waits: everything ends, with the shell's exit code."""
+    """Ctrl-C's signal while it still waits: everything ends, with the shell's exit code.
+
+    The server answers the first question, whether anybody is there, and no other.
+    """
     pytest.importorskip("pyspark")
     silent = socket.create_server(("127.0.0.1", 0))
     address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -116,6 +121,9 @@ def test_a_cluster_that_does_not_answer_ends_the_run(tmp_path: Path, java: dict[
         ) as process,
     ):
         assert process.stdout is not None
+        first, _ = silent.accept()
+        first.sendall(b"\0")
+        first.close()
         for line in process.stdout:
             if f"asking {address}" in line:
                 break
