@@ -1,8 +1,9 @@
-"""Check that the result topics hold every micro-batch whole and once, read as any consumer would.
+"""Check that the result topics hold every written part whole and once, read as any consumer would.
 
-With the exactly-once option each result record says in its headers which micro-batch of which query
-it belongs to, and how many records that has. The figures cannot show a record that came twice: the
-last value of a key counts. These counts can.
+With the exactly-once option the headers of each result record name its part: a micro-batch of a
+pipeline in Python, or what one task of a statement's micro-batch wrote. They also say how many
+records the part has. The figures cannot show a record that came twice, since the last value of a
+key counts. These counts can.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ _STILL_SECONDS_MAX = 30
 Headers = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]]
 """As the client's types have them; what is read is a list."""
 Batch = tuple[str | bytes | None, str | bytes | None]
-"""The query, and the micro-batch of its checkpoint."""
+"""The query, and the part of its results."""
 
 
 class ResultTally:
-    """Counts result records by the micro-batch that they say they are of."""
+    """Counts result records by the part that their headers name."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -40,15 +41,13 @@ class ResultTally:
             self._promised[batch] = int(found[RECORDS_HEADER] or 0)
 
     def checks(self) -> list[Check]:
-        """Return what is read beside what the micro-batches say that there is."""
+        """Return the counts of read records beside those that the headers promise."""
         promised = sum(self._promised.values())
         batches = len(self._promised)
         whole = sum(self._read[batch] == count for batch, count in self._promised.items())
         return [
             Check("result records", f"{self.records:,}", f"{promised:,}", self.records == promised),
-            Check(
-                "micro-batches whole and once", f"{whole:,}", f"{batches:,}", whole == batches > 0
-            ),
+            Check("parts whole and once", f"{whole:,}", f"{batches:,}", whole == batches > 0),
         ]
 
 

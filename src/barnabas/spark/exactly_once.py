@@ -52,7 +52,7 @@ def writer_name(query_name: str) -> str:
 class TransactionalWriter:
     """Writes the results of one query's micro-batches; `checkpoint` is its local directory.
 
-    A KafkaRecord has its own headers, and gets those of the micro-batch only with `marks_all`.
+    A KafkaRecord keeps its own headers; other records get those of the micro-batch.
     """
 
     def __init__(
@@ -61,12 +61,9 @@ class TransactionalWriter:
         query_name: str,
         checkpoint: str,
         settings: Mapping[str, Any] = MappingProxyType({}),
-        *,
-        marks_all: bool = False,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._settings = settings
-        self._marks_all = marks_all
         self._query_name = query_name
         self._checkpoint = checkpoint
         self._producer: Producer | WireProducer | None = None
@@ -165,8 +162,7 @@ class TransactionalWriter:
         self._producer.begin_transaction()
         for record in records:
             # One that cannot be delivered makes the commit fail.
-            is_marked = self._marks_all or not isinstance(record, KafkaRecord)
-            produce(self._producer, record, headers if is_marked else [])
+            produce(self._producer, record, [] if isinstance(record, KafkaRecord) else headers)
         self._send_offsets(places)
         self._producer.commit_transaction(CALL_TIMEOUT_SECONDS)
 
