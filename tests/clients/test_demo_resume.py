@@ -208,7 +208,7 @@ def test_results_are_written_once_while_spark_and_nodes_are_killed(tmp_path: Pat
     restarts = {name: count for name, count in ended["restarts"].items() if name != "dashboard"}
     assert restarts == {**dict.fromkeys(NODES, 1), "sql-server": 2}
     *_, records, batches = ended["checks"]
-    assert (records["name"], batches["name"]) == ("result records", "micro-batches whole and once")
+    assert (records["name"], batches["name"]) == ("result records", "parts whole and once")
 
 
 def test_a_wrong_figure_is_told_by_the_exit_code(tmp_path: Path) -> None:
