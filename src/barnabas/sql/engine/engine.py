@@ -238,7 +238,9 @@ class KsqlEngine:
     def check(self, statements: Sequence[tuple[ParsedStatement, Session]]) -> list[Tried | None]:
         """Try the statements, one after the other, on a copy of all.
 
-        Returns what they come to, for `execute`. Raises SqlError for the first that cannot be done.
+        Returns what they come to, for `execute`: nothing for those from the first on whose columns
+        the registry gives, where an earlier one may register others. Raises SqlError for the first
+        that cannot be done.
         """
         with self._lock:
             self._read_log()
@@ -246,6 +248,7 @@ class KsqlEngine:
             topics = self._context.partitions()
             sequence = self._log.next_sequence()
             found: list[Tried | None] = []
+            registers = is_outdated = False
             for parsed, session in statements:
                 tried = None
                 with text_in_errors(parsed.text):
@@ -261,7 +264,9 @@ class KsqlEngine:
                         metastore = tried.metastore
                         if not isinstance(tried.command, (NothingCommand, InsertValuesCommand)):
                             sequence += self._log.step
-                found.append(tried)
+                        is_outdated |= registers and _is_inferred(parsed, tried.command)
+                        registers |= bool(wishes(tried.command))
+                found.append(None if is_outdated else tried)
             return found
 
     def _try(
@@ -456,3 +461,11 @@ class KsqlEngine:
             raise EngineError(
                 f"Could not delete the corresponding kafka topic: {topic}: {error}"
             ) from error
+
+
+def _is_inferred(parsed: ParsedStatement, command: Command) -> bool:
+    """Whether the registry has given columns that the statement does not name."""
+    statement = parsed.statement
+    if not isinstance(statement, tree.CreateSource) or not isinstance(command, CreateSourceCommand):
+        return False
+    return len(command.source.schema.columns) > len(statement.elements)

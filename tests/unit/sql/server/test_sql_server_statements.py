@@ -198,6 +198,25 @@ async def test_schemas_are_registered(world: SqlWorld) -> None:
     await world.ksql("ASSERT SCHEMA SUBJECT 'a-value';")
 
 
+async def test_columns_of_the_registry_are_those_that_an_earlier_statement_has_registered(
+    world: SqlWorld,
+) -> None:
+    await world.ksql(
+        "CREATE STREAM a (k STRING KEY, v INT) WITH (kafka_topic='a', value_format='AVRO', "
+        "partitions=1); CREATE STREAM wide (k STRING KEY, v INT, w INT) "
+        "WITH (kafka_topic='wide', value_format='JSON', partitions=1);"
+    )
+    await world.ksql(
+        "CREATE STREAM b WITH (kafka_topic='a', value_format='AVRO') AS SELECT * FROM wide; "
+        "CREATE STREAM c (k STRING KEY) WITH (kafka_topic='a', value_format='AVRO'); "
+        "CREATE STREAM d AS SELECT * FROM c; "
+        "INSERT INTO c (k, v) VALUES ('x', 1);"
+    )
+    for name in ("C", "D"):
+        columns = world.engine.metastore.must(name).schema.columns
+        assert [column.name for column in columns] == ["K", "V", "W"]
+
+
 async def test_a_command_that_cannot_be_read_stops_changes(world: SqlWorld) -> None:
     await world.ksql(STREAM)
     world.entries.append(world.entries[0]._replace(sequence=1, value=b"{}"))
