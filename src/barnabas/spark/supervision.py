@@ -212,7 +212,7 @@ class SupervisedStream:
     def state(self) -> QueryState:
         """Its state; one that has ended as it may is still RUNNING, see `has_ended`."""
         stream = self.stream
-        if stream is not None and not stream.isActive:
+        if stream is not None:
             self._note_end(stream)
         return self._state
 
@@ -232,7 +232,12 @@ class SupervisedStream:
         from barnabas.spark.progress import last_progress
 
         stream = self.stream
-        return {} if stream is None else last_progress(stream) or {}
+        try:
+            return {} if stream is None else last_progress(stream) or {}
+        except Exception as error:
+            if _is_loss(error):
+                return {}
+            raise
 
     # --- life --------------------------------------------------------------------------------
 
@@ -275,29 +280,47 @@ class SupervisedStream:
     def stop(self, wait_s: float = 0.0) -> None:
         """End it; a micro-batch that runs has so long to end, then it is run again at the start."""
         with self.lock:
-            self._end(wait_s)
-            self._state = QueryState.PAUSED
+            try:
+                self._end(wait_s)
+            finally:
+                self._state = QueryState.PAUSED
 
     def _end(self, wait_s: float = 0.0) -> None:
         stream = self.stream
-        if stream is not None:
+        try:
+            if stream is not None:
+                self._end_stream(stream, wait_s)
+        except Exception as error:
+            if not _is_loss(error):
+                raise
+            _log.warning("%s has ended with Spark's JVM: %s", self.name, error)
+        finally:
+            self._release()
+
+    def _end_stream(self, stream: StreamingQuery, wait_s: float) -> None:
+        try:
             _ = self.state
             deadline = time.monotonic() + wait_s
             while wait_s and stream.isActive and stream.status["isTriggerActive"]:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(_POLL_S)
+        finally:
             # From here on its end is no failure.
             with self._noting:
                 self.stream = None
-        try:
-            if stream is not None:
-                stream.stop()
-        finally:
-            self._release()
+        stream.stop()
 
     def _note_end(self, stream: StreamingQuery) -> None:
-        failure = stream.exception()
+        failure: BaseException | None
+        try:
+            if stream.isActive:
+                return
+            failure = stream.exception()
+        except Exception as error:
+            if not _is_loss(error):
+                raise
+            failure = error
         with self._noting:
             if self.stream is not stream or self._state is not QueryState.RUNNING:
                 return
@@ -309,6 +332,13 @@ class SupervisedStream:
     def _note(self, error: BaseException) -> None:
         self.failures.append(Failure(time.time_ns() // 1_000_000, error))
         self._state = QueryState.ERROR
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether a call of Spark's fails because its JVM has ended, and all queries with it."""
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
+
+    return isinstance(error, Py4JNetworkError)
 
 
 _NOISE: Final = re.compile(r"^(\[\w+(\.\w+)*\]|org\.apache\.spark\.\S+:|java\.\S+Exception:)\s*")

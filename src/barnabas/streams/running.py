@@ -132,11 +132,13 @@ class RunningPipeline:
     def stop(self) -> None:
         """Let the micro-batches end that run, then end the queries."""
         self._supervisor.close()
-        for query in self._queries:
-            query.close_gate()
-        for query in self._queries:
-            query.stop()
-        self._has_ended.set()
+        try:
+            for query in self._queries:
+                query.close_gate()
+            for query in self._queries:
+                query.stop()
+        finally:
+            self._has_ended.set()
 
     def await_end(self, timeout_s: float | None = None) -> bool:
         """Wait until all has ended; False if it runs on. Raises PipelineError if it failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
 
 from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, Supervisor
 from support.node_process import wait_until
@@ -55,17 +56,28 @@ class FakeStream:
     """A streaming query as Spark shows it."""
 
     def __init__(self) -> None:
-        self.isActive = True
+        self._is_active = True
         self.why: Exception | None = None
+        self.trouble: Exception | None = None
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802  Spark's name
+        self._call()
+        return self._is_active
 
     def end(self, why: Exception | None = None) -> None:
-        self.why, self.isActive = why, False
+        self.why, self._is_active = why, False
 
     def exception(self) -> Exception | None:
         return self.why
 
     def stop(self) -> None:
-        self.isActive = False
+        self._call()
+        self._is_active = False
+
+    def _call(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
 
 
 class World:
@@ -123,6 +135,31 @@ def test_what_a_stream_used_is_given_up_after_each_end() -> None:
     with pytest.raises(OSError, match="full"):
         world.query.resume()
     assert world.released == 2
+
+
+def test_a_stream_fails_with_the_jvm_and_can_be_started_in_another() -> None:
+    world = World()
+    query = world.query
+    query.start()
+    loss = world.begun[0].trouble = Py4JNetworkError("the JVM does not answer")
+    assert (query.state, query.last_failure) == (ERROR, loss)
+    assert query.restart()
+    assert (query.state, len(world.begun), world.released) == (RUNNING, 2, 1)
+    world.begun[1].trouble = loss
+    query.stop(1.0)
+    assert (query.state, world.released) == (PAUSED, 2)
+
+
+def test_a_stream_that_does_not_stop_does_not_count_as_running() -> None:
+    world = World()
+    query = world.query
+    query.start()
+    world.begun[0].trouble = ValueError("Spark says no")
+    with pytest.raises(ValueError, match="Spark says no"):
+        query.stop()
+    assert (query.state, world.released) == (PAUSED, 1)
+    query.resume()
+    assert (query.state, len(world.begun)) == (RUNNING, 2)
 
 
 def test_a_look_that_fails_does_not_keep_others_from_being_started() -> None:

@@ -65,7 +65,8 @@ class SparkQueryRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
-        hosted = SparkHosted(query, SparkQuery(query.plan, options, self._session()))
+        spark = SparkQuery(query.plan, options, self._session())
+        hosted = SparkHosted(query, spark, self._session)
         with self._lock:
             self._running = [one for one in self._running if not one.is_ended]
             self._running.append(hosted)
@@ -122,11 +123,14 @@ class SparkQueryRunner:
 
 
 class SparkHosted:
-    """One query on Spark, as the engine sees it."""
+    """One query on Spark, as the engine sees it. `session`: the one to start in."""
 
-    def __init__(self, asked: PersistentQuery, query: SparkQuery) -> None:
+    def __init__(
+        self, asked: PersistentQuery, query: SparkQuery, session: Callable[[], SparkSession]
+    ) -> None:
         self._asked = asked
         self._query = query
+        self._session = session
         self.is_ended = False
         self._earlier: Counter[str] = Counter()
         self._latest_ms = -1
@@ -174,10 +178,12 @@ class SparkHosted:
     def resume(self) -> None:
         # What the start fails of is the query's state.
         with self._counted(), suppress(Exception):
+            self._query.move(self._session())
             self._query.life.resume()
 
     def restart(self) -> None:
         with self._counted():
+            self._query.move(self._session())
             self._query.life.restart()
 
     def stop(self, *, forget: bool = False) -> None:

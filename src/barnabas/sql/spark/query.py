@@ -79,6 +79,7 @@ class SparkQuery:
     def __init__(self, plan: QueryPlan, options: SparkQueryOptions, spark: SparkSession) -> None:
         self.plan = plan
         self.options = options
+        self._given = spark
         self._spark = spark.newSession()
         self._sink: ResultSink | None = None
         self._committer: Committer | None = None
@@ -93,6 +94,11 @@ class SparkQuery:
         Raises CheckpointError, MissingTopicError, KafkaException.
         """
         self.life.start()
+
+    def move(self, spark: SparkSession) -> None:
+        """Use that session from the next start on, where the JVM of the one before has ended."""
+        if spark is not self._given:
+            self._given, self._spark = spark, spark.newSession()
 
     def stop(self) -> None:
         """End; what is not yet written of a micro-batch is done again at the next start."""

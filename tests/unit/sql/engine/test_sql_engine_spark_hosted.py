@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
+
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
@@ -28,14 +30,21 @@ from support.sql_queries import plans_of
 class FakeStream:
     """A streaming query as Spark shows it."""
 
-    isActive = True  # noqa: N815  Spark's name
+    ends = False
+    is_lost = False
     why: Exception | None = None
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802  Spark's name
+        if self.is_lost:
+            raise Py4JNetworkError("the JVM does not answer")
+        return not self.ends
 
     def exception(self) -> Exception | None:
         return self.why
 
     def stop(self) -> None:
-        self.isActive = False
+        self.ends = self.isActive
 
 
 class FakeQuery:
@@ -43,6 +52,7 @@ class FakeQuery:
         self.refusal: Exception | None = None
         self.figures = Figures()
         self.life = SupervisedStream("q", self._begin)
+        self.sessions: list[Any] = []
 
     def _begin(self) -> Any:
         if self.refusal is not None:
@@ -52,7 +62,10 @@ class FakeQuery:
 
     def fail(self, message: str) -> None:
         stream: Any = self.life.stream
-        stream.why, stream.isActive = ValueError(message), False
+        stream.why, stream.ends = ValueError(message), True
+
+    def move(self, session: Any) -> None:
+        self.sessions.append(session)
 
     def stop(self) -> None:
         self.life.stop()
@@ -66,7 +79,8 @@ class FakeQuery:
 
 def hosted(query: FakeQuery, **settings: Any) -> SparkHosted:
     asked = PersistentQuery(PLAN, "", "group", settings)
-    return SparkHosted(asked, cast("SparkQuery", query))
+    sessions = iter(range(100))
+    return SparkHosted(asked, cast("SparkQuery", query), lambda: cast("Any", next(sessions)))
 
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/state/q/plan.json.partial")
@@ -106,6 +120,18 @@ def test_counts_go_on_over_restarts() -> None:
     assert figures["stream_time_ms"] == 7
     assert (figures["state_bytes"], figures["state_rows"]) == (300, 3)
     assert figures[f"{BATCH_MS}addBatch"] == 40
+
+
+def test_a_query_starts_again_in_the_session_of_a_new_jvm() -> None:
+    query = FakeQuery()
+    found = hosted(query)
+    found.resume()
+    stream: Any = query.life.stream
+    stream.is_lost = True
+    assert found.state is QueryState.ERROR
+    assert "JVM" in found.failures[0].message
+    found.restart()
+    assert (found.state, query.sessions) == (QueryState.RUNNING, [0, 1])
 
 
 def test_settings_say_whose_fault_a_failure_is() -> None:
