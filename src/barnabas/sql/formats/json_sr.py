@@ -259,13 +259,31 @@ def _branches(schema: ConnectSchema) -> Convert:
     return convert
 
 
-_FLOATS = {Type.FLOAT32: "float32", Type.FLOAT64: "float64"}
-
-
 def to_text(schema: Schema) -> str:
     """The JSON Schema as text; decimals are numbers."""
     writer = JsonSchemaWriter(lambda part: part.default, is_decimal_numeric=True, allows_more=True)
-    return json.dumps(writer.whole(schema), ensure_ascii=False, separators=(",", ":"))
+    made = _arranged(writer.whole(schema))
+    return json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+
+
+_KEYWORDS = (
+    *("connect.index", "oneOf", "type", "properties", "items"),
+    *("title", "connect.version", "connect.type", "connect.parameters"),
+)
+"""The order of a schema's keywords. A registry compares texts: any other order is a new version."""
+
+
+def _arranged(node: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema of columns with its keywords in order."""
+    made = {keyword: node[keyword] for keyword in _KEYWORDS if keyword in node}
+    assert len(made) == len(node), node
+    if "oneOf" in made:
+        made["oneOf"] = [_arranged(branch) for branch in made["oneOf"]]
+    if "properties" in made:
+        made["properties"] = {name: _arranged(one) for name, one in made["properties"].items()}
+    if "items" in made:
+        made["items"] = _arranged(made["items"])
+    return made
 
 
 def parsed(stored: StoredSchema) -> ConnectSchema:
