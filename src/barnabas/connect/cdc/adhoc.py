@@ -207,13 +207,12 @@ class AdHocSnapshots:
         for row in (change.old, change.new):
             if row is None:
                 continue
-            is_old_key = row is change.old and change.old_is_key
             key: list[str | None] = []
             for place in places:
-                value = row[place]
+                value, has_all = row[place], row is change.new or not change.old_is_key
                 if value is UNCHANGED and change.old is not None:
-                    value = change.old[place]
-                if value is UNCHANGED or (value is None and is_old_key):
+                    value, has_all = change.old[place], not change.old_is_key
+                if value is UNCHANGED or (value is None and not has_all):
                     return self._step(Altered(table.full_name))  # it may be any row
                 key.append(key_text(value))
             keys.append(tuple(key))

@@ -324,7 +324,7 @@ class ChangeRecords(RecordMaker):
             if old is not None:
                 yield from self._deleted(records, old, source, offset, place)
         else:
-            new = records.row(change.new or (), None if change.old_is_key else change.old)
+            new = records.row(change.new or (), change.old)
             if old is not None and records.is_moved(change):
                 yield from self._moved(records, old, new, source, offset, place)
             else:

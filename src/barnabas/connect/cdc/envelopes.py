@@ -104,11 +104,11 @@ class TableRecords:
         )
 
     def row(self, values: Row, old: Row | None = None) -> Struct:
-        """Return a row; `old` fills what is unchanged."""
+        """Return a row; `old` fills what is unchanged, if it has it."""
         made = []
         for reader in self._readers:
             raw = values[reader.place]
-            if raw is UNCHANGED and old is not None:
+            if raw is UNCHANGED and old is not None and old[reader.place] is not None:
                 raw = old[reader.place]
             if raw is None:
                 made.append(reader.lacking)
@@ -129,8 +129,8 @@ class TableRecords:
         for key_place in self._key_places:
             reader = self._readers[key_place]
             before, after = old[reader.place], new[reader.place]
-            if after is UNCHANGED and not change.old_is_key:
-                after = before
+            if after is UNCHANGED and before is not None:
+                after = before  # large keys are logged again though they stay
             if before != after and self._value(reader, before) != self._value(reader, after):
                 return True
         return False

@@ -108,3 +108,39 @@ def test_keys_that_are_equal_though_their_texts_differ_are_no_move() -> None:
     assert counts_after(split, log, settings) == {"public.t": 1}
     reader = ChangeRecords(settings, 0, log, time)
     assert [one.value.get("op") for one in reader.read(split) if one.topic == "p.public.t"] == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        # PostgreSQL logs the old key beside a large one that an update leaves alone.
+        (("1", "1", None), ("unchanged", "1", "b"), [("u", ("1", 1), "b")]),
+        (("1", "1", None), ("unchanged", "unchanged", "unchanged"), [("u", ("1", 1), "?")]),
+        (
+            ("1", "1", None),
+            ("unchanged", "2", "b"),
+            [("d", ("1", 1), None), (None, ("1", 1), None), ("c", ("1", 2), "b")],
+        ),
+    ],
+)
+def test_the_old_key_fills_an_unchanged_column_of_the_new_one(
+    old: Values, new: Values, expected: list[Any]
+) -> None:
+    settings = PostgresSettings.parse(
+        {**GIVEN, "decimal.handling.mode": "string", "unavailable.value.placeholder": "?"}
+    )
+    log = PostgresLog(settings, time)
+    update = change("U", 1, "K", old, new)
+    split = LogSplit(
+        LogStart(LogPosition(1), None), {1: TABLE}, [(1, BEGIN, 0), (2, update, 1)], counts={}
+    )
+    found = []
+    for one in ChangeRecords(settings, 0, log, time).read(split):
+        if one.topic == "p.public.t":
+            after = one.value.get("after") if one.value is not None else None
+            name = after.get("name") if after is not None else None
+            op = one.value.get("op") if one.value is not None else None
+            found.append((op, tuple(one.key.values), name))
+    assert found == expected
+    events = sum(op is not None for op, _key, _name in expected)
+    assert counts_after(split, log, settings) == {"public.t": events}
