@@ -69,12 +69,14 @@ class OffsetLister:
     ) -> Listed:
         """Return the offset of each partition. Raises KafkaException."""
         more: dict[str, Any] = {} if isolation is None else {"isolation_level": isolation}
-        if self._client is None:
-            self._client = self._make_client()
+        client = self._client
+        if client is None:
+            client = self._client = self._make_client()
         try:
-            return _told(self._client.list_offsets(dict(asked), request_timeout=timeout_s, **more))
+            return _told(client.list_offsets(dict(asked), request_timeout=timeout_s, **more))
         except KafkaException:
             self._client = None
+            del client  # the traceback must not keep it
             raise
 
     def close(self) -> None:
@@ -83,7 +85,7 @@ class OffsetLister:
 
 
 def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
-    """Return an admin client's answer. Raises KafkaException, TimeoutError.
+    """Return an admin client's answer. Raises KafkaException; with a time-out also TimeoutError.
 
     `result` raises the error that the future has, whose traceback then has the future. Such a cycle
     keeps what all callers have, clients among them, until the garbage collector comes by; where
@@ -93,6 +95,27 @@ def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
     if isinstance(failure, KafkaException):
         raise KafkaException(*failure.args)
     return future.result()
+
+
+def description_of(
+    client: AdminClient, topic: str, timeout_s: float = REQUEST_S
+) -> TopicDescription:
+    """Return a topic's description. Raises KafkaException.
+
+    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
+    """
+    asked = client.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
+    answer: Future[TopicDescription] = asked[topic]
+    return answer_of(answer)
+
+
+def configuration_of(
+    client: AdminClient, topic: str, timeout_s: float = REQUEST_S
+) -> dict[str, str]:
+    """Return a topic's configuration, defaults included. Raises KafkaException."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    asked = client.describe_configs([resource], request_timeout=timeout_s)
+    return {name: str(entry.value) for name, entry in answer_of(asked[resource]).items()}
 
 
 def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Listed:
@@ -151,9 +174,7 @@ class Admin:
 
     def configuration(self, topic: str) -> dict[str, str]:
         """A topic's configuration, defaults included."""
-        resource = ConfigResource(ResourceType.TOPIC, topic)
-        asked = self.client.describe_configs([resource], request_timeout=self._timeout_s)
-        return {name: str(entry.value) for name, entry in answer_of(asked[resource]).items()}
+        return configuration_of(self.client, topic, self._timeout_s)
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
         """Create topics, and return the names of those that were not there."""

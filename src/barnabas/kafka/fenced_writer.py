@@ -73,6 +73,8 @@ class FencedWriter:
             self._producer.commit_transaction(timeout_s)
         except KafkaException as error:
             raise self._failed(error) from error
+        except BufferError as error:
+            raise AppendError(f"cannot write to {self._topic}: {error}") from error
         return offsets
 
     def poll(self) -> None:

@@ -6,14 +6,13 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.kafka.admin import answer_of
+from barnabas.kafka.admin import REQUEST_S, answer_of, description_of
 
-REQUEST_S: Final = 10.0
 PAUSE_S: Final = 0.2
 DENIED: Final = (
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -92,7 +91,7 @@ def wait_until_led(
     problem, error = "it is not there", None
     while True:
         try:
-            found = describe(admin, topic)
+            found = description_of(admin, topic)
         except KafkaException as failure:
             error = failure.args[0]
             problem = str(error.str())
@@ -105,19 +104,3 @@ def wait_until_led(
                 problem, error = refusal.str(), refusal
             raise TopicLogError(f"topic '{topic}' cannot be used: {problem}", error)
         time.sleep(PAUSE_S)
-
-
-def describe(admin: AdminClient, topic: str) -> Any:
-    """Return the TopicDescription. Raises KafkaException.
-
-    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
-    """
-    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=REQUEST_S)
-    return answer_of(asked[topic], REQUEST_S)
-
-
-def configuration(admin: AdminClient, topic: str) -> dict[str, str]:
-    """Return a topic's configuration. Raises KafkaException."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    entries = answer_of(admin.describe_configs([resource], request_timeout=REQUEST_S)[resource])
-    return {name: str(entry.value) for name, entry in entries.items()}

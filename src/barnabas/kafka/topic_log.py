@@ -39,18 +39,15 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from barnabas.kafka.admin import OffsetLister
+from barnabas.kafka.admin import REQUEST_S, OffsetLister, configuration_of, description_of
 from barnabas.kafka.fenced_writer import FencedError, FencedWriter, Pair
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.planned_topics import (
     DENIED,
     PAUSE_S,
-    REQUEST_S,
     TopicLogError,
     TopicPlan,
-    configuration,
     create,
-    describe,
     wait_until_led,
 )
 
@@ -175,7 +172,7 @@ class TopicLog:
         refusal = None if plan is None else create(self._admin, plan, deadline)
         if refusal is not None and check is not None:
             try:
-                config = configuration(self._admin, self.topic)
+                config = configuration_of(self._admin, self.topic)
             except KafkaException as error:
                 _log.info("the configuration of topic %s is not known: %s", self.topic, error)
             else:
@@ -207,8 +204,16 @@ class TopicLog:
 
     def _begin(self) -> None:
         self._positions = dict.fromkeys(range(self.partitions), 0)
+        self._other = ""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let the client read on from what is taken."""
         self._consumer.assign(
-            [TopicPartition(self.topic, n, OFFSET_BEGINNING) for n in self._positions]
+            [
+                TopicPartition(self.topic, number, offset or OFFSET_BEGINNING)
+                for number, offset in self._positions.items()
+            ]
         )
 
     def _named(self, suffix: str) -> dict[str, Any]:
@@ -225,8 +230,9 @@ class TopicLog:
                 thread.join()
         if self._consumer is not None:
             self._consumer.close()
-        if self._producer is not None:
-            self._producer.flush(FLUSH_S)
+        if self._producer is not None and self._producer.flush(FLUSH_S):
+            self._producer.purge()
+            self._producer.poll(0)  # so that nobody waits for what is not written
         # They end with the last reference to them: until then they would look for their brokers.
         self._consumer = self._producer = self._leader = self._admin = None
         self._lister.close()
@@ -239,7 +245,7 @@ class TopicLog:
         Raises LogTimeoutError, LogLostError and, where the log does not follow, TopicLogError.
         """
         deadline = time.monotonic() + timeout_s
-        ends = self.ends(timeout_s, has_open=has_open)
+        ends = self._ends_now(deadline, has_open=has_open)
         if self._is_following:
             with self._moved:
                 self._moved.wait_for(
@@ -247,7 +253,7 @@ class TopicLog:
                     max(0.0, deadline - time.monotonic()),
                 )
         else:
-            while not self._has_reached(ends):
+            while not self._has_reached(ends) and not self._is_closed:
                 self._poll(POLL_S)
                 if time.monotonic() > deadline:
                     break
@@ -255,6 +261,23 @@ class TopicLog:
             raise self.lost
         if not self._has_reached(ends):
             raise LogTimeoutError(f"topic '{self.topic}' was not read to its end in time")
+
+    def _ends_now(self, deadline: float, *, has_open: bool) -> dict[int, int]:
+        """Return the ends to read to, and notice a topic that ends before what is taken."""
+        while True:
+            before = dict(self._positions)
+            left_s = max(0.0, deadline - time.monotonic())
+            ends = self.ends(left_s, has_open=has_open)
+            # The end of what is committed follows the end of what is written.
+            if _cover(ends, before) or _cover(self.ends(left_s, has_open=True), before):
+                return ends
+            self._check()
+            if self._other or self.lost is not None or time.monotonic() > deadline:
+                return ends
+            if self._is_following:
+                time.sleep(PAUSE_S)
+            else:
+                self._poll(POLL_S)
 
     def ends(self, timeout_s: float = 30.0, *, has_open: bool = False) -> dict[int, int]:
         """Return the end of each partition: of what is committed, if only that is read.
@@ -287,9 +310,7 @@ class TopicLog:
         """Count what is before an offset as taken. The log must not follow."""
         assert not self._is_following
         self._positions[partition] = offset
-        self._consumer.assign(
-            [TopicPartition(self.topic, *place) for place in self._positions.items()]
-        )
+        self._go_on()
 
     def end_reading(self) -> None:
         """Let go of the reader: what only leads from now on needs none. The log must not follow."""
@@ -300,19 +321,21 @@ class TopicLog:
         self._lister.close()
 
     def _has_reached(self, ends: Mapping[int, int]) -> bool:
-        return all(self._positions.get(number, 0) >= end for number, end in ends.items())
+        return not self._other and _cover(self._positions, ends)
 
     def _run(self) -> None:
         while not self._is_closed and self.lost is None:
             try:
                 self._poll(POLL_S)
                 if self._other:
-                    why, self._other = self._other, ""
-                    self._lose(why)
+                    self._lose(self._other)
             except LogLostError:
                 _log.exception("topic %s", self.topic)
             except (KafkaException, TopicLogError) as error:
                 _log.warning("reading topic %s: %s", self.topic, error)
+                time.sleep(PAUSE_S)
+            except Exception:  # noqa: BLE001  callers wait for this thread
+                _log.exception("reading topic %s", self.topic)
                 time.sleep(PAUSE_S)
 
     def _poll(self, seconds: float) -> None:
@@ -324,6 +347,10 @@ class TopicLog:
             for message in messages:
                 if not self._on_message(message):
                     break
+        except Exception:
+            if self.lost is None:
+                self._go_on()  # the client would continue after the messages that are left
+            raise
         finally:
             if messages:
                 with self._moved:
@@ -383,14 +410,16 @@ class TopicLog:
         if admin is None:
             return
         try:
-            found = str(describe(admin, self.topic).topic_id)
-        except KafkaException as error:  # it says nothing about the topic, or the reader is told
-            _log.debug("topic %s cannot be asked about: %s", self.topic, error)
+            found = description_of(admin, self.topic)
+        except KafkaException as error:  # it says nothing about the topic, or the reader learns it
+            _log.debug("topic %s cannot be described: %s", self.topic, error)
             return
-        known, self._topic_id = self._topic_id, found
-        if known in ("", found):
-            return
-        self._other = "it has been made again"
+        with self._moved:
+            known, self._topic_id = self._topic_id, str(found.topic_id)
+            if known in ("", self._topic_id):
+                return
+            self.partitions = len(found.partitions)
+            self._other = "it has been made again"
         if not self._is_following:
             self._lose(self._other)
 
@@ -402,6 +431,7 @@ class TopicLog:
         It is a TopicLogError where the record is not written.
         """
         answer: Future[None] = Future()
+        answer.set_running_or_notify_cancel()  # nobody can take back what is sent
 
         def delivered(error: KafkaError | None, _message: Message) -> None:
             if error is None:
@@ -471,18 +501,30 @@ class TopicLog:
     def _serve(self) -> None:
         """Let clients report what was written and what they have to log."""
         while not self._is_closed:
-            if (admin := self._admin) is not None:
-                admin.poll(0)
-            if (leader := self._leader) is not None:
-                leader.poll()
-            with self._moved:
-                if self._producer is None:
-                    self._moved.wait(POLL_S)
-                producer = self._producer
-            if producer is not None:
-                producer.poll(POLL_S)
-            if time.monotonic() - self._checked_at > CHECK_S:
-                self._check()
+            try:
+                self._serve_once()
+            except Exception:  # noqa: BLE001  callers wait for this thread
+                _log.exception("serving the clients of topic %s", self.topic)
+                time.sleep(PAUSE_S)
+
+    def _serve_once(self) -> None:
+        if (admin := self._admin) is not None:
+            admin.poll(0)
+        if (leader := self._leader) is not None:
+            leader.poll()
+        with self._moved:
+            if self._producer is None:
+                self._moved.wait(POLL_S)
+            producer = self._producer
+        if producer is not None:
+            producer.poll(POLL_S)
+        if time.monotonic() - self._checked_at > CHECK_S:
+            self._check()
+
+
+def _cover(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+    """Whether positions are not before ends."""
+    return all(positions.get(number, 0) >= end for number, end in ends.items())
 
 
 def _bytes(data: Any) -> bytes | None:

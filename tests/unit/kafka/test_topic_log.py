@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from barnabas.app.testing import Kafka
 from barnabas.kafka import topic_log
-from barnabas.kafka.fenced_writer import FencedError
-from barnabas.kafka.planned_topics import TopicCreationError, TopicPlan
+from barnabas.kafka.fenced_writer import AppendError, FencedError
+from barnabas.kafka.planned_topics import TopicCreationError, TopicLogError, TopicPlan
 from barnabas.kafka.topic_log import LogLostError, LogRecord, TopicLog
 from support.node_process import wait_until
+from support.patience import PATIENCE_S
 
 
 class Made:
@@ -119,3 +122,106 @@ def test_a_log_that_follows_reads_a_new_topic_from_its_start(
     for sent in [writer.log.send(b"k", b"new %d" % n) for n in range(5)]:
         sent.result(30)
     wait_until(lambda: made.values[3:] == [b"new %d" % n for n in range(5)], "the new records")
+
+
+def test_the_end_of_a_new_topic_is_not_that_of_the_one_before(make: Make, kafka: Kafka) -> None:
+    made, other = make(follows=True, reads_again=True), make()
+    for sent in [made.log.send(b"k", b"%d" % n) for n in range(3)]:
+        sent.result(30)
+    made.log.read_to_end()
+    other.log.read_to_end()
+    recreate(kafka, made.log.topic)
+    make(follows=True).log.send(b"k", b"new").result(30)
+    made.log.read_to_end()
+    assert made.values[3:] == [b"new"]
+    with pytest.raises(LogLostError):
+        other.log.read_to_end()
+
+
+def test_a_record_that_cannot_be_taken_is_read_again_with_those_after_it(make: Make) -> None:
+    writer = make(follows=True)
+    for sent in [writer.log.send(b"k", b"%d" % n) for n in range(5)]:
+        sent.result(30)
+    taken: list[int] = []
+    failures = [KeyError("not now")]
+
+    def take(record: LogRecord) -> None:
+        if record.offset == 2 and failures:
+            raise failures.pop()
+        taken.append(record.offset)
+
+    log = TopicLog(writer.log._settings, writer.log.topic, take)
+    log.open()
+    with pytest.raises(KeyError):
+        log.read_to_end()
+    log.read_to_end()
+    log.close()
+    assert taken == [0, 1, 2, 3, 4]
+
+
+def test_to_pass_over_records_of_a_partition_moves_no_other(make: Make, kafka: Kafka) -> None:
+    topic = kafka.name("two")
+    kafka.admin.create_topics([NewTopic(topic, 2)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for value in ("0", "1", "2"):
+        producer.produce(topic, value, partition=1)
+    assert not producer.flush(30)
+    (deleted,) = kafka.admin.delete_records([TopicPartition(topic, 1, 2)]).values()
+    deleted.result(30)
+    taken: list[bytes | None] = []
+    log = TopicLog(
+        {"bootstrap.servers": kafka.bootstrap_servers}, topic, lambda one: taken.append(one.value)
+    )
+    log.open()
+    log.pass_over(0, 0)
+    log.read_to_end()
+    log.close()
+    assert taken == [b"2"]
+
+
+def test_a_caller_that_gives_up_stops_nobody_else(make: Make) -> None:
+    made = make(follows=True)
+    given_up = made.log.send(b"k", b"1")
+    given_up.cancel()
+    made.log.send(b"k", b"2").result(30)
+
+
+def test_nobody_waits_for_what_a_closed_log_has_not_written(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_log, "FLUSH_S", 0.1)
+    made = make(follows=True)
+    made.log._settings = {"bootstrap.servers": "127.0.0.1:1"}
+    sent = made.log.send(b"k", b"1")
+    made.log.close()
+    assert isinstance(sent.exception(0), TopicLogError)
+
+
+def test_what_fails_in_a_thread_of_the_log_does_not_end_it(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(follows=True)
+    failed = threading.Barrier(3)
+    for name in ("_poll", "_serve_once"):
+        whole = getattr(made.log, name)
+
+        def fail(*given: Any, name: str = name, whole: Any = whole) -> None:
+            monkeypatch.setattr(made.log, name, whole)
+            failed.wait(PATIENCE_S)
+            raise ValueError(name)
+
+        monkeypatch.setattr(made.log, name, fail)
+    failed.wait(PATIENCE_S)
+    made.log.send(b"k", b"1").result(30)
+    made.log.read_to_end()
+    assert made.values == [b"1"]
+
+
+def test_more_records_than_the_client_queues_are_an_error_of_the_log(
+    make: Make, kafka: Kafka
+) -> None:
+    made = make(is_committed_only=True, producer={"queue.buffering.max.messages": 1})
+    made.log.lead(kafka.name("leader"))
+    with pytest.raises(AppendError, match="cannot write"):
+        made.log.append([(b"a", b"%d" % n) for n in range(1000)])
+    assert not made.log.leads
