@@ -158,8 +158,18 @@ class Coordination:
             if self._connection is not None:
                 self._connection.abort()
 
-    def join(self, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Joined:
-        """Join; waits for the other members. Raises as said above."""
+    def join(
+        self,
+        member_id: str,
+        protocols: Sequence[tuple[str, bytes]],
+        reason: str,
+        keep: Callable[[str], None],
+    ) -> Joined:
+        """Join; waits for the other members.
+
+        `keep` gets the id of a new member, who may have to leave before the others have joined.
+        Raises RejoinError, UnknownMemberError, CoordinatorLostError, GroupRefusedError.
+        """
         request = JoinGroupRequest(
             group_id=self._settings.group_id,
             session_timeout_ms=self._settings.session_timeout_ms,
@@ -176,6 +186,7 @@ class Coordination:
                 raise CoordinatorLostError(str(error)) from error
             if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
                 request.member_id = answer.member_id
+                keep(answer.member_id)
                 continue
             self._raise_for(answer.error_code)
             return Joined(
@@ -378,7 +389,7 @@ class GroupMember:
                     self._beat()
                 except RejoinError:
                     pass  # it joins when the work is done
-                except (CoordinatorLostError, _AwayError):
+                except (CoordinatorLostError, GroupRefusedError, _AwayError):
                     is_member = False
 
     def _run(self) -> None:
@@ -419,6 +430,9 @@ class GroupMember:
                 self._coordination.forget()
                 self.sleep(self._backoff.after(failures) / 1000)
 
+    def _keep_id(self, member_id: str) -> None:
+        self.member_id = member_id
+
     def _forget_id(self) -> None:
         self.member_id, self._generation = "", -1
 
@@ -445,12 +459,13 @@ class GroupMember:
     def _join(self) -> None:
         if self._closed.is_set():
             raise CoordinatorLostError("the member is closed")
-        protocols = self._part.protocols()
         with self._wishes:
+            # Before `protocols`, which may not have what a later wish is about.
             self._wants_rejoin = False
             reason, self._reason = self._reason, "the group begins again"
         self._due = None
-        joined = self._coordination.join(self.member_id, protocols, reason)
+        protocols = self._part.protocols()
+        joined = self._coordination.join(self.member_id, protocols, reason, self._keep_id)
         self.member_id, self._generation = joined.member_id, joined.generation
         self._hear(time.monotonic())
         assignments = self._part.deal(joined) if joined.is_leader else {}

@@ -36,6 +36,8 @@ class Coordinator:
         self.generation = 0
         self.leader = "m1"
         self.ids = 0
+        self.on_wait: Callable[[], None] = lambda: None
+        """What happens while the group waits for its members."""
 
     def say(self, what: str) -> None:
         with self.changed:
@@ -55,13 +57,21 @@ class Coordinator:
 
     def abort(self) -> None: ...
 
-    def join(self, member_id: str, protocols: Sequence[tuple[str, bytes]], reason: str) -> Joined:
+    def join(
+        self,
+        member_id: str,
+        protocols: Sequence[tuple[str, bytes]],
+        reason: str,
+        keep: Callable[[str], None],
+    ) -> Joined:
         self.say(f"join as {member_id or 'new'}: {reason}")
         if self.join_plan:
             raise self.join_plan.pop(0)
         if not member_id:
             self.ids += 1
             member_id = f"m{self.ids}"
+            keep(member_id)
+        self.on_wait()
         self.generation += 1
         members = {member_id: protocols[0][1], "other": b"o"}
         return Joined(self.generation, member_id, self.leader, protocols[0][0], members)
@@ -89,8 +99,10 @@ class Own(Part):
         self.forgets = self.lefts = self.heards = 0
         self.away: str | None = None
         self.on_assigned: Callable[[], None] = lambda: None
+        self.on_protocols: Callable[[], None] = lambda: None
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
+        self.on_protocols()
         return [("v0", b"me")]
 
     def deal(self, joined: Joined) -> Mapping[str, bytes]:
@@ -236,6 +248,67 @@ def test_a_member_stays_in_its_group_while_it_works(world: World) -> None:
     world.coordinator.wait_for("RejoinError")
     world.coordinator.wait_for("heartbeat", 5)
     assert not tasks
+
+
+def test_a_wish_is_heard_while_the_member_says_what_it_has(world: World) -> None:
+    wishes = ["there is more"]
+
+    def change() -> None:
+        if wishes:
+            world.member.rejoin(wishes.pop())
+
+    world.part.on_protocols = change
+    world.member.start()
+    world.coordinator.wait_for("join as m1: there is more")
+
+
+def test_a_member_that_is_closed_while_it_joins_leaves_under_its_new_id(world: World) -> None:
+    waits = threading.Event()
+
+    def wait() -> None:
+        waits.set()
+        world.member._closed.wait(PATIENCE_S)
+        raise CoordinatorLostError("it is closed")
+
+    world.coordinator.on_wait = wait
+    world.member.start()
+    assert waits.wait(PATIENCE_S)
+    world.member.close("it ends")
+    assert "leave as m1: it ends" in world.coordinator.said
+
+
+def test_a_member_whose_join_was_cut_off_joins_under_the_same_id(world: World) -> None:
+    failures = [CoordinatorLostError("cut off")]
+
+    def wait() -> None:
+        if failures:
+            raise failures.pop()
+
+    world.coordinator.on_wait = wait
+    world.member.start()
+    world.coordinator.wait_for("join as m1: the group begins again")
+
+
+def test_a_member_that_is_refused_while_it_works_joins_when_it_is_done(world: World) -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        world.coordinator.wait_for("GroupRefusedError")
+        world.member.sleep(0.1)
+        done.append(world.coordinator.generation)
+
+    tasks = [work]
+
+    def assigned() -> None:
+        if tasks:
+            world.coordinator.plan = [GroupRefusedError("no")]
+            world.member.while_beating(tasks.pop())
+            assert done == [1]
+
+    world.part.on_assigned = assigned
+    world.member.start()
+    world.coordinator.wait_for("heartbeat")
+    assert done == [1]
 
 
 def test_an_error_of_our_own_ends_the_member_and_is_told(world: World) -> None:
