@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.base.config.errors import ConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.scram import HASHES
-from barnabas.base.tls.cipher_suites import openssl_suites
+from barnabas.base.tls.cipher_suites import TLS13_SUITES, openssl_suites
 from barnabas.base.tls.contexts import (
     PropertyKeys,
     client_context,
@@ -41,6 +41,7 @@ from barnabas.kafka.setting_names import (
     SYSTEM_STORE,
     TRUSTED,
     SettingNames,
+    is_false,
     is_true,
     other_settings,
 )
@@ -124,14 +125,22 @@ class Security:
 
     @property
     def checks_names(self) -> bool:
-        """Whether the name in a broker's certificate must be the broker's."""
+        """Whether the name in a broker's certificate must be the broker's. Raises ConfigError."""
         algorithm = self._names.find(NAME_CHECK)
-        return algorithm is None or algorithm.lower() == "https"
+        if algorithm is None or algorithm.lower() == "https":
+            return True
+        if algorithm.lower() not in ("", "none"):
+            raise self._error(NAME_CHECK, f"{algorithm} is not https, or none")
+        return False
 
     @property
     def checks_certificate(self) -> bool:
-        """Whether a broker's certificate must be trusted."""
-        return is_true(self._text("enable.ssl.certificate.verification") or True)
+        """Whether a broker's certificate must be trusted. Raises ConfigError."""
+        name = "enable.ssl.certificate.verification"
+        text = self._text(name) or "true"
+        if not is_true(text) and not is_false(text):
+            raise self._error(name, f"{text} is not true or false")
+        return is_true(text)
 
     def librdkafka(self) -> dict[str, str]:
         """For confluent-kafka's clients. Raises ConfigError.
@@ -150,9 +159,11 @@ class Security:
         if not self.has_tls:
             return settings
         settings |= self._others("ssl.") | self._own_names((*TRUSTED, *OWN, "ssl.key.password"))
-        suites = openssl_suites(settings.pop("ssl.cipher.suites", ""))
-        if suites:
-            settings["ssl.cipher.suites"] = suites
+        suites = settings.pop("ssl.cipher.suites", "")
+        if known := openssl_suites(suites):
+            settings["ssl.cipher.suites"] = known
+        elif not TLS13_SUITES.issuperset(name.strip() for name in suites.split(",") if name):
+            raise self._error("ssl.cipher.suites", f"OpenSSL has none of {suites}")
         if self._names.find(NAME_CHECK) is not None:
             settings[NAME_CHECK] = "https" if self.checks_names else "none"
         if not any(name in settings for name in TRUSTED):
@@ -196,7 +207,7 @@ class Security:
         settings |= self._others("ssl.", is_java=True)
         algorithm = self._names.find(NAME_CHECK)
         if algorithm is not None:
-            settings[NAME_CHECK] = "" if algorithm.lower() == "none" else algorithm
+            settings[NAME_CHECK] = algorithm if self.checks_names else ""
         trusted = self._authorities()
         if trusted is not None:
             settings["ssl.truststore.type"] = StoreKind.PEM.value

@@ -52,6 +52,11 @@ def is_true(value: object) -> bool:
     return str(value).lower() in ("true", "t", "1", "yes")
 
 
+def is_false(value: object) -> bool:
+    """Whether a setting of librdkafka's is off."""
+    return str(value).lower() in ("false", "f", "0", "no")
+
+
 class SettingNames(Protocol):
     """Settings by Java's names without the prefix that they are written with."""
 
@@ -68,6 +73,7 @@ def other_settings(keys: PropertyKeys, prefix: str) -> dict[str, str]:
     for before in reversed(keys.prefixes):
         for written, value in keys.values.items():
             name = written.removeprefix(before)
-            if written.startswith(before + prefix) and name not in SECURITY_NAMES:
+            is_other = written.startswith(before + prefix) and name not in SECURITY_NAMES
+            if is_other and value is not None:
                 found[name] = str(value)
     return found

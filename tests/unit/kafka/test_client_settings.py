@@ -263,6 +263,38 @@ def test_names_in_certificates(
     assert Security(PropertyKeys(unchecked)).tls().verify_mode is ssl.CERT_NONE
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.endpoint.identification.algorithm", "htpps"),
+        ("enable.ssl.certificate.verification", "ture"),
+    ],
+)
+def test_a_slip_of_the_pen_switches_no_check_off(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}.*{value}"):
+        Security(PropertyKeys({**TLS, name: value})).access("a:1")
+    with pytest.raises(ConfigError, match=f"{name}.*{value}"):
+        Security(PropertyKeys({**TLS, name: value})).tls()
+
+
+def test_a_name_check_that_is_unknown_is_refused_for_every_client() -> None:
+    given = {**TLS, "ssl.endpoint.identification.algorithm": "htpps"}
+    for translate in (librdkafka_settings, java_settings):
+        with pytest.raises(ConfigError, match="htpps is not https"):
+            translate(given)
+
+
+def test_a_setting_without_a_value_is_not_set() -> None:
+    given = {**TLS, "ssl.crl.location": None, "ssl.cipher.suites": None}
+    assert librdkafka_settings(given) == TLS
+    assert java_settings(given) == TLS
+
+
+def test_cipher_suites_that_openssl_has_none_of_are_refused() -> None:
+    with pytest.raises(ConfigError, match="OpenSSL has none of TLS_NO_SUCH"):
+        librdkafka_settings({**TLS, "ssl.cipher.suites": "TLS_NO_SUCH,TLS_AES_256_GCM_SHA384"})
+
+
 OTHERS = {
     ("acks", "all"): ("acks", "all"),
     ("buffer.memory", "33554432"): ("queue.buffering.max.kbytes", "32768"),
