@@ -113,7 +113,7 @@ def command(
 
     It simulates charging stations and shop visitors, publishes and processes their events, and
     shows the results. The stations' table is in PostgreSQL, if that is installed, and a connector
-    captures its changes; another writes the visitors' activity to a table of Iceberg in a bucket.
+    captures its changes; another writes the visitors' activity to an Iceberg table in a bucket.
     At the end it checks every figure on the page, and that table, against the truth.
     """
     # Imported late: the other commands need neither the web server nor the clients.

@@ -28,7 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "topic": ("List, create, describe, alter, delete and move topics.", "topic.command"),
         "produce": ("Send records to a topic.", "records.produce"),
         "consume": ("Print records of topics.", "records.consume"),
-        "perf": ("Measure how fast a cluster takes and gives records.", "records.perf"),
+        "perf": ("Measure how fast a cluster can write and read records.", "records.perf"),
     },
     "Groups and transactions": {
         "group": ("List, describe, delete and reset consumer groups.", "group.command"),
@@ -53,7 +53,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "acl": ("List, add and remove ACLs: who may do what.", "security.acl"),
         "quota": ("List, set and remove quotas of users and clients.", "security.quota"),
         "token": ("Create, list, renew and expire delegation tokens.", "security.token"),
-        "cert": ("Make and inspect certificates for development.", "security.cert"),
+        "cert": ("Create and inspect certificates for development.", "security.cert"),
     },
     "Platform": {
         "registry": ("Run a schema registry; register and compare schemas.", "registry.command"),

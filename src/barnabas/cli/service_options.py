@@ -32,7 +32,7 @@ def service_options(whose: str, default_listener: str) -> Callable[[Function], F
             "--listeners",
             "-l",
             metavar="http://HOST:PORT,...",
-            help=f"Where to listen; by default as the file says, then {default_listener}.",
+            help=f"Addresses to listen on; by default those of the file, then {default_listener}.",
         ),
         click.option(
             "--override",

@@ -24,8 +24,8 @@ def command() -> None:
 def status_command(connection: Connection, as_json: bool) -> int:
     """Show each node's rack, roles, state, partitions and size.
 
-    And the feature levels of the cluster. Exit code 5 if a node is down, or a partition has no
-    leader or too few replicas.
+    It also shows the feature levels of the cluster. Exit code 5 if a node is down, or a partition
+    has no leader or too few replicas.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.cluster.status import print_status, read_status
@@ -71,7 +71,7 @@ def status_command(connection: Connection, as_json: bool) -> int:
     "--like",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="A node's server.properties, for what a cluster does not tell: passwords and keys.",
+    help="Another node's server.properties, to copy passwords and keys from.",
 )
 @click.option(
     "--wait",

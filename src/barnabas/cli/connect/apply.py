@@ -74,14 +74,14 @@ def _is_secret(key: str) -> bool:
 
 
 prune_option = click.option(
-    "--prune", is_flag=True, help="Count connectors that no file describes as to be deleted."
+    "--prune", is_flag=True, help="Treat connectors that no file describes as to be deleted."
 )
 
 
 @click.command(
     "diff",
     epilog="\b\nExamples:\n  barnabas connect diff -f connectors/\n"
-    "  barnabas connect diff -f orders.json\n\nExit code 5 says that something differs.\n",
+    "  barnabas connect diff -f orders.json\n\nExit code 5 if something differs.\n",
 )
 @click.option(
     "--file", "-f", "folder", required=True, type=click.Path(), help="A folder of files, or a file."
@@ -90,7 +90,7 @@ prune_option = click.option(
 @json_option
 @connect_options
 def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> int:
-    """Show how connectors differ from what files say."""
+    """Show how connectors differ from files."""
     _, found = _compare(connect, folder, prune)
     _show(found, Output(as_json))
     return ExitCode.PROBLEMS if found else ExitCode.DONE
@@ -110,7 +110,7 @@ def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> i
 @json_option
 @connect_options
 def apply_command(connect: Connect, folder: str, prune: bool, yes: bool, as_json: bool) -> None:
-    """Create and change connectors as files say."""
+    """Create and change connectors to match files."""
     wanted, found = _compare(connect, folder, prune)
     files = {one.name: one for one in wanted}
     output = Output(as_json)

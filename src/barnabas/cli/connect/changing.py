@@ -26,7 +26,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
 @click.option(
     "--state",
     type=click.Choice(["running", "paused", "stopped"]),
-    help="The state to begin in; by default as the file says, then running.",
+    help="Initial state; by default that of the file, then running.",
 )
 @json_option
 @connect_options
@@ -35,7 +35,7 @@ def create_command(
 ) -> None:
     """Create a connector.
 
-    WHAT is a file, or a name with settings after it.
+    WHAT is a file, or a name followed by settings.
     """
     wanted = Wanted(what, from_flags(settings)) if settings else read_file(what)
     info = create(connect, wanted, state)
@@ -100,8 +100,8 @@ def _state_command(verb: str, done: str, text: str) -> click.Command:
     return run
 
 
-pause_command = _state_command("pause", "paused", "Let connectors and their tasks hold still.")
-resume_command = _state_command("resume", "resumed", "Let connectors and their tasks go on.")
+pause_command = _state_command("pause", "paused", "Pause connectors and their tasks.")
+resume_command = _state_command("resume", "resumed", "Resume connectors and their tasks.")
 stop_command = _state_command("stop", "stopped", "Stop connectors and end their tasks.")
 
 
@@ -114,7 +114,7 @@ stop_command = _state_command("stop", "stopped", "Stop connectors and end their 
 @click.argument("name")
 @click.option("--tasks", is_flag=True, help="Restart the tasks too.")
 @click.option("--failed", is_flag=True, help="Restart only what has failed.")
-@click.option("--task", type=click.IntRange(0), help="Restart this task alone.")
+@click.option("--task", type=click.IntRange(0), help="Restart only this task.")
 @json_option
 @connect_options
 def restart_command(

@@ -43,7 +43,7 @@ def _row(name: str, found: dict[str, Any]) -> Row:
     "status",
     epilog="\b\nExamples:\n  barnabas connect status\n  barnabas connect status orders\n"
     "  barnabas connect status --lag -b localhost:9092\n\n"
-    "Exit code 5 says that a connector or task has failed.\n",
+    "Exit code 5 if a connector or task has failed.\n",
 )
 @click.argument("names", nargs=-1)
 @click.option("--lag", is_flag=True, help="Show how far sinks are behind; asks the brokers too.")
@@ -190,7 +190,7 @@ def tasks_command(connect: Connect, name: str, as_json: bool) -> None:
     "  barnabas connect topics orders --reset\n",
 )
 @click.argument("name")
-@click.option("--reset", is_flag=True, help="Forget them; those in use come back.")
+@click.option("--reset", is_flag=True, help="Clear the list; topics in use appear again.")
 @json_option
 @connect_options
 def topics_command(connect: Connect, name: str, reset: bool, as_json: bool) -> None:

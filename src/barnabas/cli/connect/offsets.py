@@ -30,7 +30,7 @@ def offsets_group() -> None:
 @json_option
 @connect_options
 def get_command(connect: Connect, name: str, as_json: bool) -> None:
-    """Show how far a connector has come."""
+    """Show how far a connector has read or written."""
     found = connect.get("connectors", name, "offsets")
     if as_json:
         Output(True).result(found, "")
@@ -80,7 +80,7 @@ def _read(path: str) -> Any:
 @json_option
 @connect_options
 def reset_command(connect: Connect, name: str, yes: bool, as_json: bool) -> None:
-    """Forget all offsets: the connector starts again."""
+    """Delete all offsets: the connector starts from the beginning."""
     confirm(f"Reset the offsets of {name}?", yes)
     answer = connect.ask("DELETE", ("connectors", name, "offsets"))
     Output(as_json).result(answer, answer["message"])

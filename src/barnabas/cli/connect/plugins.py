@@ -55,7 +55,7 @@ def settings_command(connect: Connect, plugin: str, as_json: bool) -> None:
 @click.command(
     "validate",
     epilog="\b\nExample:\n  barnabas connect validate orders.json\n\n"
-    "Exit code 5 says that the configuration has errors.\n",
+    "Exit code 5 if the configuration has errors.\n",
 )
 @click.argument("file", type=click.Path(dir_okay=False))
 @json_option

@@ -23,8 +23,8 @@ Examples:
     -l http://0.0.0.0:8083 \\
       --override barnabas.connect.engine=local
 
-A file with group.id is of distributed mode: workers with the same one share connectors. SIGTERM
-and Ctrl-C end a worker cleanly, with exit code 0.
+A file with group.id starts a distributed worker; workers with the same group.id share
+connectors. SIGTERM and Ctrl-C end a worker cleanly, with exit code 0.
 """
 
 
@@ -42,7 +42,7 @@ and Ctrl-C end a worker cleanly, with exit code 0.
     "--listeners",
     "-l",
     metavar="http://HOST:PORT,...",
-    help="Where to listen; by default as the file says, then http://127.0.0.1:8083.",
+    help="Addresses to listen on; by default those of the file, then http://127.0.0.1:8083.",
 )
 @click.option(
     "--override",

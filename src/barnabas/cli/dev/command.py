@@ -98,8 +98,8 @@ def command(
 ) -> int:
     """Run a broker or a small cluster, without a configuration file or formatting.
 
-    It prints the addresses for clients, and runs until Ctrl-C. With several nodes you may kill any
-    one: the others continue, and the command reports its end.
+    It prints the addresses for clients, and runs until Ctrl-C. With several nodes, you can kill any
+    of them: the others continue, and the command reports it.
     """
     level = log_level if log_level != "info" else "warning"
     if registry:

@@ -194,8 +194,8 @@ def reset_command(
 ) -> None:
     """Move a Streams group's committed offsets.
 
-    The group must have no members. Its input topics are reset, not its internal ones; without
-    their deletion, state that was counted from the same records stays.
+    The group must have no members. It resets input topics, not internal ones: state that was
+    computed from the same records stays unless you delete those.
     """
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
@@ -278,7 +278,7 @@ def delete_offsets_command(
 ) -> None:
     """Delete offsets that a Streams group committed.
 
-    The group must not read the topics at the moment.
+    The group must not be reading the topics.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import describe_streams_group

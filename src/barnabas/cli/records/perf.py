@@ -19,7 +19,7 @@ INTERVAL_MS = 5000
 
 @click.group()
 def command() -> None:
-    """Measure how fast a cluster takes and gives records."""
+    """Measure how fast a cluster can write and read records."""
 
 
 def _common(kind: str) -> Callable[[Function], Function]:
@@ -29,7 +29,7 @@ def _common(kind: str) -> Callable[[Function], Function]:
         "pairs",
         multiple=True,
         metavar="KEY=VALUE",
-        help=f"A property of the {kind}, as -X; may be repeated.",
+        help=f"A property of the {kind}, like -X; may be repeated.",
     )
     file = click.option(
         f"--{kind}-config",
@@ -44,7 +44,7 @@ def _common(kind: str) -> Callable[[Function], Function]:
         default=INTERVAL_MS,
         show_default=True,
         metavar="MS",
-        help="How often to report.",
+        help="Interval between reports.",
     )
     return lambda function: properties(file(interval(function)))
 
@@ -71,9 +71,18 @@ Examples:
 @command.command("produce", epilog=PRODUCE_EPILOG)
 @click.argument("topic")
 @click.option(
-    "--num-records", "-n", type=click.IntRange(min=1), required=True, help="How many to send."
+    "--num-records",
+    "-n",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Number of records to send.",
 )
-@click.option("--record-size", type=click.IntRange(min=0), metavar="BYTES", help="Random values.")
+@click.option(
+    "--record-size",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="Send random values of this size.",
+)
 @click.option(
     "--payload-file",
     type=click.Path(exists=True, dir_okay=False),
@@ -92,7 +101,7 @@ Examples:
     type=float,
     default=-1.0,
     metavar="RECORDS/S",
-    help="Send at most so many records per second; by default as fast as possible.",
+    help="Send at most this many records per second; by default as many as possible.",
 )
 @click.option("--transactional-id", metavar="ID", help="Send in transactions, under this id.")
 @click.option(
@@ -106,7 +115,7 @@ Examples:
     type=click.IntRange(min=0),
     default=0,
     metavar="N",
-    help="Leave the first records out of a second summary.",
+    help="Print a second summary without the first records.",
 )
 @_common("producer")
 @json_option
@@ -178,17 +187,21 @@ Examples:
 @command.command("consume", epilog=CONSUME_EPILOG)
 @click.argument("topic")
 @click.option(
-    "--num-records", "-n", type=click.IntRange(min=1), required=True, help="How many to read."
+    "--num-records",
+    "-n",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Number of records to read.",
 )
-@click.option("--group", "-g", help="Read as this group; by default as one of its own.")
-@click.option("--from-latest", is_flag=True, help="Begin at the end where the group has no offset.")
+@click.option("--group", "-g", help="Group to read in; by default a new one.")
+@click.option("--from-latest", is_flag=True, help="Start at the end if the group has no offset.")
 @click.option(
     "--fetch-size",
     type=click.IntRange(min=1),
     default=1 << 20,
     show_default=True,
     metavar="BYTES",
-    help="Most of a partition in one answer.",
+    help="Maximum size of one partition in an answer.",
 )
 @click.option("--show-detailed-stats", is_flag=True, help="Report at each interval.")
 @_common("consumer")
@@ -209,7 +222,7 @@ def consume_command(
 ) -> int:
     """Read records in a group and measure throughput.
 
-    It ends after --num-records, or when none has come for --timeout; then the exit code is 1.
+    It ends after --num-records, or with exit code 1 if no record arrives for --timeout.
     """
     from barnabas.cli.records.perf_load import consumed_line, read
 

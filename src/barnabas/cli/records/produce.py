@@ -89,7 +89,7 @@ Examples:
     "--value-schema",
     "value_schema_file",
     type=click.Path(exists=True, dir_okay=False),
-    help="The same for keys.",
+    help="Values are JSON; register the schema in this file and send them with it.",
 )
 @click.option("--key-schema-id", type=click.IntRange(0), help="For keys: see --value-schema-id.")
 @click.option(

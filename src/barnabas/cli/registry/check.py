@@ -88,7 +88,7 @@ class Checked:
 def check_command(registry: Registry, directory: str, normalize: bool, as_json: bool) -> int:
     """Check whether the schemas in DIRECTORY could be registered.
 
-    Each is held against the versions that the subject's compatibility asks for. Nothing is
+    Each is compared with the versions that the subject's compatibility level requires. Nothing is
     changed. The exit code is 1 if a schema is invalid or not compatible; a line for each reason
     names the file and the place in it.
     """

@@ -33,8 +33,8 @@ def diff_command(
 ) -> None:
     """Show what changed from version OLD to version NEW.
 
-    And whether they are compatible. By default NEW is the latest version, and OLD the one before
-    NEW.
+    It also shows whether they are compatible. By default NEW is the latest version, and OLD the
+    one before NEW.
     """
     after = get_version(registry, subject, new or LATEST)
     before = get_version(registry, subject, old or _version_before(registry, after))

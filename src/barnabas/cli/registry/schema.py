@@ -17,7 +17,7 @@ type_option = click.option(
     "--type",
     "schema_type",
     type=click.Choice(TYPES, case_sensitive=False),
-    help="By default what the file's suffix says: .avsc, .json or .proto.",
+    help="Type of the schema; by default by the file's suffix: .avsc, .json or .proto.",
 )
 reference_option = click.option(
     "--reference",
@@ -29,7 +29,7 @@ reference_option = click.option(
     "Without a version, the latest.",
 )
 normalize_option = click.option(
-    "--normalize", is_flag=True, help="Let schemas that differ in order and layout be the same."
+    "--normalize", is_flag=True, help="Treat schemas that differ only in order and layout as equal."
 )
 
 
@@ -58,7 +58,7 @@ def register_command(
 ) -> None:
     """Register the schema in FILE under SUBJECT.
 
-    A schema that is there already keeps its version and id.
+    A schema that is already registered keeps its version and id.
     """
     body = schema_body(type_of_file(file, schema_type), read_text(file), references)
     path = ("subjects", subject, "versions")

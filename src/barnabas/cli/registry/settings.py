@@ -190,6 +190,6 @@ def mode_set_command(
 @json_option
 @registry_options
 def mode_delete_command(registry: Registry, subject: str | None, as_json: bool) -> None:
-    """Take the mode away: what is inherited, or READWRITE, counts again."""
+    """Delete the mode; the inherited one or READWRITE applies again."""
     registry.ask("DELETE", _path("mode", subject))
     Output(as_json).result({"subject": subject}, f"{_where(subject)}: mode deleted")

@@ -44,7 +44,7 @@ def start_command(
 ) -> int:
     """Run a schema registry for a Kafka cluster.
 
-    PROPERTIES is Confluent's schema-registry.properties; without it, defaults do. Schemas are in
+    PROPERTIES is Confluent's schema-registry.properties; without it, defaults apply. Schemas are in
     the topic _schemas of the cluster. Several instances of one cluster elect a leader, and any
     of them can be asked.
     """

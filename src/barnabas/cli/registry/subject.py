@@ -28,7 +28,7 @@ def subject_group() -> None:
 @click.option(
     "--prefix",
     default=EVERY_CONTEXT,
-    help="Only subjects whose names begin so; by default those of all contexts.",
+    help="Only subjects with this prefix; by default those of all contexts.",
 )
 @click.option("--deleted", is_flag=True, help="List the deleted ones too.")
 @json_option

@@ -28,16 +28,16 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         "allow",
         multiple=True,
         metavar="User:NAME",
-        help="Who may; User:* is everybody. May be repeated, as the other options here.",
+        help="Principal to allow; User:* is everybody. Like the other options, may be repeated.",
     ),
     click.option(
-        "--deny-principal", "deny", multiple=True, metavar="User:NAME", help="Who may not."
+        "--deny-principal", "deny", multiple=True, metavar="User:NAME", help="Principal to deny."
     ),
     click.option(
-        "--allow-host", "allow_hosts", multiple=True, metavar="IP", help="From where they may."
+        "--allow-host", "allow_hosts", multiple=True, metavar="IP", help="Host to allow them from."
     ),
     click.option(
-        "--deny-host", "deny_hosts", multiple=True, metavar="IP", help="From where they may not."
+        "--deny-host", "deny_hosts", multiple=True, metavar="IP", help="Host to deny them from."
     ),
     click.option(
         "--operation",
@@ -45,14 +45,19 @@ _OPTIONS: Sequence[Callable[[Any], Any]] = (
         multiple=True,
         type=click.Choice(OPERATION_WORDS, case_sensitive=False),
         metavar="OPERATION",
-        help=f"What is done: {', '.join(OPERATION_WORDS)}; by default all.",
+        help=f"Operation: {', '.join(OPERATION_WORDS)}; by default all.",
     ),
     click.option("--topic", "topics", multiple=True, help="A topic; * is all of them."),
     click.option("--group", "groups", multiple=True, help="A group."),
-    click.option("--transactional-id", "transactional_ids", multiple=True, help="A producer's."),
+    click.option(
+        "--transactional-id",
+        "transactional_ids",
+        multiple=True,
+        help="A producer's transactional id.",
+    ),
     click.option("--delegation-token", "tokens", multiple=True, help="A token's id."),
     click.option(
-        "--user-principal", "users", multiple=True, help="A user whose tokens it is about."
+        "--user-principal", "users", multiple=True, help="A user whose tokens the ACL is about."
     ),
     click.option("--cluster", is_flag=True, help="The cluster as a whole."),
 )
@@ -140,7 +145,7 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
 @click.option(
     "--idempotent", is_flag=True, help="With --producer, for brokers older than Kafka 3.0."
 )
-@_pattern_option(PATTERNS, "literal", "prefixed: all names that begin so.")
+@_pattern_option(PATTERNS, "literal", "prefixed: all names with this prefix.")
 @json_option
 @connection_options
 @_words

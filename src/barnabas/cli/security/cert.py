@@ -38,7 +38,7 @@ def _directory_option(function: Function) -> Function:
         default="certificates",
         show_default=True,
         type=click.Path(file_okay=False),
-        help="Where the authority and its certificates are.",
+        help="Directory of the authority and its certificates.",
     )(function)
 
 
@@ -48,13 +48,13 @@ def _days_option(default: int) -> Callable[[Function], Function]:
         type=click.IntRange(1, DAYS_MAX),
         default=default,
         show_default=True,
-        help="How long it is valid.",
+        help="Days until it expires.",
     )
 
 
 @click.group()
 def command() -> None:
-    """Make and inspect certificates for development."""
+    """Create and inspect certificates for development."""
 
 
 @command.command(
@@ -65,11 +65,13 @@ def command() -> None:
 @_directory_option
 @_days_option(CA_DAYS)
 @click.option(
-    "--replace", is_flag=True, help="Replace the one there; nobody trusts its certificates then."
+    "--replace",
+    is_flag=True,
+    help="Replace an existing one, whose certificates are then no longer trusted.",
 )
 @json_option
 def ca_command(name: str, directory: str, days: int, replace: bool, as_json: bool) -> None:
-    """Make an authority that signs certificates of nodes and clients."""
+    """Create an authority that signs certificates of nodes and clients."""
     with _security():
         from barnabas.node.security import development_ca
 
@@ -105,12 +107,12 @@ def ca_command(name: str, directory: str, days: int, replace: bool, as_json: boo
 )
 @_directory_option
 @_days_option(DAYS)
-@click.option("--replace", is_flag=True, help="Replace the file there; see cert renew.")
+@click.option("--replace", is_flag=True, help="Replace an existing file; see also cert renew.")
 @json_option
 def node_command(
     name: str, hosts: tuple[str, ...], directory: str, days: int, replace: bool, as_json: bool
 ) -> None:
-    """Make a node's key and certificate."""
+    """Create a node's key and certificate."""
     with _security():
         from barnabas.node.security.development_ca import Usage
 
@@ -122,10 +124,10 @@ def node_command(
 @click.argument("name")
 @_directory_option
 @_days_option(DAYS)
-@click.option("--replace", is_flag=True, help="Replace the file there; see cert renew.")
+@click.option("--replace", is_flag=True, help="Replace an existing file; see also cert renew.")
 @json_option
 def client_command(name: str, directory: str, days: int, replace: bool, as_json: bool) -> None:
-    """Make a client's key and certificate.
+    """Create a client's key and certificate.
 
     Its principal is User:CN=NAME.
     """
@@ -144,7 +146,7 @@ def client_command(name: str, directory: str, days: int, replace: bool, as_json:
 @_days_option(DAYS)
 @json_option
 def renew_command(files: tuple[str, ...], directory: str, days: int, as_json: bool) -> None:
-    """Give certificates a new span of time; names, hosts and keys stay.
+    """Renew certificates; names, hosts and keys stay the same.
 
     Nodes notice the new file by themselves.
     """
@@ -174,11 +176,11 @@ def renew_command(files: tuple[str, ...], directory: str, days: int, as_json: bo
     type=click.IntRange(0, DAYS_MAX),
     default=0,
     metavar="DAYS",
-    help="A certificate that ends so soon is a problem.",
+    help="Report certificates that expire within this many days.",
 )
 @json_option
 def show_command(where: str, host: str | None, within: int, as_json: bool) -> int:
-    """Show what certificates say, in a file or of a listener.
+    """Show the certificates in a file or of a listener.
 
     Exit code 5 if one is not valid now, ends within --within days or does not fit the host.
     """

@@ -33,11 +33,11 @@ SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
     click.option("--user", help="A user who logs in with this name."),
-    click.option("--user-default", is_flag=True, help="Users without a quota of their own."),
-    click.option("--client-id", help="Clients that say they are this one."),
-    click.option("--client-id-default", is_flag=True, help="Clients without one of their own."),
+    click.option("--user-default", is_flag=True, help="Users without their own quota."),
+    click.option("--client-id", help="Clients with this client id."),
+    click.option("--client-id-default", is_flag=True, help="Clients without their own quota."),
     click.option("--ip", help="Clients that connect from this address."),
-    click.option("--ip-default", is_flag=True, help="Addresses without one of their own."),
+    click.option("--ip-default", is_flag=True, help="Addresses without their own quota."),
 )
 
 
@@ -107,7 +107,7 @@ def list_command(connection: Connection, entity: dict[str, str | None], as_json:
 def set_command(
     connection: Connection, entity: dict[str, str | None], pairs: Sequence[str], as_json: bool
 ) -> None:
-    """Set quotas; k, m and g after a number are 1024 of it, and so on."""
+    """Set quotas; 1k is 1024, 1m is 1024k, 1g is 1024m."""
     from barnabas.cli.admin import Admin
     from barnabas.cli.security.quota import change_quota, entity_text
 
@@ -133,7 +133,7 @@ def remove_command(
 ) -> None:
     """Remove quotas of a user, client or address.
 
-    Without KEYS, all that it has.
+    Without KEYS, it removes all of them.
     """
     from barnabas.cli.admin import Admin
     from barnabas.cli.security.quota import change_quota, entity_text, list_quotas

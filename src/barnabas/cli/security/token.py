@@ -57,10 +57,14 @@ def command() -> None:
     "  barnabas token create --renewer User:scheduler --json\n",
 )
 @click.option(
-    "--owner", metavar="User:NAME", help="Whose rights it has; by default those of who asks."
+    "--owner", metavar="User:NAME", help="Principal whose rights it has; by default yours."
 )
 @click.option(
-    "--renewer", "renewers", multiple=True, metavar="User:NAME", help="Who else may renew it."
+    "--renewer",
+    "renewers",
+    multiple=True,
+    metavar="User:NAME",
+    help="Another principal that may renew it.",
 )
 @click.option(
     "--max-lifetime",
@@ -68,7 +72,7 @@ def command() -> None:
     type=_Span(),
     default=BROKERS_CHOICE_MS,
     metavar="SPAN",
-    help="When it ends for good, such as 7d; by default the brokers' time.",
+    help="Maximum lifetime, such as 7d; by default the brokers' limit.",
 )
 @click.option(
     "--output",
@@ -119,7 +123,9 @@ def create_command(
 
 
 @command.command("list", epilog="\b\nExample:\n  barnabas token list --owner User:alice\n")
-@click.option("--owner", "owners", multiple=True, metavar="User:NAME", help="Of these alone.")
+@click.option(
+    "--owner", "owners", multiple=True, metavar="User:NAME", help="Only tokens of these owners."
+)
 @json_option
 @connection_options
 def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool) -> None:
@@ -155,12 +161,12 @@ def list_command(connection: Connection, owners: tuple[str, ...], as_json: bool)
     type=_Span(),
     default=BROKERS_CHOICE_MS,
     metavar="SPAN",
-    help="How long from now; by default the brokers' time.",
+    help="New lifetime from now; by default the brokers' limit.",
 )
 @json_option
 @connection_options
 def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
-    """Let a token live longer. Its secret is asked for, or read from standard input."""
+    """Extend a token's life. Its secret is asked for, or read from standard input."""
     from barnabas.cli.admin import Admin
     from barnabas.protocol.messages.credentials import RenewDelegationTokenRequest
 
@@ -182,7 +188,7 @@ def renew_command(connection: Connection, span_ms: int, as_json: bool) -> None:
     type=_Span(),
     default=BROKERS_CHOICE_MS,
     metavar="SPAN",
-    help="When; by default at once.",
+    help="Expire it after this time; by default at once.",
 )
 @json_option
 @connection_options

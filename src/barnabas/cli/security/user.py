@@ -69,7 +69,7 @@ def list_command(connection: Connection, as_json: bool) -> None:
 
 def _new_password_options(function: Function) -> Function:
     for option in (
-        click.option("--generate", is_flag=True, help="Make a password up, and print it."),
+        click.option("--generate", is_flag=True, help="Generate a password and print it."),
         click.option(
             "--iterations",
             type=click.IntRange(4096, 16384),
@@ -89,7 +89,7 @@ def _new_password_options(function: Function) -> Function:
     "  pass show kafka/alice | barnabas user create alice\n",
 )
 @click.argument("name")
-@_mechanism_option("How it may log in; by default both ways.")
+@_mechanism_option("Mechanism to log in with; by default both.")
 @_new_password_options
 @json_option
 @connection_options
@@ -122,7 +122,7 @@ def create_command(
     "  barnabas user password alice --generate --json\n",
 )
 @click.argument("name")
-@_mechanism_option("Change these alone; by default all that it has.")
+@_mechanism_option("Change only these mechanisms; by default all that the user has.")
 @_new_password_options
 @json_option
 @connection_options
@@ -154,7 +154,7 @@ def password_command(
     "  barnabas user delete alice --mechanism SCRAM-SHA-256\n",
 )
 @click.argument("names", nargs=-1, required=True)
-@_mechanism_option("Take this alone from it; by default all.")
+@_mechanism_option("Remove only this mechanism; by default all.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @connection_options

@@ -48,7 +48,7 @@ Statements end with a semicolon. In the shell, `help` lists its own commands.
     "statements",
     multiple=True,
     metavar="STATEMENTS",
-    help="Run these statements and leave; may be repeated.",
+    help="Run these statements and exit; may be repeated.",
 )
 @click.option(
     "--file",
@@ -56,7 +56,7 @@ Statements end with a semicolon. In the shell, `help` lists its own commands.
     "files",
     multiple=True,
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Run the statements of a file and leave, after those of -e; may be repeated.",
+    help="Run the statements of a file after those of -e, and exit; may be repeated.",
 )
 @click.option(
     "--define",
@@ -76,14 +76,14 @@ Statements end with a semicolon. In the shell, `help` lists its own commands.
     "--password",
     envvar=PASSWORD_VARIABLE,
     metavar="PASSWORD",
-    help=f"The password, where --user has none; by default {PASSWORD_VARIABLE}.",
+    help=f"The password, if --user has none; by default {PASSWORD_VARIABLE}.",
 )
 @click.option(
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False),
     help="PEM file with the authorities to trust for https.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -96,7 +96,7 @@ def command(
     ca_file: str | None,
     as_json: bool,
 ) -> None:
-    """Ask a SQL server: an interactive shell, or statements of a script.
+    """Query a SQL server in an interactive shell, or by a script.
 
     It works with any server that has ksqlDB's REST interface.
     """

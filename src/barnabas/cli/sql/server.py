@@ -29,7 +29,7 @@ Examples:
   barnabas sql server --schema-registry-url http://localhost:8081 \\
     -o ksql.service.id=shop_
 
-SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements go on when it starts again.
+SIGTERM and Ctrl-C end it cleanly, with exit code 0; its statements continue after a restart.
 """
 
 
@@ -54,9 +54,9 @@ def server_command(
 ) -> int:
     """Run a server with ksqlDB's REST interface.
 
-    PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults do. Statements are kept in
-    a topic of the cluster: a server that starts again resumes all of them. PROPERTIES, or else the
-    file of --command-config, says how it logs in to the cluster.
+    PROPERTIES is ksqlDB's ksql-server.properties; without it, defaults apply. Statements are kept
+    in a topic of the cluster, and the server resumes all of them after a restart. PROPERTIES, or
+    else the file of --command-config, says how it logs in to the cluster.
     """
     clients = {} if client_config is None else read_client_file(client_config)
     values = service_properties(

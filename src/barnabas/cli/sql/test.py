@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     "--input-file",
     "-i",
     type=click.Path(dir_okay=False),
-    help='Records that go in, as {"inputs": [...]}; they may be left out.',
+    help='Input records, as {"inputs": [...]}; may be omitted.',
 )
 @click.option(
     "--output-file",
     "-o",
     type=click.Path(dir_okay=False),
-    help='Records that must come out, as {"outputs": [...]}.',
+    help='Expected records, as {"outputs": [...]}.',
 )
 @click.option(
     "--extension-dir",
