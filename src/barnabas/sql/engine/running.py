@@ -25,6 +25,8 @@ _LOOK_S = 0.25
 _RATES_MS = 5_000
 _LEFT_MAX = 100
 """Terminated queries that are remembered for who gets their slot: asking for each takes time."""
+_LEFT_AT_START_MAX = 10
+"""A server that was killed may have deleted nothing of the queries that were terminated last."""
 
 OnFailure = Callable[[str, QueryFailure], None]
 """Gets a query's id and what it failed of, once for each failure."""
@@ -158,11 +160,19 @@ class RunningQueries:
         self._slots = Slots(ALL_SLOTS)
         self._added = 0
         self._left: deque[RunningQuery] = deque(maxlen=_LEFT_MAX)
-        """Terminated while this server did not have their slot: returning them also clears them."""
+        """Terminated while this server did not run, or did not have their slot: returning them also
+        clears them."""
 
     def start(self) -> None:
-        """Run all of them, and from now on those that are added."""
+        """Run all of them, and from now on those that are added.
+
+        What those have left that were terminated last is deleted.
+        """
         self._is_started = True
+        left = list(self._left)[-_LEFT_AT_START_MAX:]
+        self._left.clear()
+        for running in left:
+            self._forget(running)
         for running in self.by_id.values():
             self._host(running)
 
@@ -237,7 +247,7 @@ class RunningQueries:
 
     def _forget(self, running: RunningQuery) -> None:
         """Delete what a query has left that was terminated while nobody ran it."""
-        if running.slot not in self._slots.owned:
+        if not self._is_started or running.slot not in self._slots.owned:
             self._left.append(running)
         elif running.query.query_id not in self.by_id:
             with self._guarded(running):
@@ -305,7 +315,7 @@ class RunningQueries:
             if running.hosted is not None:
                 with self._guarded(running):
                     running.hosted.stop(forget=forget)
-            elif forget and self._is_started:
+            elif forget:
                 self._forget(running)
 
     def end_supervision(self) -> None:

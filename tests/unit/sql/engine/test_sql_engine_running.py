@@ -56,6 +56,22 @@ async def test_what_a_query_left_is_deleted_by_who_gets_its_slot() -> None:
     await world.close()
 
 
+async def test_what_a_killed_server_left_of_a_terminated_query_is_deleted_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = SqlWorld()
+    await world.ksql(STORY)
+    first, second = world.engine.queries.values()
+    monkeypatch.setattr(first.hosted, "stop", broken)
+    await world.ksql(f"TERMINATE {first.query.query_id};")
+    monkeypatch.undo()
+    assert first.query.group in world.cluster._groups
+    await world.restart()
+    assert first.query.group not in world.cluster._groups
+    assert second.query.group in world.cluster._groups
+    await world.close()
+
+
 async def test_what_runs_again_under_its_name_is_not_deleted() -> None:
     world = SqlWorld()
     insert = "INSERT INTO a WITH (QUERY_ID='MINE') SELECT * FROM b;"
