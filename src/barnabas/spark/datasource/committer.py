@@ -94,7 +94,10 @@ class Committer:
         return last.batch if last is not None and last.transactions else None
 
     def take_over(self) -> Decision | None:
-        """Fence whoever committed before, and return the last decision. Raises KafkaException."""
+        """Fence whoever committed before, and return the last decision.
+
+        Raises KafkaException, CoordinatorError.
+        """
         self._take_over()
         return self._journal.last
 
@@ -110,6 +113,11 @@ class Committer:
         last = self._journal.last
         if self._journal.is_taken and last is not None and last.transactions:
             self._journal.write(Decision(last.batch, ()))
+
+    def forget(self) -> None:
+        """Keep no decision, where the checkpoint is deleted. Raises KafkaException."""
+        if self._journal.is_taken:
+            self._journal.forget()
 
     def sweep(self) -> None:
         """Abort all that tasks have left open before now."""

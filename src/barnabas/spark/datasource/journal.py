@@ -90,19 +90,28 @@ class Journal:
 
     def write(self, decision: Decision) -> None:
         """Make a decision durable. Raises KafkaException where it may or may not be."""
-        assert self._log is not None
-        try:
-            # Should this fail, the next takes over and reads what has become of it.
-            self._log.append([(self._key, encode(decision))], CALL_TIMEOUT_SECONDS)
-        except TopicLogError as error:
-            raise KafkaException(error.error) from error
+        self._append(encode(decision))
         self.last = decision
+
+    def forget(self) -> None:
+        """Keep no decision, where there will be no further batch. Raises as `write` does."""
+        if self.last is not None:
+            self._append(None)
+            self.last = None
 
     def close(self) -> None:
         """Give up the connections."""
         if self._log is not None:
             self._log.close()
         self._log = None
+
+    def _append(self, data: bytes | None) -> None:
+        assert self._log is not None
+        try:
+            # Should this fail, the next takes over and reads what has become of it.
+            self._log.append([(self._key, data)], CALL_TIMEOUT_SECONDS)
+        except TopicLogError as error:
+            raise KafkaException(error.error) from error
 
     def _take(self, record: LogRecord) -> None:
         if record.key == self._key.encode():

@@ -14,12 +14,14 @@ Several operators with state may follow each other: Spark allows that in output 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 
+from confluent_kafka import KafkaException
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -50,6 +52,7 @@ from barnabas.sql.spark.results import (
 )
 from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, ResultFunction, SourceFunction
 
+_log = logging.getLogger(__name__)
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -126,9 +129,18 @@ class SparkQuery:
             committer.close()
 
     def delete(self) -> None:
-        """End, and delete state and offsets."""
-        self.stop()
-        delete_checkpoint(self.checkpoint_directory)
+        """End, and delete state, offsets and the last decision about results."""
+        committer, self._committer = self._committer, None
+        try:
+            self.stop()
+            delete_checkpoint(self.checkpoint_directory)
+            if committer is not None:
+                committer.forget()
+        except KafkaException as error:
+            _log.warning("a decision of %s is left: %s", self.plan.query_id, error)
+        finally:
+            if committer is not None:
+                committer.close()
 
     def await_end(self, timeout_s: float | None = None) -> bool:
         """Wait until the query has ended, failed or not; False if it still runs."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from barnabas.java.hash import murmur2
 from barnabas.kafka.wire import CoordinatorError
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import SinkOptions
-from barnabas.spark.datasource.protocol import NotPreparedError, Prepared
+from barnabas.spark.datasource.protocol import CheckpointBehindError, NotPreparedError, Prepared
 from barnabas.spark.datasource.task import POOL, TaskPlace, Transaction
 from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
@@ -115,9 +116,13 @@ class ExactlyOnce:
     marks_all: bool = False
 
     def committer(self) -> Committer:
-        """The driver's side; fences other processes. Raises KafkaException."""
+        """The driver's side; fences other processes. Raises KafkaException, CoordinatorError."""
         committer = Committer(self.options, self.name, retakes=False, checkpoint=self.checkpoint)
-        committer.take_over()
+        try:
+            committer.take_over()
+        except BaseException:
+            committer.close()
+            raise
         return committer
 
 
@@ -206,7 +211,7 @@ class ResultSink:
                 elif isinstance(parcel, Written):
                     written.append(parcel)
         except BaseException:
-            self._abort(batch_id, ())
+            self._abort(batch_id)
             raise
         if self._committer is not None:
             self._commit(self._committer, batch_id, written)
@@ -227,14 +232,22 @@ class ResultSink:
         was_retried = any(one.was_retried for one in written)
         try:
             committer.commit(batch_id, prepared, was_retried=was_retried)
-        except NotPreparedError:
-            self._abort(batch_id, prepared)
+        except (NotPreparedError, CheckpointBehindError):
+            # Nobody has decided about them, and nobody will.
+            with _left_open_on_failure():
+                committer.drop(prepared)
             raise
 
-    def _abort(self, batch_id: int, prepared: Sequence[Prepared]) -> None:
+    def _abort(self, batch_id: int) -> None:
         """End what tasks of a failed micro-batch have left open: it holds up readers."""
         if self._committer is not None:
-            try:
-                self._committer.abort(batch_id, prepared)
-            except (KafkaException, CoordinatorError) as error:
-                _log.warning("transactions may stay open for a while: %s", error)
+            with _left_open_on_failure():
+                self._committer.abort(batch_id, ())
+
+
+@contextmanager
+def _left_open_on_failure() -> Iterator[None]:
+    try:
+        yield
+    except (KafkaException, CoordinatorError) as error:
+        _log.warning("transactions may stay open for a while: %s", error)

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import Message
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.app.testing import Kafka
+from barnabas.kafka.transactions import TransactionControl
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.options import options_of
+from barnabas.spark.datasource.protocol import CheckpointBehindError, NotPreparedError
 from barnabas.spark.datasource.task import TaskPlace, close_connections
 from barnabas.spark.exactly_once import BATCH_HEADER, RECORDS_HEADER
+from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.parcels import Notes, Results, Written, encode_parcel
+from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, ResultSink, TaskResults
+from support.sql_queries import plans_of
+
+(PLAN,) = plans_of(
+    "CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', value_format='JSON');"
+    "CREATE STREAM c AS SELECT * FROM s;",
+    {"s": 1, "C": 1},
+)
 
 
 class Rows:
@@ -127,6 +139,48 @@ def test_what_a_failed_micro_batch_left_open_is_aborted(world: World) -> None:
     assert world.pairs() == []
     world.driver().write(frame(*world.task(to, 0, 0, b"a")), 0)
     assert world.pairs() == [(b"a", b"0")]
+
+
+def test_what_others_have_prepared_is_aborted_where_a_transaction_is_lost(world: World) -> None:
+    driver, to = world.driver(), world.to()
+    lost, other = world.task(to, 0, 0, b"lost"), world.task(to, 0, 1, b"other")
+    control = TransactionControl(to.options.access)
+    control.abort(lost[1].prepared.transactional_id)
+    control.close()
+    with pytest.raises(NotPreparedError):
+        driver.write(frame(*lost, *other), 0)
+    assert world.pairs() == []
+
+
+def test_what_a_copy_of_an_older_checkpoint_has_prepared_is_aborted(world: World) -> None:
+    driver, to = world.driver(), world.to()
+    driver.write(frame(*world.task(to, 5, 0, b"a")), 5)
+    with pytest.raises(CheckpointBehindError):
+        driver.write(frame(*world.task(to, 4, 0, b"again")), 4)
+    assert world.pairs() == [(b"a", b"5")]
+
+
+class Session:
+    """All that a query that does not start asks of Spark."""
+
+    def newSession(self) -> Session:  # noqa: N802  Spark's name
+        return self
+
+
+def test_the_last_decision_goes_with_the_checkpoint(world: World, tmp_path: Path) -> None:
+    driver, to = world.driver(), world.to()
+    driver.write(frame(*world.task(to, 5, 0, b"a")), 5)
+    options = SparkQueryOptions(world.kafka.bootstrap_servers, str(tmp_path))
+    query = SparkQuery(PLAN, options, cast("SparkSession", Session()))
+    query._committer = driver._committer
+    checkpoint = Path(query.checkpoint_directory)
+    checkpoint.mkdir()
+    query.delete()
+    assert not checkpoint.exists()
+    query.delete()
+    committer = to.committer()
+    assert committer.take_over() is None
+    committer.close()
 
 
 def test_a_new_owner_fences_the_one_before_whatever_its_checkpoint(world: World) -> None:
