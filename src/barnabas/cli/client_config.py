@@ -25,14 +25,15 @@ def read_client_file(path: str) -> dict[str, str]:
         raise CliError(f"{path}: {error}", ExitCode.USAGE) from error
 
 
-def from_java(values: Mapping[str, str]) -> dict[str, str]:
-    """A client's properties in librdkafka's terms. Raises ConfigError."""
-    if not values:
+def from_java(values: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A client's properties, `more` on top, in librdkafka's terms. Raises ConfigError."""
+    if not values and not more:
         return {}
     from barnabas.base.tls.contexts import PropertyKeys
     from barnabas.kafka.security import Security
-    from barnabas.kafka.settings import check_files, librdkafka_settings
+    from barnabas.kafka.settings import check_files, librdkafka_settings, overridden
 
+    values = overridden(values, more or {})
     check_files(values)
     config = librdkafka_settings(values)
     security = Security(PropertyKeys(values))

@@ -181,7 +181,7 @@ def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str
     from barnabas.base.config.properties import from_flags
 
     values = {} if path is None else read_client_file(path)
-    return from_java({**values, **from_flags(pairs)})
+    return from_java(values, from_flags(pairs))
 
 
 def _without_none(config: dict[str, Any]) -> dict[str, Any]:

@@ -7,18 +7,23 @@ everywhere. `security.py` beside this translates what says how to connect.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import (
+    JAAS,
     JAVA_SECURITY,
+    KEYSTORE,
     LIBRDKAFKA_FILES,
+    OWN,
     SECURITY_PREFIXES,
     SYSTEM_STORE,
+    TRUSTED,
 )
 
 JAVA_ONLY: Final = JAVA_SECURITY | {
@@ -46,6 +51,43 @@ _ASSIGNORS: Final = {
     "RoundRobinAssignor": "roundrobin",
     "StickyAssignor": "cooperative-sticky",
 }
+
+
+_REPLACED: Final[Mapping[str, Sequence[str]]] = {
+    "sasl.mechanism": ("sasl.mechanisms",),
+    "sasl.mechanisms": ("sasl.mechanism",),
+    "ssl.ca.location": ("ssl.ca.pem",),
+    "ssl.ca.pem": ("ssl.ca.location",),
+    "ssl.truststore.location": (*TRUSTED, "ssl.truststore.certificates"),
+    "ssl.truststore.certificates": (*TRUSTED, "ssl.truststore.location"),
+    "ssl.certificate.location": ("ssl.certificate.pem",),
+    "ssl.certificate.pem": ("ssl.certificate.location",),
+    "ssl.key.location": ("ssl.key.pem",),
+    "ssl.key.pem": ("ssl.key.location",),
+    KEYSTORE: (*OWN, "ssl.keystore.key", "ssl.keystore.certificate.chain"),
+    "ssl.keystore.key": (*OWN, KEYSTORE),
+    "ssl.keystore.certificate.chain": (*OWN, KEYSTORE),
+}
+"""Settings that say the same in another way and would win, by the setting that replaces them."""
+_LOGIN: Final = {"username": "sasl.username", "password": "sasl.password"}
+
+
+def overridden(values: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """Settings with `more` on top, which wins whichever names it uses. Raises ConfigError."""
+    left = dict(values)
+    if JAAS in left and not {JAAS, *_LOGIN.values()}.isdisjoint(more):
+        options = _options(left.pop(JAAS))
+        if JAAS not in more:
+            left |= {name: options[own] for own, name in _LOGIN.items() if options.get(own)}
+    replaced = {other for name in more for other in _REPLACED.get(name, ())}
+    return {name: value for name, value in left.items() if name not in replaced} | dict(more)
+
+
+def _options(line: str) -> dict[str, str]:
+    try:
+        return jaas_options(line)
+    except JaasError as error:
+        raise ConfigError(JAAS, str(error)) from None
 
 
 def librdkafka_settings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,21 @@ def test_bootstrap_servers_come_from_flag_environment_file_default(tmp_path: Pat
     assert (flagged.bootstrap_servers, flagged.config) == ("flag:1", {"client.rack": "other"})
 
 
+def test_flags_win_over_the_file_whichever_names_they_use(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        'sasl.jaas.config=x required username="ann" password="old";\n'
+    )
+    flags = ("-X", "sasl.mechanisms=SCRAM-SHA-256", "-X", "sasl.password=new")
+    assert connect("--client-config", str(path), *flags).config == {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "ann",
+        "sasl.password": "new",
+    }
+
+
 def test_what_a_client_gets() -> None:
     connection = Connection("a:1", {"client.id": "mine"}, 1.0)
     config = connection.client_config(acks="all")

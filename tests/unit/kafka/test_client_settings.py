@@ -14,7 +14,7 @@ from barnabas.base.config.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.base.tls.key_stores import KeyPair
 from barnabas.kafka.security import Security
-from barnabas.kafka.settings import JAVA_ONLY, java_settings, librdkafka_settings
+from barnabas.kafka.settings import JAVA_ONLY, java_settings, librdkafka_settings, overridden
 from barnabas.kafka.wire import Access
 from support.key_stores import PASSWORD, KeyStores
 
@@ -293,6 +293,44 @@ def test_a_setting_without_a_value_is_not_set() -> None:
 def test_cipher_suites_that_openssl_has_none_of_are_refused() -> None:
     with pytest.raises(ConfigError, match="OpenSSL has none of TLS_NO_SUCH"):
         librdkafka_settings({**TLS, "ssl.cipher.suites": "TLS_NO_SUCH,TLS_AES_256_GCM_SHA384"})
+
+
+@pytest.mark.parametrize(
+    ("values", "more", "left"),
+    [
+        ({"acks": "1"}, {"acks": "all"}, {"acks": "all"}),
+        ({"sasl.mechanism": "PLAIN"}, {"sasl.mechanisms": "x"}, {"sasl.mechanisms": "x"}),
+        (
+            {"sasl.jaas.config": 'x required username="ann" password="old";'},
+            {"sasl.password": "new"},
+            {"sasl.username": "ann", "sasl.password": "new"},
+        ),
+        (
+            {"sasl.jaas.config": 'x required username="ann" password="old";'},
+            {"sasl.jaas.config": "y"},
+            {"sasl.jaas.config": "y"},
+        ),
+        (
+            {"ssl.ca.location": "a.pem", "ssl.key.location": "k"},
+            {"ssl.truststore.location": "b.pem"},
+            {"ssl.key.location": "k", "ssl.truststore.location": "b.pem"},
+        ),
+        (
+            {"ssl.certificate.location": "a.pem", "ssl.key.location": "k"},
+            {"ssl.keystore.location": "b.p12"},
+            {"ssl.keystore.location": "b.p12"},
+        ),
+        (
+            {"ssl.certificate.location": "a.pem", "ssl.key.pem": "k"},
+            {"ssl.key.location": "other"},
+            {"ssl.certificate.location": "a.pem", "ssl.key.location": "other"},
+        ),
+    ],
+)
+def test_later_settings_win_whichever_names_they_use(
+    values: dict[str, str], more: dict[str, str], left: dict[str, str]
+) -> None:
+    assert overridden(values, more) == left
 
 
 OTHERS = {

@@ -51,9 +51,11 @@ def _common(kind: str) -> Callable[[Function], Function]:
 
 def _with_properties(connection: Connection, path: str | None, pairs: Sequence[str]) -> Connection:
     """The connection with the properties of the options above; `pairs` win."""
-    found = {**({} if path is None else read_client_file(path)), **from_flags(pairs)}
+    from barnabas.kafka.settings import overridden
+
+    found = overridden({} if path is None else read_client_file(path), from_flags(pairs))
     servers = found.pop("bootstrap.servers", None)
-    config = from_java({**connection.config, **found})
+    config = from_java(connection.config, found)
     chosen = connection.bootstrap_servers if servers is None else servers
     return replace(connection, config=config, bootstrap_servers=chosen)
 
