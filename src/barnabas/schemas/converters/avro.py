@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import fastavro
+import fastavro._read_py as python_codec
 
 from barnabas.schemas.converters import avro_any
 from barnabas.schemas.converters.avro_plain import AvroNames
@@ -74,14 +75,22 @@ class AvroFormat(SchemaFormat):
         if plain != _ANY:
             schema, convert = AvroReading(names, self._options).of(names.root)
         parsed = _parsed(plain)
+        is_recursive = names.is_recursive()
 
         def read(data: bytes) -> Any:
-            value = fastavro.schemaless_reader(
-                io.BytesIO(data), parsed, None, return_named_type=True
-            )
-            return convert(value)
+            is_deep = is_recursive and len(data) > _DEPTH_MAX
+            decode = python_codec.schemaless_reader if is_deep else fastavro.schemaless_reader
+            try:
+                return convert(decode(io.BytesIO(data), parsed, None, return_named_type=True))
+            except RecursionError:
+                raise DataError("The data are nested too deeply") from None
 
         return Reading(schema, read)
+
+
+_DEPTH_MAX: Final = 1_000
+"""The depth of data, of which each level has at least a byte, that the codec in C may read: a few
+thousand overrun the stack of a thread and end the process. The one in Python raises an error."""
 
 
 def _parsed(plain: Any) -> Any:

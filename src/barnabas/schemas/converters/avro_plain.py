@@ -6,6 +6,8 @@ What logical types and properties mean is this room's business; the codec sees n
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from barnabas.schemas.data.errors import DataError
@@ -66,6 +68,32 @@ class AvroNames:
             ]
         return name
 
+    def is_recursive(self) -> bool:
+        """Whether a record contains itself. Raises DataError for one that has no end."""
+        records = {name: one["fields"] for name, one in self.types.items() if "fields" in one}
+        always = {
+            name: [f["type"] for f in fields if isinstance(f["type"], str) and f["type"] in records]
+            for name, fields in records.items()
+        }
+        if _has_cycle(always):
+            raise DataError("A record of the Avro schema contains itself always, without end")
+        return _has_cycle(
+            {
+                name: [one for field in fields for one in self._within(field["type"])]
+                for name, fields in records.items()
+            }
+        )
+
+    def _within(self, avro: Any) -> Iterator[str]:
+        """The named types that a field of this type may hold itself."""
+        if isinstance(avro, list):
+            for branch in avro:
+                yield from self._within(branch)
+        elif isinstance(avro, dict):
+            yield from self._within(avro.get("items", avro.get("values")))
+        elif avro in self.types:
+            yield avro
+
     def definition(self, avro: Any) -> tuple[str | None, Any]:
         """The full name of a named type and what it is; None and the schema for others."""
         if isinstance(avro, str) and avro in self.types:
@@ -106,3 +134,11 @@ class AvroNames:
         if self._has_defaults and "default" in field:
             made["default"] = field["default"]
         return made
+
+
+def _has_cycle(graph: Mapping[str, Iterable[str]]) -> bool:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        return True
+    return False

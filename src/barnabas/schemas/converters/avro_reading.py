@@ -23,6 +23,7 @@ from barnabas.schemas.converters.avro_schemas import (
     UNION,
     AvroOptions,
 )
+from barnabas.schemas.converters.base import Parts
 from barnabas.schemas.data.builder import (
     STRING,
     array_of,
@@ -91,11 +92,13 @@ class AvroReading:
     def __init__(self, names: AvroNames, options: AvroOptions) -> None:
         self._names = names
         self._options = options
+        self._parts = Parts()
         self._open: dict[str, list[_RecordReader]] = {}
         """The records that are being read, each with what refers to it from within."""
 
     def of(self, avro: Any, *, is_optional: bool = False, default: Any = None) -> Made:
         """The Connect schema and conversion of an Avro schema. Raises DataError."""
+        self._parts.add()
         if isinstance(avro, list):
             return self._union(avro, default)
         name, found = self._names.definition(avro)

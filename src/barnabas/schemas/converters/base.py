@@ -8,14 +8,35 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema
 from barnabas.schemas.registry_client import StoredSchema
 
 SchemaAndValue = tuple[Schema | None, Any]
 Write = Callable[[Any], bytes]
 Read = Callable[[bytes], Any]
+
+
+PARTS_MAX: Final = 100_000
+
+
+class Parts:
+    """Counts the parts of a schema while it is read.
+
+    What a schema names once may stand in it many times: thirty records, each with two fields of the
+    next one, have a thousand million parts.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self) -> None:
+        """Count one. Raises DataError if there are too many."""
+        self._count += 1
+        if self._count > PARTS_MAX:
+            raise DataError(f"The schema has more than {PARTS_MAX} parts")
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Final
 
+from barnabas.schemas.converters.base import Parts
 from barnabas.schemas.data.builder import (
     STRING,
     array_of,
@@ -178,6 +179,7 @@ class JsonSchemaReader:
     ) -> None:
         self._default = default
         self._makes_optional = makes_optional
+        self._parts = Parts()
         self._open: dict[int, list[SchemaReference]] = {}
         """The parts that are being read, each with what refers to it from within."""
         self._ids = 0
@@ -209,6 +211,7 @@ class JsonSchemaReader:
 
     def _of(self, node: Any, root: Any, depth: int, *, is_optional: bool = False) -> Schema:
         _check_depth(depth)
+        self._parts.add()
         if not isinstance(node, Mapping):
             raise DataError(f"Unsupported JSON Schema: {node}")
         if "$ref" in node:
@@ -238,6 +241,7 @@ class JsonSchemaReader:
     def _merged(self, node: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
         """All parts of an `allOf` in one."""
         _check_depth(depth)
+        self._parts.add()
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
         for part in node["allOf"]:
             inner_root = root

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 
 from barnabas.java.numbers import low_bits
+from barnabas.schemas.converters.base import Parts
 from barnabas.schemas.converters.protobuf_writing import (
     ENUM,
     KIND,
@@ -83,11 +84,14 @@ class ProtobufReading:
     def __init__(self, loaded: MessageSchema, options: ProtobufOptions) -> None:
         self._loaded = loaded
         self._options = options
+        self._parts = Parts()
         self._open: dict[str, tuple[list[Convert], list[_StructReader]]] = {}
         """The messages that are being read: what reads their fields, and what refers to them."""
 
     def root(self, message: Descriptor) -> Made:
         """The schema of a message and what makes its values. Raises DataError."""
+        self._parts = Parts()
+        self._open.clear()  # of a message that had too many
         wrapped = _WRAPPERS.get(message.full_name)
         if wrapped is not None:
             return Schema(wrapped), lambda value: value.value
@@ -160,11 +164,13 @@ class ProtobufReading:
         reads.append(read)
 
     def _member(self, field: FieldDescriptor) -> Made:
+        self._parts.add()
         schema, convert = self._value(field, is_repeated=False)
         schema = _tagged(optional(schema), field)
         return schema, _with_schema(convert, schema)
 
     def _field(self, field: FieldDescriptor, *, is_repeated: bool, is_optional_word: bool) -> Made:
+        self._parts.add()
         schema, convert = self._value(field, is_repeated=is_repeated)
         if field.message_type is not None or field.enum_type is not None:
             schema = optional(schema)
