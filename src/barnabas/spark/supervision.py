@@ -194,8 +194,7 @@ class SupervisedStream:
     ) -> None:
         self.name = name
         self.stream: StreamingQuery | None = None
-        self.failures: deque[Failure] = deque(maxlen=_FAILURES_MAX)
-        """The latest ones, oldest first, as far as `state` has seen them."""
+        self._failures: deque[Failure] = deque(maxlen=_FAILURES_MAX)
         self.restarts = 0
         self._begin = begin
         self._release = release
@@ -223,9 +222,15 @@ class SupervisedStream:
         return self._has_ended
 
     @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The latest ones, oldest first, as far as `state` has seen them."""
+        return tuple(self._failures)  # another thread may add one at any time
+
+    @property
     def last_failure(self) -> BaseException | None:
         """Why it stopped last."""
-        return self.failures[-1].error if self.failures else None
+        failures = self.failures
+        return failures[-1].error if failures else None
 
     def progress(self) -> dict[str, Any]:
         """Return Spark's progress of the last micro-batch, empty before the first."""
@@ -330,7 +335,7 @@ class SupervisedStream:
                 self._note(failure or RuntimeError(_NO_REASON))
 
     def _note(self, error: BaseException) -> None:
-        self.failures.append(Failure(time.time_ns() // 1_000_000, error))
+        self._failures.append(Failure(time.time_ns() // 1_000_000, error))
         self._state = QueryState.ERROR
 
 

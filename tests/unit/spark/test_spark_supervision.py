@@ -150,6 +150,17 @@ def test_a_stream_fails_with_the_jvm_and_can_be_started_in_another() -> None:
     assert (query.state, world.released) == (PAUSED, 2)
 
 
+def test_a_stream_may_fail_again_while_its_failures_are_listed() -> None:
+    world = World()
+    query = world.query
+    query.start()
+    world.begun[0].end(ValueError("first"))
+    assert query.state is ERROR
+    world.refusal = OSError("full")
+    assert [query.restart() for _ in query.failures] == [True]
+    assert len(query.failures) == 2
+
+
 def test_a_stream_that_does_not_stop_does_not_count_as_running() -> None:
     world = World()
     query = world.query
