@@ -18,6 +18,7 @@ from struct import Struct
 from typing import Any, Final, TypeVar
 
 from barnabas.base.backoff import ExponentialBackoff
+from barnabas.base.config.values import parse_host_port
 from barnabas.base.scram import HASHES, ScramClient, ScramError
 from barnabas.base.tls.contexts import client_context
 from barnabas.base.tls.key_stores import KeyPair
@@ -41,6 +42,7 @@ from barnabas.protocol.schema import Message
 OAUTHBEARER: Final = "OAUTHBEARER"
 CLIENT_ID: Final = "barnabas-sink"
 RESPONSE_SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
+_PORT: Final = 9092
 _SIZE = Struct(">i")
 _API_VERSIONS_VERSION: Final = 3
 _AUTHENTICATE_VERSION: Final = 1
@@ -92,9 +94,15 @@ class Access:
     client_id: str = CLIENT_ID
 
     def addresses(self) -> list[tuple[str, int]]:
-        """Return the bootstrap servers."""
-        pairs = (server.strip().rpartition(":") for server in self.bootstrap_servers.split(","))
-        return [(host.strip("[]"), int(port)) for host, _, port in pairs]
+        """Return the bootstrap servers, as librdkafka reads them. Raises AccessError."""
+        found = []
+        for text in filter(None, map(str.strip, self.bootstrap_servers.split(","))):
+            bare = text.rpartition("://")[2]
+            address = parse_host_port(bare) or parse_host_port(f"{bare}:{_PORT}")
+            if address is None:
+                raise AccessError(f"{text!r} is not host:port")
+            found.append(address)
+        return found
 
     def tls(self) -> ssl.SSLContext:
         """Return what TLS connections are made with. Raises AccessError for unfit files."""
@@ -240,7 +248,10 @@ class Brokers:
         self._connections: dict[tuple[str, int], Connection] = {}
 
     def any(self) -> Connection:
-        """Return a connection to whichever bootstrap server answers first. Raises WireError."""
+        """Return a connection to the first bootstrap server that answers.
+
+        Raises WireError, AccessError.
+        """
         problem = WireError("there are no bootstrap servers")
         for address in self._access.addresses():
             try:

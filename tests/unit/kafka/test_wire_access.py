@@ -1,4 +1,4 @@
-"""Our own connections to brokers take a certificate only for the host that they connect to."""
+"""The addresses that our own connections go to, and the certificates that they take."""
 
 from __future__ import annotations
 
@@ -13,8 +13,31 @@ import pytest
 
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security
-from barnabas.kafka.wire import AccessError, Connection, WireError
+from barnabas.kafka.wire import Access, AccessError, Brokers, Connection, WireError
 from support.certificates import Authority
+
+
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("a:1, b:2", [("a", 1), ("b", 2)]),
+        ("[::1]:5", [("::1", 5)]),
+        ("SSL://a:1", [("a", 1)]),
+        ("a", [("a", 9092)]),
+        ("[::1]", [("::1", 9092)]),
+        ("a:1,", [("a", 1)]),
+        ("", []),
+    ],
+)
+def test_bootstrap_servers_are_read_as_librdkafka_reads_them(
+    servers: str, addresses: list[tuple[str, int]]
+) -> None:
+    assert Access(servers).addresses() == addresses
+
+
+def test_a_bootstrap_server_that_is_none_is_refused() -> None:
+    with pytest.raises(AccessError, match="'a:x' is not host:port"):
+        Brokers(Access("a:x")).any()
 
 
 @pytest.fixture
