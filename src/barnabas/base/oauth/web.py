@@ -153,10 +153,11 @@ def _answer(
             data: bytes = response.read(SIZE_BYTES_MAX + 1)
             return data
     except urllib.error.HTTPError as error:
-        with error:
-            shown = error.read(ERROR_TEXT_SIZE_MAX).decode("utf-8", "replace")
+        shown = b""
+        with error, contextlib.suppress(OSError, HTTPException):  # the code says enough
+            shown = error.read(ERROR_TEXT_SIZE_MAX)
         # Errors of RFC 6749 hold no secret, and say what is wrong.
-        reason = " ".join(shown.split())
+        reason = " ".join(shown.decode("utf-8", "replace").split())
         is_final = error.code < 500 and error.code not in _WORTH_ANOTHER_TRY
         raise FetchError(f"{url} answers {error.code}: {reason}", is_final=is_final) from None
     except (OSError, HTTPException, ValueError) as error:

@@ -231,6 +231,31 @@ def test_an_answer_that_drips(begin: bytes, each: bytes) -> None:
     assert drops < DROPS
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 503 Error\r\nContent-Length: 9\r\n\r\n",
+        b"HTTP/1.1 503 Error\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+    ids=["no body", "no size"],
+)
+def test_an_error_whose_text_does_not_come(answer: bytes) -> None:
+    def serve(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection:
+            connection.sendall(answer)
+            while connection.recv(4096):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/token"
+        with pytest.raises(FetchError, match="answers 503") as raised:
+            fetch(url, FetchSettings(timeout_ms=200))
+        thread.join()
+    assert not raised.value.is_final
+
+
 def test_nobody_answers() -> None:
     with pytest.raises(FetchError, match="cannot be asked"):
         fetch("http://127.0.0.1:1/token", FetchSettings(timeout_ms=500))
