@@ -136,3 +136,7 @@ class Acceptor:
             _log.debug("no connection: %s", error)
             place.leave()
             connection.close()
+        except Exception:  # noqa: BLE001  of what gives TLS
+            _log.exception("a connection cannot be served")
+            place.leave()
+            connection.close()

@@ -101,7 +101,9 @@ class BodyBudget:
         if self._held_bytes > self._bytes_max:
             largest = max(self._under_way, key=lambda one: one.size_bytes)
             largest.is_given_up = True
-            self._under_way.pop(largest).reschedule(asyncio.get_running_loop().time())
+            limit = self._under_way.pop(largest)
+            if not limit.expired():  # its time may be over, and its task not have run since
+                limit.reschedule(asyncio.get_running_loop().time())
             self.leave(largest)
 
     def leave(self, body: Body) -> None:

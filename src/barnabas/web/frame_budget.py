@@ -13,10 +13,11 @@ WINDOW_S: Final = 10.0
 RESETS_MAX: Final = 200
 """Streams that a client may open and reset within the window."""
 IDLE_FRAMES_MAX: Final = 1_000
-"""Settings, pings, priorities and empty frames within the window."""
+"""Settings, pings, priorities, empty and unknown frames within the window."""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES = 9
 _DATA, _PRIORITY, _RESET, _SETTINGS, _PING, _CONTINUATION = 0, 2, 3, 4, 6, 9
+_LAST_KNOWN = _CONTINUATION
 
 
 class TooManyFramesError(Exception):
@@ -65,8 +66,10 @@ class FrameBudget:
     def _count(self, kind: int, size: int) -> None:
         if kind == _RESET:
             self._resets += 1
-        elif kind in (_PRIORITY, _SETTINGS, _PING) or (
-            size == 0 and kind in (_DATA, _CONTINUATION)
+        elif (
+            kind in (_PRIORITY, _SETTINGS, _PING)
+            or kind > _LAST_KNOWN
+            or (size == 0 and kind in (_DATA, _CONTINUATION))
         ):
             self._idle_frames += 1
         else:

@@ -11,8 +11,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
+import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from barnabas.base.peer_lines import peer_logger
@@ -21,6 +23,8 @@ from barnabas.web.frame_budget import PREFACE
 
 LINGER_S = 2.0
 """How long what a client still sends is taken and dropped, so that it reads why it is refused."""
+PIPELINED_MAX = 200
+"""Requests that a client may send before the answer to an earlier one; with more it is cut off."""
 _UPGRADES = (b"websocket", b"h2c")
 _TOO_LONG = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -91,6 +95,14 @@ class _TooLongError(Exception):
     """A head has more bytes than heads may have."""
 
 
+class _TooManyError(Exception):
+    """A client has sent more requests than may wait for their answers."""
+
+
+class _NoProxyError(Exception):
+    """A client asks for a tunnel."""
+
+
 class Connection(HttpToolsProtocol):
     """uvicorn's connection, with bounds and joined writes.
 
@@ -121,6 +133,10 @@ class Connection(HttpToolsProtocol):
         """What came and the parser has not told yet: it keeps the bytes of unfinished lines."""
         self._is_over = False
         """Whether nothing more is read here: refused, or handed over."""
+        self._running: RequestResponseCycle | None = None
+        """The request that is being answered, or the last one; `cycle` is the last that came."""
+        self._may_not_send = False
+        """Whether the client waits to hear if it may send the body of `cycle`."""
         self._deadline: asyncio.TimerHandle | None = None
         self._awaited: tuple[int, bool] | None = None
         """What the deadline is for: a request, and whether its head."""
@@ -144,6 +160,10 @@ class Connection(HttpToolsProtocol):
         self._wait_until(None)
         self._forget_unread()
         self._place.leave()
+        running = self._running
+        if running is not None and not running.response_complete:  # uvicorn tells `cycle` alone
+            running.disconnected = True
+            running.message_event.set()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
@@ -164,7 +184,7 @@ class Connection(HttpToolsProtocol):
             self._is_new = False
         before = self._messages
         self._held_bytes += len(data)
-        super().data_received(data)
+        self._parse(data)
         if self._is_over or self.transport.is_closing():
             return
         if self._head_bytes + self._held_bytes > HEAD_BYTES_MAX:
@@ -177,15 +197,52 @@ class Connection(HttpToolsProtocol):
         else:
             self._wait_until(None)
 
+    def _parse(self, data: bytes) -> None:
+        """Feed the parser.
+
+        It takes what follows the head of a request that asks for an upgrade for another protocol.
+        Where none is spoken, it gets the request again without that header, and reads its body.
+        """
+        self._unset_keepalive_if_required()
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserError:
+                self.logger.warning("Invalid HTTP request received.")
+                self.send_400_response("Invalid HTTP request received.")
+            except httptools.HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                if self._is_for_other():
+                    self._hand_over(self._head(b"") + data)
+                else:
+                    data = self._head(b"upgrade") + data
+                    continue
+            return
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, or one whose head is too long."""
+        if self._is_over:
+            return
         if self._head_bytes > HEAD_BYTES_MAX:
             self._refuse()
+        elif self._is_answering():
+            self.transport.close()
         else:
             super().send_400_response(msg)
 
+    def _is_answering(self) -> bool:
+        """Whether a refusal would be read as the answer to another request, or a part of it."""
+        running = self._running
+        if running is None or running.response_complete:
+            return False
+        is_in_its_body = running is self.cycle and self._messages > self._ended
+        return running.response_started or self._is_in_head or not is_in_its_body
+
     def _refuse(self) -> None:
         self._is_over = True
+        if self._is_answering():
+            self.transport.close()
+            return
         self.transport.write(_TOO_LONG)
         cast(JoinedWrites, self.transport).write_eof()
         self._wait_until(None)
@@ -193,19 +250,20 @@ class Connection(HttpToolsProtocol):
 
     # --- other protocols ----------------------------------------------------------------------
 
-    def _should_upgrade(self) -> bool:
-        """Whether the request, with none before it, asks for what is spoken elsewhere."""
+    def _is_for_other(self) -> bool:
+        """Whether a request, with none before it and no body, asks for what is spoken elsewhere."""
         if self._other is None or not (self.cycle is None or self.cycle.response_complete):
             return False
-        return self._get_upgrade() in _UPGRADES
+        return self._get_upgrade() in _UPGRADES and not any(map(_is_of_body, self.headers))
 
-    def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over with the request that asks for it."""
-        version = self.scope["http_version"].encode()
-        head = [self.scope["method"].encode(), b" ", self.url, b" HTTP/", version, b"\r\n"]
+    def _head(self, without: bytes) -> bytes:
+        """The head of the request that asks for an upgrade, without a header."""
+        version = self.parser.get_http_version().encode()
+        parts = [self.parser.get_method(), b" ", self.url, b" HTTP/", version]
         for name, value in self.headers:
-            head += [name, b": ", value, b"\r\n"]
-        self._hand_over(b"".join((*head, b"\r\n")))
+            if name != without:
+                parts += [b"\r\n", name, b": ", value]
+        return b"".join((*parts, b"\r\n\r\n"))
 
     def _hand_over(self, data: bytes) -> None:
         """Let the other protocol read on, beginning with `data`."""
@@ -264,11 +322,27 @@ class Connection(HttpToolsProtocol):
         """The head is here."""
         self._is_in_head = False
         self._held_bytes = 0
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise _NoProxyError
+            return
         super().on_headers_complete()
+        if len(self.pipeline) > PIPELINED_MAX:
+            self._is_over = True
+            self.transport.abort()
+            raise _TooManyError
+        # A client that is refused before it has sent its body may send it or not. Nobody could
+        # say where its next request begins, so the connection ends with the refusal.
+        self._may_not_send = self.expect_100_continue and self.cycle.keep_alive
+        if self._may_not_send:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
         self._held_bytes = 0
+        if self._may_not_send:
+            self._may_not_send = False
+            self.cycle.keep_alive = not self.cycle.response_started
         self._place.wait()
         super().on_body(body)
 
@@ -276,15 +350,26 @@ class Connection(HttpToolsProtocol):
         """The request is here."""
         self._ended += 1
         self._held_bytes = 0
+        if self.parser.should_upgrade():
+            return
         if self.cycle is not None and not self.cycle.response_complete:
             self._place.serve()
         super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """The answer is on its way."""
         if not self.pipeline:
             self._place.wait()
         super().on_response_complete()
+
+    def shutdown(self) -> None:
+        """Answer what was asked, and end."""
+        self._may_not_send = False
+        super().shutdown()
 
     # --- answers that are not read -----------------------------------------------------------
 
@@ -299,6 +384,8 @@ class Connection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """The client reads again."""
         self._forget_unread()
+        if self._running is not None and not self._running.response_complete:
+            self._place.serve()
         super().resume_writing()
 
     def _forget_unread(self) -> None:
@@ -306,3 +393,8 @@ class Connection(HttpToolsProtocol):
             self._unread_deadline.cancel()
             self._unread_deadline = None
             self._place.unread(0)
+
+
+def _is_of_body(header: tuple[bytes, bytes]) -> bool:
+    name, value = header
+    return name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")

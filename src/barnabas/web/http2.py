@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Any, cast
 
 import h11
 from h2.stream import StreamState
@@ -23,7 +23,7 @@ from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
-from barnabas.web.frame_budget import FrameBudget, TooManyFramesError
+from barnabas.web.frame_budget import FrameBudget
 
 _READ_BYTES = 16 * 1024
 """At a time: a web socket's compressed frames may unfold to a thousand times as much."""
@@ -31,6 +31,7 @@ _SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
 """What a client may say on a web socket: it has asked in the request already."""
 _REQUESTS_MAX = 2**30
 """A client of HTTP/2 keeps one connection for all it ever asks."""
+_ENDING_S = 0.05
 _log = logging.getLogger(__name__)
 
 
@@ -81,6 +82,22 @@ class _Stream(asyncio.StreamReaderProtocol):
             self._place.unread(0)
 
 
+class _Gone:
+    """A stream whose answer is complete, while its client still sends the request."""
+
+    idle = True
+
+    async def handle(self, event: object) -> None:
+        """Drop a part of the body."""
+
+
+class _Streams(dict[int, Any]):
+    """The streams of a connection: hypercorn forgets one with its answer, and looks it up still."""
+
+    def __missing__(self, stream: int) -> _Gone:
+        return _Gone()
+
+
 class _Http(TCPServer):
     """A connection: it says whose turn it is, and ends when its client is gone.
 
@@ -99,6 +116,9 @@ class _Http(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         if isinstance(event, Updated):
+            protocol = self.protocol.protocol
+            if isinstance(protocol, H2Protocol) and not isinstance(protocol.streams, _Streams):
+                protocol.streams = _Streams(protocol.streams)
             self._is_idle = event.idle
             self._look()
         await super().protocol_send(event)
@@ -113,8 +133,8 @@ class _Http(TCPServer):
                 if self._is_over():
                     break
                 self._look(has_read=bool(data))
-        except (OSError, TooManyFramesError) as error:
-            _log.debug("a connection ends: %s", error)
+        except Exception as error:  # noqa: BLE001  what hypercorn makes of frames out of turn too
+            _log.debug("a connection ends: %r", error)
         finally:
             self._expect(None)
         await self.protocol.handle(Closed())
@@ -165,7 +185,7 @@ class Http2:
         wrapped = wrap_app(_of_one_length(app), config.wsgi_max_body_size, "asgi")  # type: ignore[arg-type]  # hypercorn has types of its own for ASGI
         context, loop = WorkerContext(None), asyncio.get_running_loop()
         self._context = context
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], Place] = {}
 
         def made(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Http:
             return _Http(wrapped, loop, config, context, {}, reader, writer)
@@ -182,6 +202,10 @@ class Http2:
         if not self._connections:
             return
         _, late = await asyncio.wait(self._connections, timeout=seconds)
+        for task in late:  # one may wait for a client that does not read
+            self._connections[task].close()
+        if late:
+            _, late = await asyncio.wait(late, timeout=_ENDING_S)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -191,8 +215,8 @@ class Http2:
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        self._connections[task] = place
+        task.add_done_callback(self._connections.pop)
         try:
             await self._made(reader, writer).keep_within(place)
         except Exception as error:  # noqa: BLE001  what hypercorn makes of frames out of turn

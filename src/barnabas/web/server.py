@@ -133,9 +133,11 @@ class WebServer:
             late = list(state.tasks)
             for task in late:
                 task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-            for connection in list(state.connections):
+            if late:
+                await asyncio.wait(late, timeout=_LOOK_S)
+            for connection in list(state.connections):  # a task may wait for a client that reads
                 connection.transport.abort()
+            await asyncio.gather(*late, return_exceptions=True)
             await asyncio.sleep(0)  # they end in the loop's next turn
 
     def _speak(self, place: Place) -> Connection:

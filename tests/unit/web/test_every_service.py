@@ -71,6 +71,17 @@ async def test_figures_ask_for_a_password_and_health_does_not(service: str, tmp_
         assert (await answer(port, "/metrics", auth=USER)).status_code == 200
 
 
+async def test_web_sockets_ask_for_a_password(service: str, tmp_path: Path) -> None:
+    async with SERVICES[service](tmp_path, asks=True) as port, clients(port) as (client,):
+        await client.send(
+            b"GET /ws/query HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+            b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        )
+        wanted = b"HTTP/1.1 401" if service in ASK_FOR_PASSWORDS else b"HTTP/1.1 404"
+        assert (await client.head()).startswith(wanted)
+
+
 @pytest.mark.parametrize(
     ("headers", "is_served"),
     [

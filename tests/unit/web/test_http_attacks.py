@@ -10,9 +10,11 @@ import pytest
 
 from barnabas.web import http1, http2
 from barnabas.web.crowd import HEAD_BYTES_MAX, Crowd
+from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.server import WebServer
 from support.certificates import Authority
 from support.eventually import eventually
-from support.http_server import SERVERS, Client, clients, is_served, serving
+from support.http_server import HTTP2, SERVERS, Client, clients, is_served, serving, sizes
 
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 HOST = b"Host: localhost\r\n"
@@ -115,6 +117,24 @@ async def test_handshakes_that_do_not_begin_shut_nobody_out(kind: str, tmp_path:
             await client.send(GET + b"\r\n")
             assert (await client.head()).startswith(b"HTTP/1.1 200")
             client.close()
+
+
+async def test_a_connection_without_usable_tls_is_closed(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def unusable() -> ssl.SSLContext:
+        raise ValueError("no key")
+
+    crowd = Crowd(LIMIT)
+    bound = BoundListener(Listener("127.0.0.1", 0, is_tls=True))
+    server = WebServer(sizes, [bound], crowd, tls=unusable, speaks_http2=kind == HTTP2)
+    await server.start()
+    async with clients(bound.listener.port, LIMIT) as found:
+        for client in found:
+            assert await client.ended() == b""
+    await settled(crowd, 0)
+    assert "cannot be served" in caplog.text
+    await server.stop()
 
 
 async def test_who_is_served_stays_and_more_are_refused(kind: str) -> None:

@@ -69,3 +69,21 @@ async def test_the_largest_body_under_way_is_given_up_for_others() -> None:
     assert (await small.receive())["body"] == b"123"
     with pytest.raises(TooManyBodiesError):
         await large
+
+
+async def test_a_body_whose_time_is_over_is_given_up_for_others_without_a_fault() -> None:
+    """Its time has ended, and its task has not run since, when another body grows."""
+    budget = BodyBudget(60, bytes_max=10)
+    slow = asyncio.create_task(budget.take(sent(b"a" * 8, ends=False)))
+    await asyncio.sleep(0)
+    limit = next(iter(budget._under_way.values()))
+    limit.reschedule(0)
+    grown: list[object] = []
+
+    async def grow() -> None:
+        grown.append(await budget.take(sent(b"b" * 5)))
+
+    await asyncio.create_task(grow())
+    assert grown
+    with pytest.raises((SlowBodyError, TooManyBodiesError)):
+        await slow

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import h2.config
 import h2.connection
 import h2.events
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from barnabas.web import accepting
 from barnabas.web.crowd import Crowd
@@ -24,6 +26,7 @@ from support.http_server import HTTP2, Client, clients, is_served, serving
 PING = b"\0\0\x08\x06\0\0\0\0\0" + b"\0" * 8
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 PRIORITY = b"\0\0\x05\x02\0\0\0\0\x0b" + b"\0\0\0\0\x10"
+UNKNOWN = b"\0\0\0\x42\0\0\0\0\0"
 EMPTY_DATA = b"\0\0\0\0\0\0\0\0\x01"
 
 
@@ -80,8 +83,8 @@ async def test_requests_of_http2_are_answered(port: int) -> None:
 
 @pytest.mark.parametrize(
     "flood",
-    [PING, SETTINGS, PRIORITY, EMPTY_DATA],
-    ids=["ping", "settings", "priority", "empty data"],
+    [PING, SETTINGS, PRIORITY, EMPTY_DATA, UNKNOWN],
+    ids=["ping", "settings", "priority", "empty data", "unknown"],
 )
 async def test_floods_of_frames_end_their_connection(port: int, flood: bytes) -> None:
     _, preface = opened()
@@ -105,6 +108,29 @@ async def test_requests_that_are_reset_at_once_end_their_connection(port: int) -
                 connection.reset_stream(stream)
         await client.ended()
         assert await is_served(port)
+
+
+async def test_a_body_that_comes_after_its_answer_ends_no_other_request() -> None:
+    goes_on = asyncio.Event()
+
+    async def early(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "GET":
+            await goes_on.wait()
+        await send({"type": "http.response.start", "status": 403, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    connection, preface = opened()
+    async with serving(HTTP2, Crowd(), early) as port, clients(port) as (client,):
+        connection.send_headers(1, GET, end_stream=True)
+        connection.send_headers(3, [(":method", "POST"), *GET[1:]])
+        await client.send(preface + connection.data_to_send())
+        assert await answered(client, connection)
+        connection.send_data(3, b"a" * 10_000)
+        connection.send_data(3, b"a", end_stream=True)
+        await client.send(connection.data_to_send())
+        await asyncio.sleep(0.05)
+        goes_on.set()
+        assert await answered(client, connection)
 
 
 async def test_a_header_list_that_does_not_end_ends_its_connection(port: int) -> None:

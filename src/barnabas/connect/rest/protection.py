@@ -74,5 +74,5 @@ def protected(
 
 
 def _is_internal(scope: Scope) -> bool:
-    path = scope["path"]
-    return any(scope["method"] == method and form.fullmatch(path) for method, form in _INTERNAL)
+    path, asked = scope["path"], scope.get("method")  # a web socket has none
+    return any(asked == method and form.fullmatch(path) for method, form in _INTERNAL)
