@@ -14,6 +14,9 @@ from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.registry_client import StoredSchema
 
 NAMED: Final = ("record", "enum", "fixed", "error")
+_PRIMITIVES: Final = frozenset(
+    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+)
 _DEPTH_MAX: Final = 200
 
 
@@ -35,11 +38,15 @@ class AvroNames:
         if depth > _DEPTH_MAX:
             raise DataError("The Avro schema is nested too deeply")
         if isinstance(avro, str):
+            if avro in _PRIMITIVES:
+                return avro
             full = f"{namespace}.{avro}" if namespace and "." not in avro else avro
             return full if full in self.types else avro
         if isinstance(avro, list):
             return [self._resolved(branch, namespace, depth + 1) for branch in avro]
         kind = avro["type"]
+        if kind == "null":
+            return kind
         if not isinstance(kind, str):
             return self._resolved(kind, namespace, depth + 1)
         avro = dict(avro)
@@ -59,6 +66,7 @@ class AvroNames:
         if "." not in name:
             own = avro.get("namespace", namespace)
             name = f"{own}.{name}" if own else name
+        known = self.types.get(name)
         self.types[name] = avro
         own = name.rpartition(".")[0]
         if "fields" in avro:
@@ -66,6 +74,8 @@ class AvroNames:
                 {**field, "type": self._resolved(field["type"], own, depth + 1)}
                 for field in avro["fields"]
             ]
+        if known is not None and known != avro:
+            raise DataError(f"Can't redefine: {name}")
         return name
 
     def is_recursive(self) -> bool:
@@ -112,6 +122,8 @@ class AvroNames:
                 return name
             defined.add(name)
             made = {"type": found["type"], "name": name}
+            if "." not in name and any(other.endswith(f".{name}") for other in self.types):
+                made["namespace"] = ""  # it is not the one of the namespace around it
             if found["type"] == "enum":
                 made["symbols"] = found["symbols"]
             elif found["type"] == "fixed":

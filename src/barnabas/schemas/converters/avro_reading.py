@@ -149,6 +149,7 @@ class AvroReading:
 
     def _primitive(self, kind: str, avro: dict[str, Any]) -> Made:
         logical = avro.get("logicalType")
+        logical = logical.lower() if isinstance(logical, str) else None
         if kind not in _PRIMITIVES:
             raise DataError(f"Couldn't translate unsupported schema type {kind}.")
         if kind in ("bytes", "fixed"):
@@ -207,7 +208,11 @@ class AvroReading:
                 return schema, convert
             return schema, lambda value: None if value is None else convert(value)
         made = [(self._branch_name(b), b, *self.of(b, is_optional=True)) for b in others]
-        fields = [(name, schema) for name, _, schema, _ in made]
+        fields: list[tuple[str, Schema]] = []
+        for name, branch, schema, _ in made:
+            is_taken = self._options.tells_apart and any(name == other for other, _ in fields)
+            full = self._names.definition(branch)[0] if is_taken else None
+            fields.append((full or name, schema))
         union = struct_of(fields, name=UNION, optional=has_null)
         tests = [(self._tests(branch), convert) for _, branch, _, convert in made]
 

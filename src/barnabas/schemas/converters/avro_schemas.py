@@ -63,6 +63,9 @@ class AvroOptions:
     allows_optional_map_keys: bool = False
     flattens_singletons: bool = True
     ignores_defaults: bool = False
+    tells_apart: bool = False
+    """Whether branches of a union that have the same short name have their full names, but for the
+    first; otherwise there is no schema of such a union."""
     marks_entries: bool = False
     """Whether a map that is read has the parameter ENTRIES where Avro has entries and no map."""
 

@@ -176,8 +176,11 @@ class JsonSchemaReader:
         default: Callable[[Schema, Any], Any],
         *,
         makes_optional: bool,
+        takes_first: bool = False,
     ) -> None:
+        """`takes_first`: of the types in an `allOf` the first counts, not the last."""
         self._default = default
+        self._takes_first = takes_first
         self._makes_optional = makes_optional
         self._parts = Parts()
         self._open: dict[int, list[SchemaReference]] = {}
@@ -224,7 +227,7 @@ class JsonSchemaReader:
             return within[-1]
         branches = _branches(node)
         if branches is not None:
-            others = [branch for branch in branches if branch != _NULL]
+            others = [branch for branch in branches if not _is_null(branch)]
             has_null = len(others) < len(branches)
             if len(others) == 1:
                 return self._of(others[0], root, depth + 1, is_optional=is_optional or has_null)
@@ -243,6 +246,7 @@ class JsonSchemaReader:
         _check_depth(depth)
         self._parts.add()
         merged: dict[str, Any] = {k: v for k, v in node.items() if k != "allOf"}
+        has_type = False
         for part in node["allOf"]:
             inner_root = root
             if "$ref" in part:
@@ -253,9 +257,12 @@ class JsonSchemaReader:
                 part = self._merged(part, root, depth + 1)
             properties = {**merged.get("properties", {}), **part.get("properties", {})}
             required = [*merged.get("required", []), *part.get("required", [])]
+            if self._takes_first and has_type:
+                part = {k: v for k, v in part.items() if k not in ("type", "connect.type")}
+            has_type = has_type or "type" in part
             merged = {**merged, **part}
             if properties:
-                merged |= {"properties": properties, "required": required}
+                merged |= {"properties": properties, "required": required, "type": "object"}
         return merged
 
     def _base(self, node: Mapping[str, Any], root: Any, depth: int) -> Schema:
@@ -297,7 +304,7 @@ class JsonSchemaReader:
         required = node.get("required", ())
         # Without an order of their own, properties stand as they are written.
         properties = [
-            (part.get("connect.index", index), name, part)
+            (part.get("connect.index", index) if isinstance(part, Mapping) else index, name, part)
             for index, (name, part) in enumerate(node.get("properties", {}).items())
         ]
         fields = [
@@ -346,6 +353,10 @@ class JsonSchemaReader:
 def _check_depth(depth: int) -> None:
     if depth > _DEPTH_MAX:
         raise DataError("Schemas that contain themselves are not supported")
+
+
+def _is_null(branch: Any) -> bool:
+    return isinstance(branch, Mapping) and branch.get("type") == "null"
 
 
 def _branches(node: Mapping[str, Any]) -> list[Any] | None:

@@ -266,7 +266,7 @@ def parsed(stored: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
         raise AnalysisError(f"Schema {stored.id} is not an Avro schema: {error}") from error
 
 
-_READ = AvroOptions(flattens_singletons=False, marks_entries=True)
+_READ = AvroOptions(flattens_singletons=False, tells_apart=True, marks_entries=True)
 
 
 def _facts(schema: Schema, fields: tuple[ConnectField, ...]) -> Facts:

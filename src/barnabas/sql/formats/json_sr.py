@@ -290,7 +290,10 @@ def parsed(stored: StoredSchema) -> ConnectSchema:
     """Connect's schema of one in the registry. Raises AnalysisError."""
     try:
         made = JsonSchemaReader(
-            stored, lambda part, node: reader(part)(node), makes_optional=False
+            stored,
+            lambda part, node: reader(part)(node),
+            makes_optional=False,
+            takes_first=True,
         ).schema()
         return connect_of(made, _facts, lambda _, value: value)
     except DataError as error:

@@ -349,6 +349,70 @@ def test_columns_of_schemas() -> None:
         AVRO.schemas.columns(bare, {}, Part.VALUE, wraps=True)
 
 
+def named(name, *fields, **rest):
+    return record(*fields) | {"name": name} | rest
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "columns", "row"),
+    [
+        (  # one short name in two namespaces, also in one union
+            named("R", ("u", ["null", named("a.X", ("x", "int")), named("b.X", ("y", "int"))])),
+            b"\4\x0a",
+            "`U` STRUCT<`X` STRUCT<`X` INTEGER>, `B.X` STRUCT<`Y` INTEGER>>",
+            [{"X": None, "B.X": {"Y": 5}}],
+        ),
+        (  # one of them is the namespace of none
+            named(
+                "n.R",
+                ("u", named("X", ("x", "int"), namespace="")),
+                ("v", named("X", ("y", "string"))),
+                ("w", "X"),
+            ),
+            b"\2\0022\0023",
+            "`U` STRUCT<`X` INTEGER>, `V` STRUCT<`Y` STRING>, `W` STRUCT<`Y` STRING>",
+            [{"X": 1}, {"Y": "2"}, {"Y": "3"}],
+        ),
+        (  # names of primitive types are those everywhere
+            named("n.R", ("u", named("n.string", ("y", "int"))), ("v", "string")),
+            b"\2\0022",
+            "`U` STRUCT<`Y` INTEGER>, `V` STRING",
+            [{"Y": 1}, "2"],
+        ),
+        (
+            named("R", ("u", [{"type": "null"}, "int"]), ("v", "int")),
+            b"\0\4",
+            "`U` INTEGER, `V` INTEGER",
+            [None, 2],
+        ),
+    ],
+    ids=["union", "no namespace", "primitive", "null"],
+)
+def test_names(schema, data, columns, row) -> None:
+    store = MemoryRegistry({"other": json.dumps(schema)})
+    made = AVRO.schemas.columns(store.schemas[1], {}, Part.VALUE, wraps=True)
+    assert ", ".join(map(str, made)) == columns
+    names = [column.name for column in made]
+    assert (
+        serde([column.type for column in made], store, names=names)[1](b"\0\0\0\0\1" + data) == row
+    )
+
+
+def test_logical_types_in_capitals() -> None:
+    text = json.dumps(record(("d", {"type": "int", "logicalType": "DATE"})))
+    [column] = AVRO.schemas.columns(StoredSchema(1, "AVRO", text), {}, Part.VALUE, wraps=True)
+    assert column == Column("D", DATE)
+
+
+def test_a_name_with_two_definitions() -> None:
+    first, second = named("X", ("x", "int")), named("X", ("y", "int"))
+    text = json.dumps(record(("u", first), ("v", second)))
+    with pytest.raises(AnalysisError, match="Can't redefine: X"):
+        AVRO.schemas.columns(StoredSchema(1, "AVRO", text), {}, Part.VALUE, wraps=True)
+    text = json.dumps(record(("u", first), ("v", first)))
+    assert len(AVRO.schemas.columns(StoredSchema(1, "AVRO", text), {}, Part.VALUE, wraps=True)) == 2
+
+
 def test_references() -> None:
     inner = '{"type": "record", "name": "ns.Inner", "fields": [{"name": "f", "type": "int"}]}'
     outer = '{"type": "record", "name": "Outer", "fields": [{"name": "i", "type": "ns.Inner"}]}'

@@ -159,6 +159,20 @@ def read(schema, value, sql_type):
         ({"type": "string"}, 5, STRING, None),
         ({"enum": ["A", "B"]}, "A", STRING, "A"),
         ({"type": ["null", "string"]}, None, STRING, None),
+        ({"oneOf": [{"type": "null", "title": "n"}, {"type": "string"}]}, "x", STRING, "x"),
+        ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "x", STRING, "x"),
+        ({"type": "number", "allOf": [{"type": "integer"}, {"type": "number"}]}, 5, BIGINT, 5),
+        (
+            {
+                "allOf": [
+                    {"type": "object", "properties": {"x": {"type": "string"}}},
+                    {"type": "string"},
+                ]
+            },
+            {"x": "y"},
+            Struct((Field("X", STRING),)),
+            {"X": "y"},
+        ),
         ({"type": "integer", "default": 7}, None, BIGINT, 7),
         (
             {"type": "object", "connect.type": "map", "additionalProperties": {"type": "integer"}},
