@@ -56,6 +56,8 @@ FLUSH_S: Final = 2.0
 """How long `close` waits for what was sent last."""
 CHECK_S: Final = 30.0
 """How often a log that follows asks whether the topic is still the one that it has read."""
+CHECK_REQUEST_S: Final = 2.0
+"""How long it waits for that: reports of what was written wait too, and `close`."""
 _CHUNK: Final = 500
 _UNKNOWN: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -258,7 +260,7 @@ class TopicLog:
                 if time.monotonic() > deadline:
                     break
         if self.lost is not None:
-            raise self.lost
+            raise self.lost.with_traceback(None)  # it would grow with each call
         if not self._has_reached(ends):
             raise LogTimeoutError(f"topic '{self.topic}' was not read to its end in time")
 
@@ -403,14 +405,14 @@ class TopicLog:
             self._moved.notify_all()
         raise self.lost
 
-    def _check(self) -> None:
+    def _check(self, timeout_s: float = REQUEST_S) -> None:
         """Notice a topic that was made again. Raises LogLostError unless the log follows."""
         self._checked_at = time.monotonic()
         admin = self._admin
         if admin is None:
             return
         try:
-            found = description_of(admin, self.topic)
+            found = description_of(admin, self.topic, timeout_s)
         except KafkaException as error:  # it says nothing about the topic, or the reader learns it
             _log.debug("topic %s cannot be described: %s", self.topic, error)
             return
@@ -519,7 +521,7 @@ class TopicLog:
         if producer is not None:
             producer.poll(POLL_S)
         if time.monotonic() - self._checked_at > CHECK_S:
-            self._check()
+            self._check(CHECK_REQUEST_S)
 
 
 def _cover(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:

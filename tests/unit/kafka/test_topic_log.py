@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.app.testing import Kafka
 from barnabas.kafka import topic_log
@@ -215,6 +215,28 @@ def test_what_fails_in_a_thread_of_the_log_does_not_end_it(
     made.log.send(b"k", b"1").result(30)
     made.log.read_to_end()
     assert made.values == [b"1"]
+
+
+def test_a_check_that_nobody_answers_keeps_no_write_waiting(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make(follows=True)
+    monkeypatch.setattr(topic_log, "CHECK_S", 0.0)
+    monkeypatch.setattr(topic_log, "CHECK_REQUEST_S", 0.2)
+    made.log._admin = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
+    for n in range(4):
+        made.log.send(b"k", b"%d" % n).result(5)
+
+
+def test_a_log_that_is_lost_says_so_each_time(make: Make) -> None:
+    made = make()
+    made.log.lost = LogLostError("it is another one")
+    depths = []
+    for _ in range(3):
+        with pytest.raises(LogLostError) as raised:
+            made.log.read_to_end()
+        depths.append(len(raised.traceback))
+    assert len(set(depths)) == 1
 
 
 def test_more_records_than_the_client_queues_are_an_error_of_the_log(
