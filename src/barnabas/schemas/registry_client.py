@@ -1,8 +1,9 @@
 """A client of a schema registry with Confluent's REST interface.
 
 An id always means the same schema, so the client caches schemas by id, and ids by the subject and
-text that were registered. It asks for a subject's latest version each time. Several URLs are one
-registry: the client asks the next one where one does not answer.
+text that were registered. It asks for a subject's latest version each time, and for others again
+after a minute: a version that was deleted for good may come back as another schema. Several URLs
+are one registry: the client asks the next one where one does not answer.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import base64
 import http.client
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ from barnabas.schemas.errors import RegistryError
 TIMEOUT_S = 30.0
 _KEPT_MAX = 10_000
 """The size of each cache; a full one is emptied."""
+_VERSION_KEPT_S = 60.0
 _ANSWER_BYTES_MAX = 64 * 1024 * 1024
 _REFERENCES_MAX = 1_000
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
@@ -114,7 +117,8 @@ class RegistryClient:
         self._query = "?normalize=true" if normalizes else ""
         self._schemas: dict[int | UUID, StoredSchema] = {}
         self._resolved: dict[int, str] = {}
-        self._versions: dict[tuple[str, int], dict[str, Any]] = {}
+        self._versions: dict[tuple[str, int], tuple[float, dict[str, Any]]] = {}
+        """Each with when it was asked for."""
         self._ids: dict[tuple[str, str, str], int] = {}
 
     @property
@@ -192,13 +196,14 @@ class RegistryClient:
         path = f"{_path_of(subject)}/versions"
         found = []
         for version in self._ask(path) or []:
-            known = self._versions.get((subject, version))
-            if known is None:
+            asked_s, answer = self._versions.get((subject, version), (0.0, None))
+            now_s = time.monotonic()
+            if answer is None or now_s - asked_s >= _VERSION_KEPT_S:
                 answer = self._ask(f"{path}/{version}")
                 if answer is None:
                     continue  # deleted since
-                known = _keep(self._versions, (subject, version), answer)
-            found.append(known)
+                _keep(self._versions, (subject, version), (now_s, answer))
+            found.append(answer)
         return found
 
     def version_ids(self, subject: str) -> list[int]:
@@ -266,11 +271,12 @@ class RegistryClient:
         if body is not None:
             request.add_header("Content-Type", _MEDIA_TYPE)
             request.data = json.dumps(body).encode()
+        opener = urllib.request.build_opener(
+            urllib.request.HTTPSHandler(context=self._tls), _Redirects()
+        )
         try:
-            with urllib.request.urlopen(
-                request, timeout=self._timeout_s, context=self._tls
-            ) as response:
-                return json.loads(response.read(_ANSWER_BYTES_MAX))
+            with opener.open(request, timeout=self._timeout_s) as response:
+                data = response.read(_ANSWER_BYTES_MAX)
         except urllib.error.HTTPError as error:
             with error:
                 if error.code == _NOT_FOUND and may_miss:
@@ -284,8 +290,29 @@ class RegistryClient:
             raise RegistryError(
                 f"The schema registry at {base} does not answer: {error}", retriable=True
             ) from error
-        except ValueError as error:
+        except ValueError:  # its text has the header, which may be a secret
+            raise RegistryError(
+                f"The address {base} or a header for the schema registry is not one of HTTP"
+            ) from None
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as error:
             raise RegistryError("The schema registry's answer is not JSON") from error
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirections, without the login where they lead to another server."""
+
+    def redirect_request(self, req: Any, *about: Any) -> urllib.request.Request | None:
+        made = super().redirect_request(req, *about)
+        if made is not None and _server(made.full_url) != _server(req.full_url):
+            made.remove_header("Authorization")
+        return made
+
+
+def _server(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 def _keep(cache: dict[_K, _V], key: _K, value: _V) -> _V:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.schemas import registry_client
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import RegistryClient, StoredSchema
 
@@ -35,6 +37,8 @@ def registry() -> Iterator[Registry]:
             status, answer = state.answers.get(self.path, missing)
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
+            if status == 302:
+                self.send_header("Location", answer)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -95,6 +99,42 @@ def test_latest_is_asked_each_time() -> None:
             {"subject": "s", "id": 5, "version": 1, "schema": "{}", "schemaType": "JSON"},
         )
         assert store.latest("s") == StoredSchema(5, "JSON", "{}")
+
+
+def test_versions_are_asked_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr(registry_client.time, "monotonic", lambda: now_s)
+    with registry() as state:
+        state.answers = {
+            "/subjects/s/versions": (200, [1]),
+            "/subjects/s/versions/1": (200, {"id": 5, "version": 1}),
+        }
+        store = RegistryClient([state.url])
+        assert store.version_ids("s") == [5]
+        state.answers["/subjects/s/versions/1"] = (200, {"id": 6, "version": 1})
+        assert store.version_ids("s") == [5]
+        now_s += 60
+        assert store.version_ids("s") == [6]
+
+
+def test_a_login_is_not_shown_to_the_server_of_a_redirection() -> None:
+    with registry() as state, registry() as other:
+        other.answers["/x"] = state.answers["/y"] = (200, {"schema": '"int"'})
+        state.answers["/schemas/ids/1"] = (302, f"{other.url}/x")
+        state.answers["/schemas/ids/2"] = (302, f"{state.url}/y")
+        store = RegistryClient([state.url], user_info="user:secret")
+        assert store.by_id(1).text == store.by_id(2).text == '"int"'
+        assert [asked[3] for asked in other.asked] == [None]
+        assert {asked[3] for asked in state.asked} == {"Basic dXNlcjpzZWNyZXQ="}
+
+
+@pytest.mark.parametrize("token", ["Bearer secret\nx", "Bearer sécret€"])
+def test_a_token_that_is_no_header_is_not_told(token: str) -> None:
+    with registry() as state:
+        store = RegistryClient([state.url], authorization=lambda: token)
+        with pytest.raises(FormatError, match="header for the schema registry") as failure:
+            store.by_id(1)
+        assert "cret" not in "".join(traceback.format_exception(failure.value))
 
 
 @pytest.mark.parametrize(
