@@ -83,7 +83,7 @@ def _data(signal: Signal) -> Mapping[str, Any]:
         return {}
     try:
         data = json.loads(signal.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _BadSignalError(f"its data is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise _BadSignalError("its data is not a JSON object")
@@ -162,6 +162,6 @@ def signal_of(text: str) -> Signal | None:
             str(said["type"]),
             data if data is None or isinstance(data, str) else json.dumps(data),
         )
-    except (ValueError, KeyError, AttributeError) as error:
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
         _log.warning("A signal is passed over, which cannot be read: %s", error)
         return None
