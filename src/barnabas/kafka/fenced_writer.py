@@ -22,11 +22,11 @@ Pair = tuple[bytes | str, bytes | None]
 
 
 class AppendError(TopicLogError):
-    """Records of a transaction may be written or not; the writer is no longer the one."""
+    """Records of a transaction may be written or not; the writer can no longer be used."""
 
 
 class FencedError(AppendError):
-    """Another writer has taken over: what that one has read to the end is final."""
+    """Another writer has taken over; what it read up to the end is final."""
 
 
 class FencedWriter:
@@ -57,7 +57,7 @@ class FencedWriter:
     def append(self, pairs: Sequence[Pair], timeout_s: float) -> list[int]:
         """Write records in one transaction; returns their offsets. Raises FencedError, AppendError.
 
-        After an error it is of no more use.
+        After an error the writer cannot be used.
         """
         offsets: list[int] = []
         try:
@@ -78,7 +78,7 @@ class FencedWriter:
         return offsets
 
     def poll(self) -> None:
-        """Let the client report what it has to log."""
+        """Let the client log."""
         self._producer.poll(0)
 
     def _failed(self, error: KafkaException) -> AppendError:

@@ -5,9 +5,9 @@
             │ lost            └──── the group begins again, ────────┤
             └─────────────────────  or the member wants it to  ─────┘
 
-Client libraries join groups as consumers only. Here a `Part` says what the member tells the others,
-what its leader makes of that, and what follows from it. A member runs on a thread of its own and
-asks the coordinator one thing at a time.
+Client libraries join groups as consumers only. Here a `Part` gives the member's metadata, deals out
+work when the member leads, and takes what the member is assigned. A member runs on a thread of its
+own and sends the coordinator one request at a time.
 
 Source: Kafka's AbstractCoordinator.
 """
@@ -96,7 +96,7 @@ class GroupSettings:
 
 @dataclass(slots=True, frozen=True)
 class Joined:
-    """What a join has come to; the leader also gets the others' metadata."""
+    """The result of a join; the leader also gets the others' metadata."""
 
     generation: int
     member_id: str
@@ -111,7 +111,7 @@ class Joined:
 
 
 class Coordination:
-    """Requests to a group's coordinator, on one thread; `abort` and `leave` are for others."""
+    """Requests to a group's coordinator, from one thread; any thread may `abort` and `leave`."""
 
     def __init__(self, access: Access, settings: GroupSettings) -> None:
         self._settings = settings
@@ -229,7 +229,7 @@ class Coordination:
         self._raise_for(answer.error_code)
 
     def leave(self, member_id: str, reason: str) -> None:
-        """Leave, so that others need not wait for the session's end; failures are no matter."""
+        """Leave, so that others need not wait for the session's end; failures are ignored."""
         if self._address is None or not member_id:
             return
         request = LeaveGroupRequest(
@@ -279,13 +279,13 @@ class Part:
         """Take what this member is assigned. May raise CoordinatorLostError to join again."""
 
     def heard(self, sent_at: float) -> None:
-        """The group keeps this member for a session from then on (time.monotonic())."""
+        """The group keeps this member for a session from `sent_at` on (time.monotonic())."""
 
     def forgotten(self, error: UnknownMemberError) -> None:
         """The group went on without this member; it joins as a new one."""
 
     def failed(self, error: Exception, failures: int, silent_s: float) -> None:
-        """The coordinator is lost or refuses, and was last heard so long ago; it is tried again."""
+        """The coordinator is lost or refuses, and is retried; it last answered `silent_s` ago."""
 
     def left(self) -> None:
         """The member has left, and joins again."""
@@ -310,7 +310,7 @@ class GroupMember:
         self.member_id = ""
         """The id that the coordinator gave."""
         self.ended: Future[None] = Future()
-        """Done when the thread has ended; with an exception if that was an error of our own."""
+        """Done when the thread has ended; with an exception if it ended by a bug."""
         self._coordination = Coordination(access, settings)
         self._part = part
         self._heartbeat_s = settings.heartbeat_interval_ms / 1000

@@ -1,4 +1,4 @@
-"""Topics that are made where they are missing, as a `TopicPlan` says."""
+"""Creates topics that are missing, as a `TopicPlan` says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class TopicLogError(Exception):
-    """The topic cannot be made, read or written. `error` is what the client said, or as if."""
+    """The topic cannot be made, read or written. `error` is the client's, or one made up for it."""
 
     def __init__(self, text: str, error: KafkaError | None = None) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class TopicCreationError(TopicLogError):
 
 @dataclass(slots=True, frozen=True)
 class TopicPlan:
-    """A topic as it is made where it is missing; -1 leaves a number to the brokers."""
+    """A topic to create where it is missing; -1 leaves a number to the brokers."""
 
     name: str
     partitions: int = 1
@@ -54,8 +54,8 @@ class TopicPlan:
 def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError | None:
     """Make a topic if it is not there.
 
-    Returns None if it was made just now, else why not: that it is there, or want of rights, which
-    says nothing about the topic. Raises TopicCreationError.
+    Returns None if it was created, else why not: it exists, or rights are missing, and then it may
+    exist or not. Raises TopicCreationError.
     """
     wanted = NewTopic(
         plan.name,
@@ -84,9 +84,10 @@ def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError |
 def wait_until_led(
     admin: AdminClient, topic: str, deadline: float, refusal: KafkaError | None = None
 ) -> int:
-    """Wait until all partitions have leaders: brokers hear of a new topic a moment later.
+    """Wait until all partitions have leaders: brokers learn of a new topic a moment later.
 
-    Returns how many there are. Raises TopicLogError, for want of rights if `refusal` says so.
+    Returns how many there are. Raises TopicLogError, with `refusal` as the reason if that was a
+    missing right.
     """
     problem, error = "it is not there", None
     while True:

@@ -101,7 +101,7 @@ class LogTimeoutError(TopicLogError):
 
 
 class LogLostError(TopicLogError):
-    """The topic is not the one that was read: what is known of it may be wrong."""
+    """The topic is not the one that was read: the owner's state may be wrong."""
 
 
 class TopicLog:
@@ -150,7 +150,7 @@ class TopicLog:
 
     @property
     def leads(self) -> bool:
-        """Whether `append` may write, as far as is known."""
+        """Whether `append` may write; another writer may have fenced this one unnoticed."""
         return self._leader is not None
 
     @property
@@ -184,7 +184,7 @@ class TopicLog:
         self._consumer = Consumer(
             {
                 "group.id": f"{self.topic}-readers",  # asked for, never used
-                # The end is told by an empty answer.
+                # An empty answer marks the end.
                 **({} if self._is_following else {"fetch.wait.max.ms": 10}),
                 **self._settings,
                 "enable.auto.commit": False,
@@ -223,7 +223,7 @@ class TopicLog:
         return {**self._settings, **own}
 
     def close(self) -> None:
-        """End; what was sent and is not written by now may be lost."""
+        """End; what is not written within `FLUSH_S` fails."""
         with self._moved:
             self._is_closed = True
             self._moved.notify_all()
@@ -315,7 +315,7 @@ class TopicLog:
         self._go_on()
 
     def end_reading(self) -> None:
-        """Let go of the reader: what only leads from now on needs none. The log must not follow."""
+        """Close the reader of a log that only writes from now on. The log must not follow."""
         assert not self._is_following
         if self._consumer is not None:
             self._consumer.close()
@@ -341,7 +341,7 @@ class TopicLog:
                 time.sleep(PAUSE_S)
 
     def _poll(self, seconds: float) -> None:
-        """Take what the client has. Raises LogLostError, TopicLogError."""
+        """Take the records that the client has. Raises LogLostError, TopicLogError."""
         # `consume` alone would wait for all that are asked for, or the whole time.
         first = self._consumer.poll(seconds)
         messages = [] if first is None else [first, *self._consumer.consume(_CHUNK - 1, 0)]
@@ -460,7 +460,7 @@ class TopicLog:
                         **JAVA_PARTITIONER,
                         "acks": "all",
                         "max.in.flight.requests.per.connection": 1,
-                        "message.timeout.ms": 0,  # the one that waits says how long
+                        "message.timeout.ms": 0,  # the caller decides how long it waits
                         "linger.ms": 0,
                     }
                 )
@@ -501,7 +501,7 @@ class TopicLog:
         return offsets
 
     def _serve(self) -> None:
-        """Let clients report what was written and what they have to log."""
+        """Let clients report what was written, and log."""
         while not self._is_closed:
             try:
                 self._serve_once()

@@ -57,11 +57,11 @@ T = TypeVar("T")
 
 
 class WireError(Exception):
-    """A broker cannot be reached, broke off or answered nonsense: ask again, here or elsewhere."""
+    """A broker cannot be reached, broke off or sent nonsense: retry, there or elsewhere."""
 
 
 class AccessError(Exception):
-    """The brokers do not let us in, or their certificate is not trusted; to ask again is no use."""
+    """The brokers do not let us in, or their certificate is not trusted; retrying does not help."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,7 +82,7 @@ class Access:
     """A PEM file, or a directory of them."""
     ca_pem: str | None = None
     own: KeyPair | None = None
-    """What is shown to brokers that ask for a certificate."""
+    """The key and certificate for brokers that ask for one."""
     checks_host: bool = True
     checks_certificate: bool = True
     mechanism: str | None = None
@@ -350,8 +350,8 @@ class CoordinatorError(Exception):
 class Coordinators:
     """Those of groups and of transactional ids, asked until an answer is final.
 
-    Coordinators move and load, and transactions take a while to end: all of that is tried again,
-    until the `patience_seconds` that a call has are over.
+    Coordinators move and load, and transactions take a while to end: such answers are retried for
+    `patience_seconds`.
     """
 
     def __init__(self, brokers: Brokers, patience_seconds: float) -> None:
@@ -408,6 +408,6 @@ class Coordinators:
         return self._brokers.at(*self._addresses[place])
 
     def forget(self) -> None:
-        """Close the connections; the next request asks who coordinates."""
+        """Close the connections; the next request looks for the coordinator again."""
         self._brokers.close()
         self._addresses.clear()

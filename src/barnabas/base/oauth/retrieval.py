@@ -61,7 +61,7 @@ class AssertionSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
-    """Whom to ask, and how."""
+    """The provider, and how a token is requested."""
 
     url: str
     grant: Grant = Grant.CLIENT_SECRET

@@ -106,7 +106,7 @@ def client_context(
     """A client's context. Raises OSError, ValueError.
 
     Trusted are `authorities` (in PEM) and the PEM file or directory `authorities_path`; without
-    both, those of the system. `own` is shown to servers that ask.
+    both, those of the system. `own` goes to servers that ask for a certificate.
     """
     if checks_certificate:
         is_directory = authorities_path is not None and os.path.isdir(authorities_path)
@@ -190,7 +190,7 @@ def _unfit(key: str, error: Exception) -> ConfigError:
 
 
 class _Lenient:
-    """Keys of which a configuration may lack some; a store's password says nothing beside PEM."""
+    """Keys that a configuration may lack; the password of a PEM store is ignored."""
 
     def __init__(self, config: StringKeys) -> None:
         self._config = config
@@ -214,12 +214,12 @@ def configured_key(config: StringKeys) -> KeyPair | None:
 
 
 def trusted_pem(config: StringKeys) -> str | None:
-    """The certificates of whom to trust, None where no store is set. Raises ConfigError."""
+    """The trusted certificates; None where no trust store is set. Raises ConfigError."""
     return trusted_certificates(_Lenient(config))
 
 
 def load_key(context: ssl.SSLContext, own: KeyPair, key: str) -> Certificate:
-    """Have a context show a certificate. Raises ConfigError."""
+    """Give a context its key and certificate. Raises ConfigError."""
     try:
         _load(context, own)
     except (ssl.SSLError, OSError, ValueError) as error:

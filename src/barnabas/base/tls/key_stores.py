@@ -61,7 +61,7 @@ class KeyPair:
 
 
 def own_key(config: StringKeys, prefix: str = "") -> KeyPair | None:
-    """The key that a side shows, None where none is set. Raises ConfigError."""
+    """The key and certificates of a side; None where no store is set. Raises ConfigError."""
     key = f"{prefix}ssl.keystore"
     kind = _kind(config, key)
     location = config.get_str(f"{key}.location")
@@ -121,7 +121,7 @@ def store_kind(location: str) -> StoreKind:
 
 
 def trusted_certificates(config: StringKeys, prefix: str = "") -> str | None:
-    """Whom a side trusts, in PEM form; None where no store is set. Raises ConfigError."""
+    """The trusted certificates in PEM form; None where no store is set. Raises ConfigError."""
     key = f"{prefix}ssl.truststore"
     kind = _kind(config, key)
     location, inline = config.get_str(f"{key}.location"), config.get_str(f"{key}.certificates")

@@ -1,9 +1,10 @@
 """OAUTHBEARER as a node's configuration has it: whose tokens are accepted, and how a node gets one.
 
-Kafka chooses what checks and fetches tokens by the names of Java classes. Those of its own that
-mean what is done here are accepted, all others are refused. Where no class is named, a key set's
-URL is enough for signed tokens to be asked for; without one, Kafka's default holds, and tokens
-need no signature. Source: KIP-255, KIP-768, KIP-1139, KIP-1258; SaslConfigs of Kafka 4.3.
+In Kafka, the names of Java classes choose what checks and fetches tokens. The names of Kafka's own
+classes are accepted where we do the same; all others are refused. Where no class is named, tokens
+must be signed if a key set's URL is set; without one, as in Kafka, they need no signature.
+
+Source: KIP-255, KIP-768, KIP-1139, KIP-1258; SaslConfigs of Kafka 4.3.
 """
 
 import os
@@ -55,18 +56,18 @@ CLASSES: Final = {
         f"{_PACKAGE}.ClientJwtValidator",
     ),
 }
-"""The Java classes that have their like here, by the keys that name them."""
+"""The Java classes that have a counterpart here, by the keys that name them."""
 SCHEMES: Final = frozenset({"http", "https", "file"})
 ALLOWED_URLS_VARIABLE: Final = "BARNABAS_OAUTHBEARER_ALLOWED_URLS"
 """In the environment, the only URLs that may be read, with commas between; unset, any may be.
 
-Kafka has a system property of Java's for it. Nobody but who writes the node's file sets URLs
-here, since no key of them is dynamic.
+Kafka has a Java system property for it. URLs come from the node's file alone, since none of their
+keys is dynamic.
 """
 
 
 def check_classes(config: "NodeConfig") -> None:
-    """Raises ConfigError where a class is named that means nothing here."""
+    """Raises ConfigError for a class that has no counterpart here."""
     for name, value in config.originals.items():
         for key, known in CLASSES.items():
             is_named = name == key or name.endswith("." + key)
