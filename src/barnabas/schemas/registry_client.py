@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID
@@ -271,11 +272,8 @@ class RegistryClient:
         if body is not None:
             request.add_header("Content-Type", _MEDIA_TYPE)
             request.data = json.dumps(body).encode()
-        opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=self._tls), _Redirects()
-        )
         try:
-            with opener.open(request, timeout=self._timeout_s) as response:
+            with _opener(self._tls).open(request, timeout=self._timeout_s) as response:
                 data = response.read(_ANSWER_BYTES_MAX)
         except urllib.error.HTTPError as error:
             with error:
@@ -308,6 +306,12 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         if made is not None and _server(made.full_url) != _server(req.full_url):
             made.remove_header("Authorization")
         return made
+
+
+@lru_cache(maxsize=64)
+def _opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
+    """What sends requests. Making one may read the system's certificates, which is slow."""
+    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls), _Redirects())
 
 
 def _server(url: str) -> tuple[str, str]:
