@@ -207,12 +207,13 @@ class AdHocSnapshots:
         for row in (change.old, change.new):
             if row is None:
                 continue
+            is_old_key = row is change.old and change.old_is_key
             key: list[str | None] = []
             for place in places:
-                value, has_all = row[place], row is change.new or not change.old_is_key
+                value = row[place]
                 if value is UNCHANGED and change.old is not None:
-                    value, has_all = change.old[place], not change.old_is_key
-                if value is UNCHANGED or (value is None and not has_all):
+                    value = change.old[place]
+                if value is UNCHANGED or (value is None and is_old_key):
                     return self._step(Altered(table.full_name))  # it may be any row
                 key.append(key_text(value))
             keys.append(tuple(key))
