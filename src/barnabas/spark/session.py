@@ -240,7 +240,9 @@ def forget_lost(session: SparkSession) -> None:
     """Let go of a session whose JVM has ended, so that another can be started."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # it tells of the lost JVM
-        session.sparkContext.stop()
+        with contextlib.suppress(OSError, Py4JError):
+            session.sparkContext.stop()
+        session.sparkContext.stop()  # what is left to do where the JVM did not answer
     gateway: Any = SparkContext._gateway
     with contextlib.suppress(OSError, Py4JError):
         gateway.shutdown()

@@ -341,9 +341,13 @@ class SupervisedStream:
 
 def _is_loss(error: Exception) -> bool:
     """Whether a call of Spark's fails because its JVM has ended, and all queries with it."""
-    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
+    from py4j.protocol import (  # type: ignore[import-untyped]  # comes without types
+        Py4JError,
+        Py4JJavaError,
+    )
 
-    return isinstance(error, Py4JNetworkError)
+    # The call that the end interrupts raises Py4JError, those after it ConnectionRefusedError.
+    return isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
 
 
 _NOISE: Final = re.compile(r"^(\[\w+(\.\w+)*\]|org\.apache\.spark\.\S+:|java\.\S+Exception:)\s*")

@@ -36,6 +36,17 @@ from barnabas.spark.session import (
 SOURCES = Path(session.__file__).parents[1]
 
 
+def test_a_session_whose_jvm_does_not_answer_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_gateway", MagicMock())
+    monkeypatch.setattr(SparkContext, "_jvm", MagicMock())
+    lost = MagicMock()
+    # The first call gives up the JVM, and the second does what is left.
+    lost.sparkContext.stop.side_effect = [ConnectionRefusedError(), None]
+    session.forget_lost(lost)
+    assert lost.sparkContext.stop.call_count == 2
+    assert (SparkContext._gateway, SparkContext._jvm) == (None, None)
+
+
 def test_packages_are_of_the_version_that_is_installed() -> None:
     assert avro_package() == f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
     assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"

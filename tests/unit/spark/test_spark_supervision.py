@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 
 from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, Supervisor
 from support.node_process import wait_until
@@ -137,11 +137,12 @@ def test_what_a_stream_used_is_given_up_after_each_end() -> None:
     assert world.released == 2
 
 
-def test_a_stream_fails_with_the_jvm_and_can_be_started_in_another() -> None:
+@pytest.mark.parametrize("loss", [Py4JError("while calling o1"), ConnectionRefusedError()])
+def test_a_stream_fails_with_the_jvm_and_can_be_started_in_another(loss: Exception) -> None:
     world = World()
     query = world.query
     query.start()
-    loss = world.begun[0].trouble = Py4JNetworkError("the JVM does not answer")
+    world.begun[0].trouble = loss
     assert (query.state, query.last_failure) == (ERROR, loss)
     assert query.restart()
     assert (query.state, len(world.begun), world.released) == (RUNNING, 2, 1)

@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # comes without types
-
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
@@ -37,7 +35,7 @@ class FakeStream:
     @property
     def isActive(self) -> bool:  # noqa: N802  Spark's name
         if self.is_lost:
-            raise Py4JNetworkError("the JVM does not answer")
+            raise ConnectionRefusedError("the JVM does not answer")
         return not self.ends
 
     def exception(self) -> Exception | None:
