@@ -15,7 +15,7 @@ from barnabas.base.descriptors import RETRY_S, DescriptorReserve
 from barnabas.web.crowd import HANDSHAKE_S, Crowd, Place
 
 ACCEPTED_AT_ONCE_MAX: Final = 64
-"""Before others of the event loop have their turn."""
+"""Connections accepted before the event loop runs its other callbacks."""
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n"
     b"connection: close\r\n\r\n"
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Acceptor:
-    """One listening socket; `protocol` makes what speaks on a connection that has a place.
+    """One listening socket; `protocol` makes the protocol of a connection that has a place.
 
     The protocol tells its place when the connection is lost.
     """

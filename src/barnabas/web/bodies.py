@@ -1,8 +1,8 @@
-"""Bodies of requests are taken in before anything is done for their clients.
+"""Bodies of requests are read in full before the application sees the request.
 
-So a request takes a place among those that are answered at once only when it is whole: clients that
-send bodies slowly hold up nobody. All bodies together are bounded, and each has a time. Where they
-are too large in all, the largest of those that are still under way is given up.
+So a request counts towards the number answered at once only when it has arrived: clients that send
+bodies slowly delay nobody else. The total size of all bodies is bounded, and each has a time limit.
+Above the bound, the largest body that is still arriving is dropped.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Final
 from barnabas.web.crowd import BODY_S
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-"""What is taken in of one body; the application sees the rest come, and may refuse it."""
+"""Read ahead of one body; the application receives the rest in parts, and may refuse it."""
 BODIES_BYTES_MAX: Final = 256 * 1024 * 1024
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -26,7 +26,7 @@ class TooManyBodiesError(Exception):
 
 
 class Body:
-    """What has been taken in of a request, until `release`."""
+    """The part of a request's body that has been read, until `release`."""
 
     __slots__ = ("_budget", "_receive", "_whole", "is_given_up", "size_bytes")
 
@@ -37,7 +37,7 @@ class Body:
         self.is_given_up = False
 
     async def take(self) -> None:
-        """Take the body in."""
+        """Read the body."""
         parts = bytearray()
         while True:
             message = await self._receive()
@@ -72,7 +72,7 @@ class BodyBudget:
         self._under_way: dict[Body, asyncio.Timeout] = {}
 
     async def take(self, receive: Receive) -> Body:
-        """Take a body in; `release` it in the end. Raises SlowBodyError, TooManyBodiesError."""
+        """Read a body; the caller must `release` it. Raises SlowBodyError, TooManyBodiesError."""
         body = Body(self, receive)
         try:
             async with asyncio.timeout(self._seconds) as limit:
@@ -93,7 +93,7 @@ class BodyBudget:
         return body
 
     def grow(self, body: Body, size_bytes: int) -> None:
-        """Count what has come of a body; the largest under way may be given up for it."""
+        """Count bytes of a body that have arrived; this may drop the largest body under way."""
         if body.is_given_up:
             return
         body.size_bytes += size_bytes
@@ -102,11 +102,11 @@ class BodyBudget:
             largest = max(self._under_way, key=lambda one: one.size_bytes)
             largest.is_given_up = True
             limit = self._under_way.pop(largest)
-            if not limit.expired():  # its time may be over, and its task not have run since
+            if not limit.expired():  # expired, and its task has not run since
                 limit.reschedule(asyncio.get_running_loop().time())
             self.leave(largest)
 
     def leave(self, body: Body) -> None:
-        """Count a body no more."""
+        """Stop counting a body."""
         self._held_bytes -= body.size_bytes
         body.size_bytes = 0

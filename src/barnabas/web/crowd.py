@@ -1,9 +1,9 @@
-"""The connections of an HTTP server: how many there are, and which one goes when more come.
+"""The connections of an HTTP server: how many there are, and which is closed when more arrive.
 
 A connection either waits for its client (to send a request, the rest of one, or to read an answer)
 or is served. When a connection comes and there are as many as allowed, the one that has waited
 longest for its client is closed; if none waits, the new one is refused. So clients that are silent
-shut nobody out.
+cannot shut others out.
 """
 
 import threading
@@ -22,10 +22,10 @@ BODY_S: Final = 120.0
 UNREAD_S: Final = 120.0
 """A client reads an answer within this time."""
 UNREAD_BYTES_MAX: Final = 256 * 1024 * 1024
-"""Answers that clients do not read; above this the connections that read least lately end."""
+"""Total of unread answers; above it, the connections that have not read for longest are closed."""
 CONNECTIONS_MAX: Final = 1_000
 _OWN_DESCRIPTORS: Final = 64
-"""Those that the process may open later, for itself."""
+"""Descriptors kept free for the process's own files and sockets."""
 
 
 class Place:
@@ -38,11 +38,11 @@ class Place:
         self.close = close
 
     def wait(self) -> None:
-        """The client's turn; said again, the client has just done something."""
+        """Wait for the client; called again when the client has done something."""
         self._crowd.waits(self)
 
     def serve(self) -> None:
-        """The server's turn: the connection stays."""
+        """The server is answering: do not close the connection for another."""
         self._crowd.serves(self)
 
     def unread(self, size_bytes: int) -> None:
@@ -66,7 +66,7 @@ class Crowd:
         self._unread_bytes_max = unread_bytes_max
         self._places: set[Place] = set()
         self._waiting: dict[Place, None] = {}
-        """Who waits for a client, the longest first."""
+        """Places that wait for their client, the longest first."""
         self._unread: dict[Place, int] = {}
         self._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""How many frames of HTTP/2 that carry nothing a client may send: each costs work, none an answer.
+"""Bounds frames of HTTP/2 that carry nothing: each costs the server work, and none is answered.
 
 Floods of these have names of their own: rapid reset, ping, settings and empty-frame flood
 (CVE-2023-44487, CVE-2019-9512 to 9518). The library bounds header lists and continuations itself.

@@ -1,4 +1,4 @@
-"""What HTTP servers of the platform ask before they answer: for whom a request is, who sends it.
+"""Checks before an HTTP server answers: the host a request is for, and the page that sends it.
 
 Web pages may send requests to any address that their reader's machine reaches. A page of another
 origin says so in `Origin`, or its browser does in `Sec-Fetch-Site` where images, links and forms

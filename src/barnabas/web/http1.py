@@ -1,10 +1,10 @@
-"""A connection of HTTP/1.1: within bounds, and its answers leave in one piece.
+"""A connection of HTTP/1.1, with bounds; the head and body of an answer leave together.
 
 uvicorn writes the head of an answer and its body apart, and uvloop hands each to the system at
 once: two system calls, two packets, and a client that wakes up twice.
 
-uvicorn takes heads of any length and waits for them for ever, so both are bounded here. Bodies are
-bounded by who reads them (`bodies`); what still comes of one that was answered has a time here.
+uvicorn takes heads of any length and waits for them for ever, so both are bounded here. `bodies`
+bounds bodies; the rest of a body that was already answered has a time limit here.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from barnabas.web.crowd import BODY_S, HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
 from barnabas.web.frame_budget import PREFACE
 
 LINGER_S = 2.0
-"""How long what a client still sends is taken and dropped, so that it reads why it is refused."""
+"""After a refusal, input is read and dropped for this long, so that the client can read why."""
 PIPELINED_MAX = 200
 """Requests that a client may send before the answer to an earlier one; with more it is cut off."""
 _UPGRADES = (b"websocket", b"h2c")
@@ -56,7 +56,7 @@ class JoinedWrites(asyncio.Transport):
             self.inner.write(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def write_eof(self) -> None:
-        """Say that no more comes, when all is sent, where that can be said: TLS cannot."""
+        """Send all, then end the sending direction, where the transport can (TLS cannot)."""
         self._flush()
         if self.inner.can_write_eof():
             self.inner.write_eof()
@@ -79,7 +79,7 @@ class JoinedWrites(asyncio.Transport):
         return self.inner.is_closing()
 
     def pause_reading(self) -> None:
-        """Stop to read."""
+        """Stop reading."""
         self.inner.pause_reading()
 
     def resume_reading(self) -> None:
@@ -124,13 +124,13 @@ class Connection(HttpToolsProtocol):
         """Whether it may still turn out to be HTTP/2."""
         self._first = b""
         self._messages = 0
-        """How many requests have begun, and how many are wholly here."""
+        """How many requests have begun, and how many have arrived in full."""
         self._ended = 0
         self._is_in_head = False
         self._head_bytes = 0
         """The head and trailers, as parsed so far."""
         self._held_bytes = 0
-        """What came and the parser has not told yet: it keeps the bytes of unfinished lines."""
+        """Bytes that the parser holds without having reported them: those of unfinished lines."""
         self._is_over = False
         """Whether nothing more is read here: refused, or handed over."""
         self._running: RequestResponseCycle | None = None
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         """Whether the client waits to hear if it may send the body of `cycle`."""
         self._deadline: asyncio.TimerHandle | None = None
         self._awaited: tuple[int, bool] | None = None
-        """What the deadline is for: a request, and whether its head."""
+        """What the deadline is for: the number of a request, and whether it is for its head."""
         self._unread_deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -161,7 +161,7 @@ class Connection(HttpToolsProtocol):
         self._forget_unread()
         self._place.leave()
         running = self._running
-        if running is not None and not running.response_complete:  # uvicorn tells `cycle` alone
+        if running is not None and not running.response_complete:  # uvicorn ends `cycle` alone
             running.disconnected = True
             running.message_event.set()
         super().connection_lost(exc)

@@ -26,11 +26,11 @@ from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
 from barnabas.web.frame_budget import FrameBudget
 
 _READ_BYTES = 16 * 1024
-"""At a time: a web socket's compressed frames may unfold to a thousand times as much."""
+"""Read at a time: compressed frames of a web socket may expand a thousandfold."""
 _SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
-"""What a client may say on a web socket: it has asked in the request already."""
+"""The size of a client's message on a web socket: its query is in the request already."""
 _REQUESTS_MAX = 2**30
-"""A client of HTTP/2 keeps one connection for all it ever asks."""
+"""Effectively unlimited: a client of HTTP/2 uses one connection for all its requests."""
 _ENDING_S = 0.05
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Place], Awaita
 
 
 class _Stream(asyncio.StreamReaderProtocol):
-    """A connection's bytes; it ends where its client does not read answers."""
+    """A connection's bytes; it closes the connection of a client that does not read answers."""
 
     def __init__(self, place: Place, connected: Connected) -> None:
         loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class _Gone:
 
 
 class _Streams(dict[int, Any]):
-    """The streams of a connection: hypercorn forgets one with its answer, and looks it up still."""
+    """The streams of a connection: hypercorn removes one with its answer, but looks it up later."""
 
     def __missing__(self, stream: int) -> _Gone:
         return _Gone()
@@ -137,16 +137,22 @@ class _Http(TCPServer):
             _log.debug("a connection ends: %r", error)
         finally:
             self._expect(None)
-        await self.protocol.handle(Closed())
-        await self.idle_task.stop()
+            await self.protocol.handle(Closed())  # else answers wait for ever
+            await self.idle_task.stop()
 
     def _is_over(self) -> bool:
-        """Whether a web socket's client has said more than it may: hypercorn would take it all."""
-        stream = getattr(self.protocol.protocol, "stream", None)
-        return isinstance(stream, WSStream) and stream.buffer.length > stream.buffer.max_length
+        """Whether a web socket's message is too long: hypercorn itself would read all of it."""
+        protocol = self.protocol.protocol
+        streams = (
+            protocol.streams.values() if isinstance(protocol, H2Protocol) else (protocol.stream,)
+        )
+        return any(
+            isinstance(stream, WSStream) and stream.buffer.length > stream.buffer.max_length
+            for stream in streams
+        )
 
     def _look(self, *, has_read: bool = False) -> None:
-        """See whose turn it is; a head that has begun has to end in time."""
+        """Update whose turn it is, and the deadline of a head that has begun."""
         protocol = self.protocol.protocol
         if self._is_idle:
             waits = True

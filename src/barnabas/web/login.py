@@ -35,8 +35,8 @@ class BasicLogin:
         open_paths: Iterable[str] = (),
         is_open: Callable[[Scope], bool] | None = None,
     ) -> None:
-        """`roles`: those that may go on, `*` stands for all. In `open_paths` it is anything;
-        `is_open` says which requests need no login otherwise."""
+        """`roles`: the roles that are allowed; `*` is any. `open_paths` need no login, and a `*`
+        in them matches anything; nor do requests for which `is_open` is true."""
         self._accounts = accounts
         shown = realm.replace("\\", "").replace('"', "")
         self.challenge = f'Basic realm="{shown}"'.encode("latin-1", "replace")
@@ -47,7 +47,7 @@ class BasicLogin:
         self._is_open = is_open
 
     def refusal(self, scope: Scope) -> Refusal | None:
-        """Why a request may not go on."""
+        """Why a request is refused; None if it is allowed."""
         if self._open is not None and self._open.fullmatch(scope["path"]):
             return None
         if self._is_open is not None and self._is_open(scope):

@@ -1,12 +1,12 @@
-"""What stands between the network and a product's routes: other hosts and origins, login, bounds.
+"""Checks in front of a product's routes: hosts and origins, login, bounds.
 
 Web pages may send requests to any address that their reader's machine reaches. So a request that
 names another origin than the server's own is refused unless `access.control.allow.origin` has it,
-and a server on loopback alone answers to addresses and to `localhost`, not to names that were made
-to lead here (DNS rebinding).
+and a server on loopback alone answers to addresses and to `localhost`, not to names that somebody
+pointed at this machine (DNS rebinding).
 
-Bodies are taken in before the product sees a request. What is refused looks as the product's own
-errors do: it gives a function for that.
+Bodies are read before the product sees a request. The product gives a function that formats
+refusals as its own errors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
 
 
 class Refusal(enum.Enum):
-    """Why a request does not reach the product, in words that it may use."""
+    """Why a request does not reach the product, with a text for the client."""
 
     OTHER_HOST = "The request is for another host"
     OTHER_ORIGIN = "Requests of other origins are not allowed"
@@ -52,7 +52,7 @@ class Refusal(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refusal as a product says it."""
+    """A refusal in a product's format."""
 
     status: int
     body: bytes
@@ -92,16 +92,16 @@ class Rules:
 
     origins: Origins = field(default_factory=Origins)
     own_names: Collection[str] | None = None
-    """Names of a server on loopback beside `localhost`; None: it is not on loopback alone."""
+    """Further names of a server that listens on loopback alone; None: it listens elsewhere."""
     login: BasicLogin | None = None
     watch: Watch | None = None
     """What shows metrics and health."""
     requests_max: int | None = None
     """Requests that are answered at once; more are turned away until some are done."""
     streamed_paths: Collection[str] = ()
-    """Bodies that are sent for as long as the client likes, and answered while they come."""
+    """Paths whose bodies have no time limit, and are answered while they arrive."""
     linked_paths: Collection[str] = ()
-    """Pages that links of other pages may lead to."""
+    """Paths that pages of other origins may link to."""
     headers: Sequence[tuple[bytes, bytes]] = ()
     """More headers of each answer."""
     body_s: float = BODY_S
@@ -146,7 +146,7 @@ class Protection:
         await self._inner(scope, receive, send)
 
     def _sealed(self, send: Send) -> Send:
-        """Answers that browsers do not take for something else."""
+        """Count answers, and add the headers that each has."""
         more, answers = self._headers, self._answers
 
         async def send_sealed(message: Message) -> None:

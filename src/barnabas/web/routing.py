@@ -1,4 +1,4 @@
-"""Which handler a path and a method have: a tree over the raw segments of paths.
+"""Finds the handler of a path and a method: a tree over the raw segments of paths.
 
 A word is looked up in a dict, everything else stands for a parameter: no regular expressions, and
 nothing is decoded that is not used. Segments that are empty do not count.
@@ -25,11 +25,11 @@ class Node(Generic[Handler]):
         self.words: dict[bytes, Node[Handler]] = {}
         self.parameter: Node[Handler] | None = None
         self.is_number = False
-        """Whether what stands here is a whole number."""
+        """Whether the parameter is a whole number."""
 
     @property
     def methods(self) -> list[str]:
-        """What may be asked for here."""
+        """The methods that are allowed here."""
         found = {*self.handlers, "OPTIONS"}
         if "GET" in found:
             found.add("HEAD")

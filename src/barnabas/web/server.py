@@ -70,12 +70,12 @@ class WebServer:
 
     @property
     def listeners(self) -> list[Listener]:
-        """Where it listens, with the ports that were chosen."""
+        """The listeners, with the ports that were chosen."""
         return [bound.listener for bound in self._bound]
 
     @property
     def connections(self) -> int:
-        """How many there are."""
+        """How many connections there are."""
         return self._crowd.count
 
     async def start(self) -> None:
@@ -94,7 +94,7 @@ class WebServer:
             )
 
     async def stop(self) -> None:
-        """Accept no more, and answer what was asked; what takes too long is cancelled."""
+        """Accept no more, and answer open requests; those that take too long are cancelled."""
         for acceptor in self._acceptors:
             acceptor.close()
         self.close()
@@ -135,7 +135,7 @@ class WebServer:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=_LOOK_S)
-            for connection in list(state.connections):  # a task may wait for a client that reads
+            for connection in list(state.connections):  # a task may wait for its client to read
                 connection.transport.abort()
             await asyncio.gather(*late, return_exceptions=True)
             await asyncio.sleep(0)  # they end in the loop's next turn

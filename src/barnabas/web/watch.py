@@ -1,7 +1,7 @@
-"""What every service shows to those who watch it: /metrics, /health/live and /health/ready.
+"""Metrics and health of every service: /metrics, /health/live and /health/ready.
 
 `/health/live` says that the process answers; `/health/ready` asks the product whether requests can
-be served now, with 503 and the reason where not. Both need no login and count towards no bound.
+be served now, and is 503 with the reason if not. Neither needs a login or counts towards a bound.
 The figures are the product's, and those of every HTTP server: its answers, its connections, and
 memory, processor time and descriptors of its process.
 """
@@ -24,7 +24,7 @@ METRICS: Final = "/metrics"
 LIVE: Final = "/health/live"
 READY: Final = "/health/ready"
 ANSWER_S: Final = 10.0
-"""A product that does not say in this time how it does is not ready."""
+"""A product that does not answer within this time is not ready."""
 _JSON: Final = b"application/json"
 _log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Watch:
             return f"no answer within {self._answer_s:g} s"
         except Exception as error:  # noqa: BLE001  told to the client
             _log.exception("whether requests can be served is not known")
-            return type(error).__name__  # its text may be for nobody who has not logged in
+            return type(error).__name__  # no login is needed here, and its text may be secret
 
 
 def _state(status: str, reason: str | None) -> bytes:

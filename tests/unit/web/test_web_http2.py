@@ -182,6 +182,38 @@ async def test_a_web_socket_takes_no_endless_message(port: int) -> None:
         assert await is_served(port)
 
 
+async def test_a_web_socket_of_http2_takes_no_endless_message(port: int) -> None:
+    connection, preface = opened()
+    async with clients(port) as (client,):
+        await client.send(preface)
+        asked = [(":method", "CONNECT"), (":protocol", "websocket"), (":path", "/ws"), *GET[2:]]
+        connection.send_headers(1, [*asked, ("sec-websocket-version", "13")])
+        await client.send(connection.data_to_send())
+        assert await answered(client, connection)
+        part = b"\x00\xfe\x3f\x00" + bytes(4) + bytes(0x3F00)
+        sent = b"\x01" + part[1:]
+        for _ in range(100):
+            while connection.local_flow_control_window(1) < len(sent):
+                data = await client.reader.read(1 << 16)
+                if not data:
+                    return
+                connection.receive_data(data)
+            connection.send_data(1, sent)
+            sent = part
+            await client.send(connection.data_to_send())
+        pytest.fail("all of it was taken")
+
+
+async def test_an_upgrade_with_settings_that_are_none_ends_its_connection(port: int) -> None:
+    async with clients(port) as (client,):
+        await client.send(
+            b"GET /3 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+            b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAA!\r\n\r\n"
+        )
+        await client.ended()
+        assert await is_served(port)
+
+
 # --- counting frames -------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ CONNECTIONS_MAX: Final = 16
 """At a time: scrapers are few. For one more the oldest is closed."""
 IDLE_S: Final = 60.0
 STOP_S: Final = 0.5
-"""What is being answered at the end is waited for no longer."""
+"""Requests that are under way at the end may take this long."""
 Answer = TypeVar("Answer")
 _Series = tuple[str, str, tuple[tuple[str, str], ...]]
 _TEXT: Final = b"text/plain; charset=utf-8"
