@@ -25,6 +25,8 @@ class AvroNames:
 
     def __init__(self, stored: StoredSchema) -> None:
         self._has_defaults = True
+        self._elsewhere: set[str] = set()
+        """The short names that a namespace has."""
         self.types: dict[str, dict[str, Any]] = {}
         try:
             for _, text in stored.references:
@@ -113,6 +115,7 @@ class AvroNames:
     def plain(self, *, has_defaults: bool = True) -> Any:
         """The schema for the codec; only who writes by another's schema needs its defaults."""
         self._has_defaults = has_defaults
+        self._elsewhere = {name.rpartition(".")[2] for name in self.types if "." in name}
         return self._plain(self.root, set())
 
     def _plain(self, avro: Any, defined: set[str]) -> Any:
@@ -122,7 +125,7 @@ class AvroNames:
                 return name
             defined.add(name)
             made = {"type": found["type"], "name": name}
-            if "." not in name and any(other.endswith(f".{name}") for other in self.types):
+            if name in self._elsewhere:
                 made["namespace"] = ""  # it is not the one of the namespace around it
             if found["type"] == "enum":
                 made["symbols"] = found["symbols"]

@@ -209,10 +209,12 @@ class AvroReading:
             return schema, lambda value: None if value is None else convert(value)
         made = [(self._branch_name(b), b, *self.of(b, is_optional=True)) for b in others]
         fields: list[tuple[str, Schema]] = []
+        taken: set[str] = set()
         for name, branch, schema, _ in made:
-            is_taken = self._options.tells_apart and any(name == other for other, _ in fields)
+            is_taken = self._options.tells_apart and name in taken
             full = self._names.definition(branch)[0] if is_taken else None
             fields.append((full or name, schema))
+            taken.add(name)
         union = struct_of(fields, name=UNION, optional=has_null)
         tests = [(self._tests(branch), convert) for _, branch, _, convert in made]
 
