@@ -379,11 +379,19 @@ class GroupMember:
             except Exception:  # noqa: BLE001  it must not end the membership
                 _log.exception("what a member of a group does has failed")
             finally:
-                done.set()
+                with self._wishes:
+                    done.set()
+                    self._wishes.notify_all()
+
+        def is_over() -> bool:
+            return done.is_set() or self._closed.is_set()
 
         threading.Thread(target=run, name=f"{self._thread.name}, working", daemon=True).start()
         is_member = bool(self.member_id)
-        while not done.wait(self._heartbeat_s) and not self._closed.is_set():
+        while True:
+            with self._wishes:
+                if self._wishes.wait_for(is_over, self._heartbeat_s):
+                    return
             if is_member:
                 try:
                     self._beat()

@@ -311,6 +311,22 @@ def test_a_member_that_is_refused_while_it_works_joins_when_it_is_done(world: Wo
     assert done == [1]
 
 
+def test_closing_does_not_wait_for_the_heartbeat_of_a_member_that_works(world: World) -> None:
+    works, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        works.set()
+        may_end.wait(PATIENCE_S)
+
+    world.part.on_assigned = lambda: world.member.while_beating(work)
+    world.member._heartbeat_s = 2 * PATIENCE_S
+    world.member.start()
+    assert works.wait(PATIENCE_S)
+    world.member.close()
+    assert world.member.ended.done()
+    may_end.set()
+
+
 def test_an_error_of_our_own_ends_the_member_and_is_told(world: World) -> None:
     def stumble() -> None:
         raise KeyError("x")
