@@ -24,7 +24,7 @@ from barnabas.base.descriptors import DescriptorReserve
 from barnabas.web.accepting import Acceptor
 from barnabas.web.crowd import Crowd, Place
 from barnabas.web.http1 import Connection
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, CannotListenError, Listener
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -79,7 +79,7 @@ class WebServer:
         return self._crowd.count
 
     async def start(self) -> None:
-        """Listen, on the running event loop."""
+        """Listen, on the running event loop. Raises CannotListenError."""
         self._config = _uvicorn_config(self._app, self._idle_s)
         if self._speaks_http2:
             from barnabas.web.http2 import Http2
@@ -87,7 +87,11 @@ class WebServer:
             self._http2 = Http2(self._app, self._idle_s)
         self._tick()
         for bound in self._bound:
-            bound.socket.listen(BACKLOG)
+            try:
+                bound.socket.listen(BACKLOG)
+            except OSError as error:  # another process has bound the address too, and listens
+                await self.stop()
+                raise CannotListenError(bound.listener, error.strerror or str(error)) from error
             tls = self._tls if bound.listener.is_tls else None
             self._acceptors.append(
                 Acceptor(bound.socket, self._speak, self._crowd, tls=tls, reserve=self._reserve)
@@ -179,13 +183,20 @@ class ServerThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Serve."""
+        """Serve. Raises CannotListenError."""
         self._thread.start()
-        self._do(self.server.start())
+        try:
+            self._do(self.server.start())
+        except BaseException:
+            self._end()
+            raise
 
     def close(self) -> None:
         """Stop, and wait for the end."""
         self._do(self.server.stop())
+        self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -7,8 +7,8 @@ import pytest
 
 from barnabas.web.crowd import Crowd
 from barnabas.web.http1 import PIPELINED_MAX, JoinedWrites
-from barnabas.web.listening import BoundListener, Listener
-from barnabas.web.server import WebServer
+from barnabas.web.listening import BoundListener, CannotListenError, Listener
+from barnabas.web.server import ServerThread, WebServer
 from support.eventually import eventually
 from support.http_server import HTTP2, SERVERS, clients, serving, sizes
 from support.patience import PATIENCE_S
@@ -188,6 +188,24 @@ async def test_a_client_refused_before_it_sent_its_body_is_asked_to_come_again(k
         await client.send(b"POST /no" + expecting)
         assert b"\r\nconnection: close" in await client.head()
         assert await client.ended() == b""
+
+
+# --- the beginning ---------------------------------------------------------------------------
+
+
+def test_an_address_that_another_process_took_first_is_named() -> None:
+    """Linux lets two sockets have an address until one of them listens."""
+    first = BoundListener(Listener("127.0.0.1", 0))
+    second = BoundListener(first.listener)
+    first.socket.listen()
+    thread = ServerThread(WebServer(sizes, [second], Crowd()), "test-web")
+    try:
+        with pytest.raises(CannotListenError, match=f"127.0.0.1:{first.listener.port}"):
+            thread.start()
+        assert not thread._thread.is_alive()
+        assert second.socket.fileno() == -1
+    finally:
+        first.close()
 
 
 # --- the end ---------------------------------------------------------------------------------
