@@ -136,7 +136,7 @@ def test_the_fixture_s_handle_has_users(cluster: barnabas.Cluster) -> None:
         ("SASL_SSL", "PLAINTEXT", ExitCode.UNREACHABLE, "set security.protocol"),
         ("SASL_SSL", "SASL_PLAINTEXT", ExitCode.UNREACHABLE, "check security.protocol"),
         ("SASL_SSL", "SSL", ExitCode.UNREACHABLE, "check security.protocol"),
-        ("SASL_SSL", "KERBEROS", ExitCode.USAGE, "choose of PLAINTEXT, SSL"),
+        ("SASL_SSL", "KERBEROS", ExitCode.USAGE, "KERBEROS is none of PLAINTEXT, SSL"),
         ("127.0.0.1:", "127.0.0.2:", ExitCode.UNREACHABLE, "no"),
     ],
 )

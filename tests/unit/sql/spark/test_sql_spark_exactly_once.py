@@ -49,7 +49,7 @@ class World:
 
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka
-        self.topic = kafka.topic("results", 1)
+        self.topic = kafka.topic("results", 1, {"retention.ms": "-1"})  # its records are old
         self.query = kafka.name("query")
         self.sinks: list[ResultSink] = []
         self.ends = 0
