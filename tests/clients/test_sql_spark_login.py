@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.certificates import Authority
-from support.patience import PATIENCE_S
+from support.node_process import wait_until
 from support.ports import free_port
 from support.sql_server_process import SqlServer, running
 
@@ -76,7 +75,7 @@ def kafka_with_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secur
     with (directory / "kafka.log").open("w") as log:
         process = subprocess.Popen(program.start(properties), stdout=log, stderr=log)
     try:
-        wait_until_it_listens(port)
+        wait_until(lambda: listens(port), "the broker's start")
         yield SecuredKafka(
             f"127.0.0.1:{port}",
             [
@@ -92,15 +91,12 @@ def kafka_with_login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secur
         process.wait()
 
 
-def wait_until_it_listens(port: int) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except ConnectionRefusedError:
-            assert time.monotonic() < deadline, "the broker did not start"
-            time.sleep(0.2)
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 STORY = """
