@@ -24,7 +24,7 @@ def cli(kafka: Kafka) -> ClusterCli:
 
 @pytest.fixture
 def topic(kafka: Kafka) -> str:
-    return kafka.topic()
+    return kafka.topic(config={"retention.ms": "-1"})  # some records are old
 
 
 def test_lines_in_lines_out(cli: ClusterCli, topic: str) -> None:
