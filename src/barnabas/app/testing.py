@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.kafka.admin import Admin
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 TIMEOUT_S = 60.0
@@ -35,7 +35,7 @@ class Kafka:
         self._user = user
         self._prefix = re.sub(r"[^a-zA-Z0-9._-]+", "-", test_name)[:NAME_LENGTH_MAX].strip("-")
         self._topics: list[str] = []
-        self._admin: AdminClient | None = None
+        self._admin: Admin | None = None
 
     @property
     def client_config(self) -> dict[str, str]:
@@ -55,8 +55,8 @@ class Kafka:
     def admin(self) -> AdminClient:
         """An AdminClient, made at first use."""
         if self._admin is None:
-            self._admin = AdminClient(dict(self.client_config))
-        return self._admin
+            self._admin = Admin(self.client_config)
+        return self._admin.client
 
     def name(self, hint: str = "") -> str:
         """A name that no other test has, for topics, groups and transactional ids."""
@@ -135,9 +135,9 @@ class Kafka:
         traceback: TracebackType | None,
     ) -> None:
         if self._topics:
-            # An older AdminClient may wait for a controller that has gone.
-            admin = AdminClient(dict(self.client_config))
-            for future in admin.delete_topics(self._topics).values():
+            # An older client may wait for a controller that has gone.
+            admin = Admin(self.client_config)
+            for future in admin.client.delete_topics(self._topics).values():
                 future.exception(TIMEOUT_S)
         self._admin = None
 

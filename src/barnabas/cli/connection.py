@@ -72,9 +72,9 @@ class Connection:
     def admin(self) -> "AdminClient":
         """An AdminClient for a cluster that is known to answer. Raises CliError."""
         self.probe()
-        from confluent_kafka.admin import AdminClient
+        from barnabas.kafka.admin import Admin
 
-        return AdminClient(_without_none(self.client_config()))
+        return Admin(self.client_config()).client
 
     def probe(self) -> None:
         """Raise CliError at once where no bootstrap address accepts a connection, or lets us in.
@@ -182,7 +182,3 @@ def _read_client_config(path: str | None, pairs: Sequence[str]) -> dict[str, str
 
     values = {} if path is None else read_client_file(path)
     return from_java(values, from_flags(pairs))
-
-
-def _without_none(config: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if value is not None}

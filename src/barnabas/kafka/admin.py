@@ -97,27 +97,6 @@ def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
     return future.result()
 
 
-def description_of(
-    client: AdminClient, topic: str, timeout_s: float = REQUEST_S
-) -> TopicDescription:
-    """Return a topic's description. Raises KafkaException.
-
-    Unlike `list_topics` this does not have brokers create the topic, with settings of their own.
-    """
-    asked = client.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
-    answer: Future[TopicDescription] = asked[topic]
-    return answer_of(answer)
-
-
-def configuration_of(
-    client: AdminClient, topic: str, timeout_s: float = REQUEST_S
-) -> dict[str, str]:
-    """Return a topic's configuration, defaults included. Raises KafkaException."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
-    asked = client.describe_configs([resource], request_timeout=timeout_s)
-    return {name: str(entry.value) for name, entry in answer_of(asked[resource]).items()}
-
-
 def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Listed:
     return {
         (str(place.topic), int(place.partition)): told_offset(answer_of(future))
@@ -128,15 +107,17 @@ def _told(futures: Mapping[TopicPartition, Future[ListOffsetsResultInfo]]) -> Li
 class Admin:
     """One cluster. Its methods raise KafkaException where brokers refuse or do not answer.
 
-    `settings` are librdkafka's. Nobody polls a client for administration, so that what it logs goes
-    to standard error: by default the worst alone.
+    `settings` are librdkafka's. Nobody polls a client for administration, so a `logger` would get
+    nothing: what the client logs goes to standard error, by default the worst alone.
     """
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float = REQUEST_S) -> None:
-        own = {name: value for name, value in settings.items() if name != "logger"}
-        self._settings = {"log_level": 2, **own}
+        self._settings = {"log_level": 2, **settings}
+        if self._settings.pop("logger", None) is not None:
+            self._settings["log_level"] = 2
         self._timeout_s = timeout_s
         self._client: AdminClient | None = None
+        self._is_stale = False
         self._lister = OffsetLister(lambda: AdminClient(self._settings))
 
     @property
@@ -146,9 +127,14 @@ class Admin:
         `answer_of` takes the answers: another traceback would keep the client until the garbage
         collector comes by, and librdkafka aborts where that is in one of the client's own threads.
         """
-        if self._client is None:
+        if self._client is None or self._is_stale:
+            self._is_stale = False
             self._client = AdminClient(self._settings)
         return self._client
+
+    def renew(self) -> None:
+        """Use a new client from the next request on: an old one may ask a dead leader for long."""
+        self._is_stale = True
 
     def metadata(self) -> ClusterMetadata:
         """The cluster's id, its brokers and topics."""
@@ -172,9 +158,19 @@ class Admin:
                     raise
         return found
 
+    def description(self, topic: str, timeout_s: float | None = None) -> TopicDescription:
+        """A topic's description; brokers do not create it for being asked."""
+        asked = self.client.describe_topics(
+            TopicCollection([topic]), request_timeout=timeout_s or self._timeout_s
+        )
+        answer: Future[TopicDescription] = asked[topic]
+        return answer_of(answer)
+
     def configuration(self, topic: str) -> dict[str, str]:
         """A topic's configuration, defaults included."""
-        return configuration_of(self.client, topic, self._timeout_s)
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        asked = self.client.describe_configs([resource], request_timeout=self._timeout_s)
+        return {name: str(entry.value) for name, entry in answer_of(asked[resource]).items()}
 
     def create(self, topics: Iterable[NewTopic]) -> list[str]:
         """Create topics, and return the names of those that were not there."""
@@ -202,10 +198,13 @@ class Admin:
                 raise
 
     def offsets(
-        self, asked: Mapping[TopicPartition, OffsetSpec], timeout_s: float | None = None
+        self,
+        asked: Mapping[TopicPartition, OffsetSpec],
+        timeout_s: float | None = None,
+        isolation: IsolationLevel | None = None,
     ) -> Listed:
         """The offset of each partition; a request after one that failed has a new client."""
-        return self._lister.list(asked, timeout_s or self._timeout_s)
+        return self._lister.list(asked, timeout_s or self._timeout_s, isolation)
 
     def delete_group(self, group: str) -> None:
         """Delete a consumer group."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
-from barnabas.kafka.admin import REQUEST_S, answer_of, description_of
+from barnabas.kafka.admin import REQUEST_S, Admin, answer_of
 
 PAUSE_S: Final = 0.2
 DENIED: Final = (
@@ -51,7 +51,7 @@ class TopicPlan:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError | None:
+def create(admin: Admin, plan: TopicPlan, deadline: float) -> KafkaError | None:
     """Make a topic if it is not there.
 
     Returns None if it was created, else why not: it exists, or rights are missing, and then it may
@@ -65,7 +65,7 @@ def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError |
     )
     while True:
         try:
-            answer_of(admin.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
+            answer_of(admin.client.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
         except KafkaException as problem:
             error = problem.args[0]
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS or error.code() in DENIED:
@@ -82,7 +82,7 @@ def create(admin: AdminClient, plan: TopicPlan, deadline: float) -> KafkaError |
 
 
 def wait_until_led(
-    admin: AdminClient, topic: str, deadline: float, refusal: KafkaError | None = None
+    admin: Admin, topic: str, deadline: float, refusal: KafkaError | None = None
 ) -> int:
     """Wait until all partitions have leaders: brokers learn of a new topic a moment later.
 
@@ -92,7 +92,7 @@ def wait_until_led(
     problem, error = "it is not there", None
     while True:
         try:
-            found = description_of(admin, topic)
+            found = admin.description(topic)
         except KafkaException as failure:
             error = failure.args[0]
             problem = str(error.str())

@@ -37,9 +37,9 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
-from barnabas.kafka.admin import REQUEST_S, OffsetLister, configuration_of, description_of
+from barnabas.kafka.admin import REQUEST_S, Admin
 from barnabas.kafka.fenced_writer import FencedError, FencedWriter, Pair
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.planned_topics import (
@@ -132,9 +132,7 @@ class TopicLog:
         self._is_committed_only = is_committed_only
         self._reads_again = reads_again
         self._producer_settings = producer or {}
-        quiet = {name: value for name, value in settings.items() if name != "logger"}
-        self._lister = OffsetLister(lambda: AdminClient({**quiet, "log_level": 2}))
-        self._admin: AdminClient | None = None
+        self._admin = Admin(self._named("-admin"))
         self._consumer: Any = None
         self._producer: Any = None
         self._leader: FencedWriter | None = None
@@ -170,17 +168,15 @@ class TopicLog:
         `check` gets the configuration of one that was there, if that may be seen, and may refuse.
         """
         deadline = time.monotonic() + timeout_s
-        self._admin = AdminClient(self._named("-admin"))
         refusal = None if plan is None else create(self._admin, plan, deadline)
         if refusal is not None and check is not None:
             try:
-                config = configuration_of(self._admin, self.topic)
+                config = self._admin.configuration(self.topic)
             except KafkaException as error:
                 _log.info("the configuration of topic %s is not known: %s", self.topic, error)
             else:
                 check(config)
         self.partitions = wait_until_led(self._admin, self.topic, deadline, refusal)
-        self._check()
         self._consumer = Consumer(
             {
                 "group.id": f"{self.topic}-readers",  # asked for, never used
@@ -197,6 +193,7 @@ class TopicLog:
                 ),
             }
         )
+        self._check()
         self._begin()
         if self._is_following:
             for target, name in ((self._run, "log"), (self._serve, "write")):
@@ -236,8 +233,8 @@ class TopicLog:
             self._producer.purge()
             self._producer.poll(0)  # so that nobody waits for what is not written
         # They end with the last reference to them: until then they would look for their brokers.
-        self._consumer = self._producer = self._leader = self._admin = None
-        self._lister.close()
+        self._consumer = self._producer = self._leader = None
+        self._admin.close()
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -297,7 +294,7 @@ class TopicLog:
                 raise LogTimeoutError(f"topic '{self.topic}' is closed")
             left_s = max(0.1, min(REQUEST_S, deadline - time.monotonic()))
             try:
-                found = self._lister.list(wanted, left_s, isolation)
+                found = self._admin.offsets(wanted, left_s, isolation)
             except KafkaException as error:
                 failure = error.args[0]
                 if time.monotonic() > deadline or failure.code() in _LASTING:
@@ -319,8 +316,8 @@ class TopicLog:
         assert not self._is_following
         if self._consumer is not None:
             self._consumer.close()
-        self._consumer = self._admin = None
-        self._lister.close()
+        self._consumer = None
+        self._admin.close()
 
     def _has_reached(self, ends: Mapping[int, int]) -> bool:
         return not self._other and _cover(self._positions, ends)
@@ -408,11 +405,10 @@ class TopicLog:
     def _check(self, timeout_s: float = REQUEST_S) -> None:
         """Notice a topic that was made again. Raises LogLostError unless the log follows."""
         self._checked_at = time.monotonic()
-        admin = self._admin
-        if admin is None:
+        if self._consumer is None:
             return
         try:
-            found = description_of(admin, self.topic, timeout_s)
+            found = self._admin.description(self.topic, timeout_s)
         except KafkaException as error:  # it says nothing about the topic, or the reader learns it
             _log.debug("topic %s cannot be described: %s", self.topic, error)
             return
@@ -510,8 +506,6 @@ class TopicLog:
                 time.sleep(PAUSE_S)
 
     def _serve_once(self) -> None:
-        if (admin := self._admin) is not None:
-            admin.poll(0)
         if (leader := self._leader) is not None:
             leader.poll()
         with self._moved:

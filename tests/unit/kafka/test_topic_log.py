@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from barnabas.app.testing import Kafka
 from barnabas.kafka import topic_log
+from barnabas.kafka.admin import Admin
 from barnabas.kafka.fenced_writer import AppendError, FencedError
 from barnabas.kafka.planned_topics import TopicCreationError, TopicLogError, TopicPlan
 from barnabas.kafka.topic_log import LogLostError, LogRecord, TopicLog
@@ -223,7 +224,7 @@ def test_a_check_that_nobody_answers_keeps_no_write_waiting(
     made = make(follows=True)
     monkeypatch.setattr(topic_log, "CHECK_S", 0.0)
     monkeypatch.setattr(topic_log, "CHECK_REQUEST_S", 0.2)
-    made.log._admin = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
+    made.log._admin = Admin({"bootstrap.servers": "127.0.0.1:1"})
     for n in range(4):
         made.log.send(b"k", b"%d" % n).result(5)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException
 
-from barnabas.kafka import topic_log
+from barnabas.kafka import admin, topic_log
 from barnabas.kafka.topic_log import LogTimeoutError, TopicLog
 from support.stale_admin import StaleAdmin
 
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> TopicLog:
-    monkeypatch.setattr(topic_log, "AdminClient", StaleAdmin)
+    monkeypatch.setattr(admin, "AdminClient", StaleAdmin)
     monkeypatch.setattr(topic_log, "PAUSE_S", 0.0)
     made = TopicLog({"bootstrap.servers": "127.0.0.1:1"}, "configs", lambda _: None)
     made._positions = {0: 5}

@@ -13,8 +13,8 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from barnabas.kafka.admin import Admin
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.sql.engine.ownership import SLOTS, Lease
 from barnabas.sql.server.kafka_follower import asked
@@ -66,7 +66,7 @@ class Membership:
         self._is_closed = False
         self._told = ""
         self._lease = Lease(session_timeout_ms / 1000, time.monotonic())
-        self._admin = AdminClient(dict(settings))
+        self._admin = Admin(settings)
         cluster.create_topic(NewTopic(self._topic, SLOTS, replicas))
         self._consumer = Consumer(
             {
@@ -189,7 +189,7 @@ class Membership:
         """Return the group. A question that is not answered yet is not asked again."""
         with self._asking:
             if self._question is None:
-                self._question = self._admin.describe_consumer_groups(
+                self._question = self._admin.client.describe_consumer_groups(
                     [self._group], request_timeout=_ASK_S
                 )[self._group]
             question = self._question

@@ -22,6 +22,7 @@ from barnabas.connect.connectors.mirror import (
 from barnabas.connect.connectors.mirror.checkpoint_reader import CheckpointReader
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.schedule import Schedule
+from barnabas.kafka import admin
 from barnabas.schemas.data.errors import RetriableError
 from support.stale_admin import StaleAdmin
 
@@ -62,7 +63,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.Mon
         def list_offsets(self, asked: Any, **_: object) -> dict[Any, Future[Any]]:
             return {place: Future() for place in asked}
 
-    monkeypatch.setattr(cluster, "AdminClient", Silent)
+    monkeypatch.setattr(admin, "AdminClient", Silent)
     monkeypatch.setattr(cluster, "_MARGIN_SECONDS", 0.0)
     with pytest.raises(RetriableError, match="west does not answer"):
         cluster.Cluster("west", {}, 0.01).offsets([("t", 0)], is_latest=True)
@@ -70,7 +71,7 @@ def test_an_answer_that_does_not_come_is_asked_for_again(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def stale(monkeypatch: pytest.MonkeyPatch) -> type[StaleAdmin]:
-    monkeypatch.setattr(cluster, "AdminClient", StaleAdmin)
+    monkeypatch.setattr(admin, "AdminClient", StaleAdmin)
     return StaleAdmin
 
 

@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from barnabas.kafka import admin
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.memory_cluster import MemoryCluster
 from barnabas.sql.server import membership
@@ -67,7 +68,7 @@ class FakeAdmin:
 @pytest.fixture
 def member(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(membership, "Consumer", FakeConsumer)
-    monkeypatch.setattr(membership, "AdminClient", FakeAdmin)
+    monkeypatch.setattr(admin, "AdminClient", FakeAdmin)
     owned: list[frozenset[int]] = []
     found = Membership(MemoryCluster(), {}, "test_", "http://a:1", owned.append)
     found.owned = owned  # type: ignore[attr-defined]
@@ -106,7 +107,7 @@ def test_a_question_without_answer_is_waited_for_and_not_asked_again(
     for _ in range(2):
         with pytest.raises(ClusterError, match=r"coordinator of the group .* does not answer"):
             member.servers()
-    (question,) = member._admin.asked
+    (question,) = member._admin.client.asked
     assignment = SimpleNamespace(topic_partitions=[TopicPartition("slots", 3)])
     servers = SimpleNamespace(client_id="barnabas-sql@http://a:1", assignment=assignment)
     others = SimpleNamespace(client_id="somebody", assignment=assignment)
@@ -114,11 +115,11 @@ def test_a_question_without_answer_is_waited_for_and_not_asked_again(
     assert member.servers() == {"http://a:1": frozenset({3})}
     with pytest.raises(ClusterError):
         member.servers()
-    again = member._admin.asked[1]
+    again = member._admin.client.asked[1]
     again.set_exception(KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)))
     with pytest.raises(ClusterError):
         member.servers()
-    assert len(member._admin.asked) == 2
+    assert len(member._admin.client.asked) == 2
 
 
 def test_an_error_without_a_message_is_named() -> None:

@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.flow import Flow, Side
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
-from barnabas.kafka.admin import answer_of, told_offset
+from barnabas.kafka.admin import Admin, answer_of, told_offset
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 # How long a mirror waits for answers of brokers that may be dead.
@@ -81,24 +81,21 @@ class Cluster:
     def __init__(self, alias: str, settings: Mapping[str, Any], timeout_s: float) -> None:
         self.alias = alias
         self.timeout_s = timeout_s
-        self._settings = dict(settings)
-        self._client: AdminClient | None = AdminClient(self._settings)
-        self._is_stale = False
+        self._requests = Admin(settings)
+        self._is_closed = False
         self._offsets_patience = Patience()
         self._groups_patience = Patience()
 
     @property
     def _admin(self) -> AdminClient:
-        if self._client is None:
+        if self._is_closed:
             raise ConnectError(f"the connection to {self.alias} is closed")
-        if self._is_stale:
-            self._is_stale = False
-            self._client = AdminClient(self._settings)
-        return self._client
+        return self._requests.client
 
     def close(self) -> None:
         """Close the connections, which would last until the garbage collector comes by."""
-        self._client = None
+        self._is_closed = True
+        self._requests.close()
 
     def partitions(self) -> dict[str, int]:
         """Return all topics with how many partitions they have. Raises ConnectError."""
@@ -250,7 +247,7 @@ class Cluster:
         try:
             return answer_of(future, timeout_s + _MARGIN_SECONDS)
         except TimeoutError as error:
-            self._is_stale = True
+            self._requests.renew()
             raise RetriableError(f"{self.alias} does not answer") from error
 
     def _one(self, futures: Mapping[Any, Future[Any]]) -> Any:
@@ -263,14 +260,18 @@ class Cluster:
                 self._result(future)
             except KafkaException as error:
                 if error.args[0].code() not in passed_over:
-                    self._is_stale |= is_passing(error.args[0])
+                    self._renew_after(error.args[0])
                     text = error.args[0].str()
                     _log.warning("cannot %s %s on %s: %s", what, name, self.alias, text)
             except RetriableError as error:
                 _log.warning("cannot %s %s: %s", what, name, error)
 
+    def _renew_after(self, error: KafkaError) -> None:
+        if is_passing(error):
+            self._requests.renew()
+
     def _failed(self, what: str, error: KafkaException) -> ConnectError:
-        self._is_stale |= is_passing(error.args[0])
+        self._renew_after(error.args[0])
         return as_connect_error(f"cannot {what} on {self.alias}", error)
 
 
