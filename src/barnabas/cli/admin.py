@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from barnabas import __version__
 from barnabas.base.clock import SystemClock
 from barnabas.base.config.values import parse_host_port
+from barnabas.base.tls.words import TlsError
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.login import dialing_for, refusal
 from barnabas.node.net.client import Peer, UnsupportedByPeerError
 from barnabas.node.net.login import LoginError
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.errors import EncodeError, ErrorCode
 from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.metadata import DescribeClusterRequest, DescribeClusterResponse

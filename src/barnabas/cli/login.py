@@ -13,6 +13,7 @@ from typing import Final
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.tls.contexts import PropertyKeys
+from barnabas.base.tls.words import TlsError
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.security import Login as NameAndPassword
@@ -22,7 +23,6 @@ from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.messages.metadata import MetadataRequest
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # commands say what goes wrong

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.base.config.errors import ConfigError
+from barnabas.base.tls.words import TlsError
 from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
 from barnabas.cli.login import refusal
-from barnabas.node.net.tls_words import TlsError
 from support.certificates import Authority
 
 

@@ -9,7 +9,7 @@ receiver: it is writable and nobody else holds it, which is what lets offsets be
 import threading
 from struct import Struct
 
-from barnabas.node.net.foreign import what_it_looks_like
+from barnabas.base.tls.words import what_it_looks_like
 from barnabas.protocol.errors import DecodeError
 
 SCRATCH_SIZE_BYTES = 256 * 1024

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from barnabas import __version__
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import Transport
+from barnabas.base.tls.words import TlsError
 from barnabas.node.net.frames import FrameReader
 from barnabas.node.net.login import Login, LoginError
-from barnabas.node.net.tls_words import TlsError
 from barnabas.protocol.apis import API_OF, APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode

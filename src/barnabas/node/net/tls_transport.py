@@ -25,9 +25,7 @@ from functools import cache
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.base.network import Part, StreamHandler, TlsSession, TlsTerms
 from barnabas.base.peer_lines import peer_logger
-from barnabas.base.tls.x509 import CertificateError, subject_of
-from barnabas.node.net.tcp_transport import BYTES_ALONE, JOINED_SIZE_MAX_BYTES, TcpTransport
-from barnabas.node.net.tls_words import (
+from barnabas.base.tls.words import (
     CLOSED_DURING_HANDSHAKE,
     PLAIN_TEXT_REFUSED,
     TlsError,
@@ -35,6 +33,8 @@ from barnabas.node.net.tls_words import (
     speaks_tls,
     what_plain_peer_speaks,
 )
+from barnabas.base.tls.x509 import CertificateError, subject_of
+from barnabas.node.net.tcp_transport import BYTES_ALONE, JOINED_SIZE_MAX_BYTES, TcpTransport
 
 RECEIVED_SIZE_MAX_BYTES = 256 * 1024
 """Bytes of one receive at most."""

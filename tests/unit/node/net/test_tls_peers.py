@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.network import ListenerOptions, Part, Transport
+from barnabas.base.tls.words import TlsError
 from barnabas.node.broker.client_state import client_state
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer
@@ -25,7 +26,6 @@ from barnabas.node.net.dialer import Dialer
 from barnabas.node.net.dialing import Dialing
 from barnabas.node.net.server import Server, ServerLimits
 from barnabas.node.net.tcp import TcpNetwork
-from barnabas.node.net.tls_words import TlsError
 from barnabas.node.security.certificate_names import CertificateNames
 from support.certificates import Authority
 

@@ -15,6 +15,7 @@ import pytest
 from barnabas.base.disk import FileRange
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import ListenerOptions, Part, SocketOptions, Transport
+from barnabas.base.tls.words import TlsError
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.net.tls_transport import (
     ANSWERS_SIZE_MAX_BYTES,
@@ -22,7 +23,6 @@ from barnabas.node.net.tls_transport import (
     PIECES_MAX,
     TlsTransport,
 )
-from barnabas.node.net.tls_words import TlsError
 from support.certificates import Authority
 
 TIMEOUT_S = 20

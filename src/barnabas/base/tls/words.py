@@ -1,15 +1,22 @@
-"""Failed handshakes in words: what the other side spoke, or why one refused the other."""
+"""Failed handshakes in words: what the other side spoke, or why one refused the other.
+
+Kafka's protocol begins with a length, so a TLS handshake reads as a frame of 369 million bytes.
+"""
 
 import ssl
 from typing import Final
 
 from barnabas.base.disk import Buffer
-from barnabas.node.net.foreign import what_it_looks_like
 
 PLAIN_TEXT_REFUSED: Final = bytes((0x15, 3, 3, 0, 2, 2, 70))
 """A fatal alert, `protocol_version`, for a peer that does not speak TLS."""
 CLOSED_DURING_HANDSHAKE: Final = "it closed the connection during the TLS handshake"
 
+_TLS_RECORDS: Final = {0x15: "alert", 0x16: "handshake"}
+_TLS_MAJOR: Final = 3
+_HTTP: Final = frozenset(
+    {b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ", b"HTTP"}
+)
 _TLS_HANDSHAKE: Final = 0x16
 _TLS_ALERT: Final = 0x15
 _API_KEY_MAX: Final = 1000
@@ -61,3 +68,14 @@ def what_plain_peer_speaks(head: Buffer) -> str:
     if len(first) >= 6 and first[:1] == b"\0" and int.from_bytes(first[4:6], "big") < _API_KEY_MAX:
         return "it sends Kafka requests in plain text: set its security.protocol to SSL or SASL_SSL"
     return "it does not speak TLS"
+
+
+def what_it_looks_like(head: Buffer) -> str:
+    """What the four bytes in the place of a length are instead; empty if nothing known."""
+    first = bytes(head[:4])
+    if len(first) == 4 and first[0] in _TLS_RECORDS and first[1] == _TLS_MAJOR:
+        kind = _TLS_RECORDS[first[0]]
+        return f"this looks like a TLS {kind}, but the connection is plaintext"
+    if first in _HTTP:
+        return "this looks like HTTP, not Kafka's protocol"
+    return ""
