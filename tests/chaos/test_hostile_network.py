@@ -30,7 +30,6 @@ from confluent_kafka.admin import (
 from hostile import Attackers, Target, connect, log_in
 from suffering import TELEMETRY
 
-from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.protocol.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -38,6 +37,7 @@ from barnabas.protocol.messages.quotas import (
     AlterClientQuotasResponse,
     OpData,
 )
+from barnabas.protocol.well_known import INTERNAL_TOPICS
 from support.certificates import Authority
 from support.node_process import NodeProcess
 from support.patience import PATIENCE_S

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from barnabas.node.log.compaction.settings import CompactionSettings
+from barnabas.node.log.compaction.compactor import CompactionSettings
 from barnabas.protocol.records.batch import Codec
 from support.compaction import CompactionBench, compact_config
 from support.effort import examples

@@ -36,7 +36,7 @@ from barnabas.protocol.messages.topics import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from barnabas.protocol.session_epochs import INITIAL_EPOCH
+from barnabas.protocol.well_known import INITIAL_EPOCH
 from support.logs import make_batch
 from support.rights import RightsWorld, on_topic
 

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.java.errors import JavaError
 from barnabas.java.regex import compile_java, find_all
+from barnabas.java.regex_characters import JavaError
+from barnabas.java.strings import decode_utf8, to_units
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions import json_text, utf8, utf16
+from barnabas.sql.functions import json_text
 from barnabas.sql.functions.java_uri import parse_uri
 from barnabas.sql.functions.regex import split_as_java
 from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
@@ -55,7 +56,7 @@ def java() -> Iterator[Java]:
 
 
 def digits(text: str) -> str:
-    return "".join(f"{ord(unit):04x}" for unit in utf16.to_units(text))
+    return "".join(f"{ord(unit):04x}" for unit in to_units(text))
 
 
 def told(text: str | None) -> str:
@@ -226,7 +227,7 @@ def test_bytes(java: Java) -> None:
     some = [0x61, 0xC3, 0xBC, 0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x98, 0x80, 0xED, 0xA0, 0xFF, 0xC0]
     for _ in range(ROUNDS):
         value = bytes(random.choices(some, k=random.randint(0, 7)))
-        assert told(utf8.decode(value)) == java("utf8", digits(value.decode("latin-1"))), value
+        assert told(decode_utf8(value)) == java("utf8", digits(value.decode("latin-1"))), value
         text = joined(random, list("AZaz09+/"), 9) + random.choice(["", "=", "==", "===", " ", "-"])
         theirs = java("base64", digits(text))
         assert agree(

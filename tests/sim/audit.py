@@ -4,10 +4,10 @@ from typing import Any
 
 from barnabas.base.ids import TopicPartition
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from barnabas.protocol.read_requests import READ_COMMITTED
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.control import EndTxn, decode_control
 from barnabas.protocol.records.records import decode_records
+from barnabas.protocol.well_known import READ_COMMITTED
 from sim.clients import Client
 
 

@@ -23,7 +23,7 @@ from barnabas.protocol.messages.share_groups import (
 )
 from barnabas.protocol.records.batch import CorruptBatchError, check_crc, iterate_headers
 from barnabas.protocol.records.records import decode_records
-from barnabas.protocol.session_epochs import FINAL_EPOCH
+from barnabas.protocol.well_known import FINAL_EPOCH
 from sim.clients import Client
 from sim.coordinated import Coordinated
 from sim.members import HEARTBEAT_S, GroupPlan

@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 from barnabas.base.disk import Buffer
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import CoordinatorRecord
-from barnabas.node.coordinator.errors import CoordinatorWriteError
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.group.shard import GroupShard
+from barnabas.node.coordinator.group.step import ClientInfo
+from barnabas.node.coordinator.partition_writer import CoordinatorWriteError
 from barnabas.node.coordinator.record_codec import decode_record
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.loop.promise import Promise

@@ -8,7 +8,6 @@ from __future__ import annotations
 from struct import pack
 from typing import Any
 
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (
     DescribeGroupsRequest,
@@ -42,6 +41,7 @@ from barnabas.protocol.messages.voters import (
     DescribeQuorumResponse,
 )
 from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.well_known import CLUSTER_METADATA
 from support.long_requests import KNOWN, Case, Known, frame_of
 from support.node_process import wait_until
 from support.patience import PATIENCE_S

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
 from barnabas.node.broker.handlers import ROUTES
 from barnabas.protocol.apis import APIS, ApiKey
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.schema import Field, FieldType, Struct
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 KNOWN = "growing"
 """A topic, a group and a transactional id."""

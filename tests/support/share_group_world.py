@@ -6,10 +6,9 @@ initialise is kept in `asked` until the test says that they have, or have not.
 
 from typing import Any
 
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.node.coordinator.group.share.heartbeat import Heard, Initialization, check_request
-from barnabas.node.coordinator.group.step import Client
+from barnabas.node.coordinator.group.step import Client, Refusal
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,

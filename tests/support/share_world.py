@@ -1,9 +1,8 @@
 """A share coordinator on a clock that stands still, over partitions in memory."""
 
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.node.coordinator.share.service import ShareCoordinator
-from barnabas.node.coordinator.share.shard import ShareShard
+from barnabas.node.coordinator.share.shard import ShareCoordinatorConfig, ShareShard
 from barnabas.node.coordinator.share.state import SharePartitionKey
 from barnabas.protocol.records.batch import iterate_headers
 from sim.manual_clock import ManualClock

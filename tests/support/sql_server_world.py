@@ -12,8 +12,8 @@ from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.functions.built_in import functions
+from barnabas.sql.processing_log import NoteEntry, log_entry
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.transaction.service import TransactionConfig
 from barnabas.node.coordinator.transaction.verifier import TransactionVerifier, Verifications
 from barnabas.node.log.partition_log import AppendOrigin
 from barnabas.node.log.producers.verification import AppendTerms, Verification

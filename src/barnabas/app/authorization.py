@@ -6,8 +6,7 @@ from logging.handlers import WatchedFileHandler
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.config.errors import ConfigError
-from barnabas.base.principals import ANONYMOUS
+from barnabas.base.errors import ConfigError
 from barnabas.base.telemetry import LineFormatter
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
@@ -20,6 +19,7 @@ from barnabas.node.security.standard_authorizer import (
     AuthorizerSettings,
     StandardAuthorizer,
 )
+from barnabas.protocol.well_known import ANONYMOUS
 
 AUDIT_FILE_KEY: Final = "barnabas.audit.file"
 NAMELESS: Final = "PLAINTEXT"

@@ -26,7 +26,6 @@ from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
 from barnabas.base.ending import take_all
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.node.broker.apis.topics import create_topics
@@ -44,10 +43,14 @@ from barnabas.node.config.topic import TOPIC_DEFAULT_KEYS
 from barnabas.node.config.validation import CORDONED_KEY
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
-from barnabas.node.log.compaction.compactor import Compactor, Worker
+from barnabas.node.log.compaction.compactor import (
+    COMPACTION_KEYS,
+    CompactionSettings,
+    Compactor,
+    Worker,
+)
 from barnabas.node.log.compaction.inline_worker import InlineWorker
 from barnabas.node.log.compaction.process_worker import ProcessWorker
-from barnabas.node.log.compaction.settings import COMPACTION_KEYS, CompactionSettings
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.asker import OWN
@@ -64,6 +67,7 @@ from barnabas.node.security.authorizer import Authorizer
 from barnabas.node.share.partitions import SharePartitions
 from barnabas.node.share.settings import ShareSettings
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.well_known import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 
 
 class BrokerRole:

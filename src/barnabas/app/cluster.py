@@ -27,7 +27,7 @@ from barnabas.app.event_loop import new_event_loop
 from barnabas.app.node_set import NodeSet
 from barnabas.app.secured import ADMIN, Security, open_secured
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program decides on handlers

@@ -13,8 +13,7 @@ from barnabas.app.quotas import ListenerQuotas
 from barnabas.base.clock import Clock
 from barnabas.base.ending import take_all
 from barnabas.base.network import Network
-from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES
-from barnabas.node.broker.controller.services import ControllerServices
+from barnabas.node.broker.controller.handlers import CONTROLLER_ROUTES, ControllerServices
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.throttling import EXEMPT_AT_CONTROLLER
 from barnabas.node.config.node_config import NodeConfig

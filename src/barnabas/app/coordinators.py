@@ -14,19 +14,21 @@ from barnabas.app.background import Background
 from barnabas.base.clock import Clock
 from barnabas.base.ending import take_all
 from barnabas.base.ids import Uuid
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.internal_topic import InternalTopic
-from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.node.coordinator.share.end_offsets import EndOffsets
 from barnabas.node.coordinator.share.persister_client import CoordinatorPersister
 from barnabas.node.coordinator.share.service import ShareCoordinator
+from barnabas.node.coordinator.share.shard import ShareCoordinatorConfig
 from barnabas.node.coordinator.share.share_group_service import ShareGroupService
-from barnabas.node.coordinator.transaction.config import TransactionConfig
 from barnabas.node.coordinator.transaction.marker_writer import MarkerWriter
 from barnabas.node.coordinator.transaction.markers import MarkerSender
-from barnabas.node.coordinator.transaction.service import AllocateProducerId, TransactionCoordinator
+from barnabas.node.coordinator.transaction.service import (
+    AllocateProducerId,
+    TransactionConfig,
+    TransactionCoordinator,
+)
 from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.broker_peers import BrokerPeers
@@ -35,6 +37,7 @@ from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.protocol.well_known import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from barnabas.app.logins import Gates
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.network import ListenerOptions
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig

@@ -80,7 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     _node_count(config)
     given = _security(config)
     if given is not None and find_spec("cryptography") is None:
-        from barnabas.base.extras import install_hint
+        from barnabas.base.errors import install_hint
 
         raise pytest.UsageError(
             f"a secured cluster needs cryptography, which is not installed: "

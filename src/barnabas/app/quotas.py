@@ -10,7 +10,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.controller.decision import NO_MUTATION_QUOTA, MutationQuota
 from barnabas.node.metadata.image import MetadataImage, QuotaEntity
-from barnabas.node.metadata.quota_names import CONNECTION_CREATION_RATE, IP
+from barnabas.node.metadata.quota_filter import CONNECTION_CREATION_RATE, IP
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.net.connection_quotas import IpRates
 from barnabas.node.net.server import Server

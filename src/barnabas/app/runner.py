@@ -12,10 +12,10 @@ from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
 from barnabas.app.node import Node
+from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
+from barnabas.base.ending import stop_on_signals
 from barnabas.base.errors import ShownError
-from barnabas.base.loopback import is_loopback
-from barnabas.base.stop_signals import stop_on_signals
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig
 

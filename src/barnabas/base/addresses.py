@@ -1,12 +1,12 @@
-"""IP addresses as text, each in one form: what is compared must not be written in two ways."""
+"""IP addresses as text, in one form each so that they can be compared."""
 
 import ipaddress
 
 
 def normal_address(text: str) -> str | None:
-    """An address in its shortest form, without a zone; None for what is no address.
+    """Return an address in its shortest form, without a zone; None if `text` is not an address.
 
-    One of IPv4 within IPv6 is that of IPv4: so a socket that takes both names its clients.
+    An IPv4 address mapped into IPv6 becomes IPv4 again: sockets for both report clients that way.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -14,3 +14,13 @@ def normal_address(text: str) -> str | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(mapped or address)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a listener on that host."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""The failures that a person can cause and cure, in every wing."""
+"""Failures that a person can cause and cure, in every wing, and the hint for a missing package."""
 
 from typing import ClassVar
 
@@ -11,3 +11,22 @@ class ShownError(Exception):
 
     is_wrong_usage: ClassVar[bool] = False
     """Whether the command line or a file that it names is wrong, not what was found."""
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs an extra, and where to type it.
+
+    It does not use the package's name, which belongs to another project on the public index.
+    """
+    return f"pip install '.[{extra}]' in the checkout of Barnabas"
+
+
+class ConfigError(ShownError, ValueError):
+    """A key whose value cannot be used. Secrets never appear in the message."""
+
+    is_wrong_usage = True
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(f"{key}: {message}")
+        self.key = key
+        self.message = message

@@ -2,9 +2,11 @@
 
 import enum
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from barnabas.base.errors import ShownError
+from barnabas.base.errors import ShownError, install_hint
 
 
 class ExitCode(enum.IntEnum):
@@ -185,3 +187,17 @@ def from_code(code: int, message: str | None, what: str = "") -> CliError:
         ErrorCode.REQUEST_TIMED_OUT: ExitCode.UNREACHABLE,
     }.get(error, ExitCode.REFUSED)
     return CliError(f"{what}: {text}" if what else text, kind)
+
+
+@contextmanager
+def extra_packages(extra: str, needs: str) -> Iterator[None]:
+    """Import inside; raises CliError, which begins with `needs`, where a package is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("barnabas"):
+            raise
+        raise CliError(
+            f"{needs} {error.name}, which is not installed",
+            hint=install_hint(extra),
+        ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import install_hint
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal
 
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import install_hint
 from barnabas.connect.allowed_plugins import check_on, check_own, not_found, why_absent
 from barnabas.schemas.data.errors import ConfigError
 

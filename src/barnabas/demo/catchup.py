@@ -1,18 +1,39 @@
-"""Lag of pipeline and dashboard, from the brokers and from their own reports."""
+"""Lag of pipeline and dashboard: log end offsets of the brokers against reports of both."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
-from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import INPUT_TOPICS, OUTPUT_TOPICS, STATIONS
+from barnabas.kafka.admin import Admin, Listed
+
+
+class TopicEnds:
+    """Asks with clients of librdkafka's `settings`, made at first use."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._admin = Admin(settings)
+
+    def of(self, topics: Sequence[str]) -> Listed:
+        """Return the log end offset of each partition of those topics that exist.
+
+        Raises KafkaException where brokers do not answer.
+        """
+        latest: OffsetSpec = OffsetSpec.latest()
+        wanted = {
+            TopicPartition(name, partition.id): latest
+            for name, topic in self._admin.describe(topics).items()
+            for partition in topic.partitions
+        }
+        return self._admin.offsets(wanted) if wanted else {}
 
 
 @dataclass(slots=True, frozen=True)

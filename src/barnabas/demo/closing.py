@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 
 from barnabas.demo import catchup
 from barnabas.demo.access import client_config
+from barnabas.demo.catchup import TopicEnds
 from barnabas.demo.contract import Truth
 from barnabas.demo.exactness import check_results
 from barnabas.demo.outcome import EXIT_RIGHT, EXIT_WRONG, DemoFailedError, Outcome
@@ -17,7 +18,6 @@ from barnabas.demo.parts.part import Part, Stage
 from barnabas.demo.parts.stations import Stations
 from barnabas.demo.parts.warehouse import Warehouse
 from barnabas.demo.statements import SERVER
-from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.verdict import Check, all_right, compare, compare_lags
 
 STILL_SECONDS_MAX: Final = 120.0

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import install_hint
 from barnabas.demo.access import DASHBOARD, GENERATORS, Access
 from barnabas.demo.database.place import OPERATOR, PASSWORD_VARIABLE, Place
 from barnabas.demo.processes import ChildSpec

@@ -150,3 +150,20 @@ def float_text(number: float) -> str:
         if abs(float(text)) <= _FLOAT_MAX and _FLOAT.pack(float(text)) == wanted:
             return double_text(float(text))
     return double_text(number)
+
+
+_INTEGER_HALF, _BIGINT_HALF = 1 << 31, 1 << 63
+
+
+def wrap_integer(value: int) -> int:
+    """Return the value's lowest 32 bits as an INTEGER: it wraps around as Java's does."""
+    if -_INTEGER_HALF <= value < _INTEGER_HALF:
+        return value
+    return ((value + _INTEGER_HALF) & 0xFFFF_FFFF) - _INTEGER_HALF
+
+
+def wrap_bigint(value: int) -> int:
+    """Return the value's lowest 64 bits as a BIGINT."""
+    if -_BIGINT_HALF <= value < _BIGINT_HALF:
+        return value
+    return ((value + _BIGINT_HALF) & 0xFFFF_FFFF_FFFF_FFFF) - _BIGINT_HALF

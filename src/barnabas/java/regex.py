@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Protocol
 
-from barnabas.java.errors import JavaError
-from barnabas.java.regex_characters import PatternError
+from barnabas.java.regex_characters import JavaError, PatternError
 from barnabas.java.regex_linear import (
     STEPS_HARMLESS,
     STEPS_MAX,

@@ -1,4 +1,4 @@
-"""Characters in Java's regular expressions: escapes, and classes such as `[a-z&&[^b]]`."""
+"""Characters in Java's regular expressions: escapes, classes such as `[a-z&&[^b]]`, and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import unicodedata
 
 from barnabas.java import character_sets as sets
 from barnabas.java.character_sets import Ranges
-from barnabas.java.errors import JavaError
+
+
+class JavaError(ValueError):
+    """A pattern is wrong, a group does not exist, or matching would take too long."""
 
 
 class PatternError(JavaError):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart, time_ms
 from barnabas.base.oauth.fetch import FetchError, FetchSettings
 from barnabas.base.oauth.retrieval import RetrievalSettings, retrieve

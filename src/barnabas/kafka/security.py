@@ -11,7 +11,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.scram import HASHES
 from barnabas.base.tls.cipher_suites import TLS13_SUITES, openssl_suites

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.partitioners import JAVA_PARTITIONER

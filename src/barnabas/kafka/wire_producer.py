@@ -21,7 +21,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.bearer_login import bearer_login
 from barnabas.kafka.partitioners import Partitioner

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, cast
 
+from barnabas.base.addresses import is_loopback
 from barnabas.base.config.definitions import ConfigKey, Status, read_table
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
-from barnabas.base.loopback import is_loopback
+from barnabas.base.errors import ConfigError
 from barnabas.registry.core.decision import Defaults
 from barnabas.web.listening import Listener
 

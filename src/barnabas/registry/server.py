@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from barnabas.base.descriptors import raise_limit
-from barnabas.base.stop_signals import stop_on_signals
+from barnabas.base.ending import stop_on_signals
 from barnabas.base.tls.contexts import configured_server
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Formats

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from barnabas.base.backoff import doubled
-from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart
 from barnabas.base.oauth.fetch import FetchError, FetchSettings

@@ -13,14 +13,7 @@ from typing import Any, TypeVar
 
 from barnabas.java import numbers as java_numbers
 from barnabas.java.hash import hash_order
-from barnabas.java.numbers import (
-    INT_MAX,
-    INT_MIN,
-    LONG_MAX,
-    LONG_MIN,
-    double_text,
-    parse_whole,
-)
+from barnabas.java.numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, double_text, parse_whole
 from barnabas.java.time.calendar import date_text, seconds_text, timestamp_text
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.types import Array, BaseType, Map, SqlType, Struct, Value

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -170,3 +171,14 @@ def encode_entry(query_id: str, entry: Entry, time_ms: int) -> bytes:
         "message": entry.message,
     }
     return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+
+
+_processing_log = logging.getLogger("barnabas.sql.processing")
+
+NoteEntry = Callable[[str, Entry], None]
+"""Takes a query's id and an entry. May be called in any thread; never blocks and never raises."""
+
+
+def log_entry(query_id: str, entry: Entry) -> None:
+    """Log the entry in one line, without the content of the record."""
+    _processing_log.info("%s: %s", logger_name(query_id, entry.step), entry.text)

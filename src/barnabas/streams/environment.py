@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.kafka.settings import java_settings, librdkafka_settings
 from barnabas.streams.errors import PipelineError
 from barnabas.streams.formats import Binding, Schemas

@@ -13,7 +13,7 @@ import ipaddress
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
-from barnabas.base.loopback import is_loopback
+from barnabas.base.addresses import is_loopback
 
 _OTHER_SITES = (b"cross-site", b"same-site")
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
 
 METHOD = "authentication.method"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas.app.authorization import Authorization
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.audit import audit
 from barnabas.node.security.authorizer import ALLOW_ALL, Caller

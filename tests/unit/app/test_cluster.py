@@ -15,7 +15,7 @@ import pytest
 
 import barnabas
 from barnabas.app.testing import Kafka
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from support.node_process import wait_until
 
 PROCESS = psutil.Process()

@@ -16,7 +16,7 @@ import pytest
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint, figure_text
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web import http1

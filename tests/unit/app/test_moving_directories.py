@@ -11,7 +11,7 @@ from test_node_disks import asking, batch, create, leaders, placement, produce_t
 from barnabas.app.node import Node
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (

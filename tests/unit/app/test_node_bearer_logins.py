@@ -11,7 +11,7 @@ import pytest
 from barnabas.app.node import Node
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
 from barnabas.node.net.client import Peer

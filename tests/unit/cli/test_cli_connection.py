@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.words import TlsError
 from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options

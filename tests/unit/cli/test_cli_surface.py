@@ -16,8 +16,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 import barnabas
 from barnabas.app.runner import StartError
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.disk import DirectoryInUseError
+from barnabas.base.errors import ConfigError
 from barnabas.cli import main
 from barnabas.cli.errors import CliError, ExitCode, from_exception, from_kafka
 from barnabas.node.raft.snapshot_files import SnapshotError

@@ -34,7 +34,7 @@ from barnabas.demo.dashboard.state import (
     StatementStatus,
 )
 from barnabas.demo.dashboard.statements import described
-from barnabas.demo.generators.topics import ensure_topics
+from barnabas.demo.generators.run import ensure_topics
 from barnabas.demo.results import AvroValues
 from barnabas.demo.schemas import EVOLVED_FROM
 from barnabas.demo.topics import (

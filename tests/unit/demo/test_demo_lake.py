@@ -20,8 +20,8 @@ from barnabas.connect.connectors.iceberg.connectors import (
 )
 from barnabas.connect.worker.settings import check_settings, is_distributed
 from barnabas.demo.access import CONNECT, Access
-from barnabas.demo.dashboard import connectors as monitoring
-from barnabas.demo.dashboard.connectors import ConnectorMonitor
+from barnabas.demo.dashboard import readers as monitoring
+from barnabas.demo.dashboard.readers import ConnectorMonitor
 from barnabas.demo.dashboard.state import DashboardState
 from barnabas.demo.lake import server
 from barnabas.demo.lake.lake import Lake, NoLakeError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCollection
 
-from barnabas.demo.topic_ends import TopicEnds
+from barnabas.demo.catchup import TopicEnds
 from barnabas.kafka import admin
 from support.stale_admin import StaleAdmin
 

@@ -27,7 +27,6 @@ WIDER_FOR_A_REASON = {
     "node/log": "functions over one log's state, a module for each idea",
     "node/metadata": "the image and its records, and a node's ways to the controller",
     "sql/analysis": "a module for each kind of statement",
-    "sql/functions": "a module for each family of SQL functions",
     "sql/runtime": "a module for each kind of step",
     "sql/server": "a module for each resource of ksqlDB's REST interface",
     "streams": "the names that users import",
@@ -73,7 +72,7 @@ def test_nothing_installs_from_the_index() -> None:
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if installs_by_name(line)
     }
-    assert not named_in, "use barnabas.base.extras.install_hint, or a path"
+    assert not named_in, "use barnabas.base.errors.install_hint, or a path"
 
 
 def test_modules_do_one_thing() -> None:

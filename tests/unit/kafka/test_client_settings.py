@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.base.tls.key_stores import KeyPair
 from barnabas.kafka.security import Security

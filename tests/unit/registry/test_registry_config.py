@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import jaas_options
 from barnabas.base.tls.contexts import configured_client, configured_server
 from barnabas.registry.config import KEYS, RegistryConfig

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.kafka.settings import java_settings, librdkafka_settings
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.spark.exactly_once import writer_name

@@ -9,7 +9,7 @@ a backslash is dropped. Of two lines with one key the later wins.
 import re
 from collections.abc import Iterable
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 
 BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")

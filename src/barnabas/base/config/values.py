@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 
 Value = bool | int | float | str | list[str] | None
 Check = Callable[[str, Value], None]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import install_hint
 from barnabas.base.oauth.fetch import (
     FetchError,
     FetchSettings,

@@ -12,7 +12,7 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.fetch import SIZE_BYTES_MAX, FetchError, FetchSettings
 
 ERROR_TEXT_SIZE_MAX: Final = 300

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.cipher_suites import TLS13_SUITES, openssl_name
 from barnabas.base.tls.key_stores import (
     PEM,

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
-from barnabas.base.config.errors import ConfigError
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import ConfigError, install_hint
 from barnabas.base.tls import jks
 
 BEGIN: Final = "-----BEGIN "

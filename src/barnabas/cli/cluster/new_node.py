@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from barnabas.app.local_nodes import properties_text
 from barnabas.app.ports import free_ports
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.addresses import is_loopback
+from barnabas.base.errors import ConfigError
 from barnabas.base.local_disk import LocalDisk
-from barnabas.base.loopback import is_loopback
 from barnabas.base.private_files import write_private
 from barnabas.cli.admin import Admin, ClusterInfo
 from barnabas.cli.admin_calls import read_features, static_config

@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
 from barnabas.cli.cluster.polling import wait_until
@@ -18,6 +17,7 @@ from barnabas.protocol.messages.voters import (
     DescribeQuorumRequestTopicData,
     ReplicaState,
 )
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 ALIVE_MAX_MS = 3_000
 """A replica that last fetched longer ago, seen from the leader, counts as gone."""

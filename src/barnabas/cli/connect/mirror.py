@@ -6,9 +6,8 @@ import threading
 
 import click
 
-from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.node_options import log_level_option
-from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b

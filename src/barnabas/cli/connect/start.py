@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.node_options import log_level_option
-from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import counted, json_option, print_json
 from barnabas.cli.service_options import service_properties
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.base.config.properties import from_flags
-from barnabas.cli.dev.wishes import PORT_HINT, DevWishes
+from barnabas.cli.dev.secure import PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json

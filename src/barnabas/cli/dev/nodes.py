@@ -25,11 +25,10 @@ from barnabas.app.ports import PortReservation
 from barnabas.app.secured import Secured
 from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
+from barnabas.base.ending import on_stop_signals
 from barnabas.base.local_disk import LocalDisk
-from barnabas.base.stop_signals import on_stop_signals
 from barnabas.cli.dev.child_process import end_with
-from barnabas.cli.dev.secure import facts, greet, secured_for
-from barnabas.cli.dev.wishes import PORT_HINT, DevWishes
+from barnabas.cli.dev.secure import PORT_HINT, DevWishes, facts, greet, secured_for
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from barnabas.base.stop_signals import on_stop_signals
+from barnabas.base.ending import on_stop_signals
 from barnabas.cli.dev.child_process import end_with
 from barnabas.cli.errors import ExitCode
 

@@ -1,13 +1,32 @@
-"""`barnabas dev --secure`: the secrets of its cluster, and what clients are told."""
+"""Options of `barnabas dev`, and `--secure`: the cluster's secrets and the clients' settings."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from barnabas.app.secured import ADMIN, DEMO_PREFIX, DEMO_USER, Secured, Security, open_secured
-from barnabas.cli.dev.wishes import DevWishes
-from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.optional import extra_packages
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
+
+PORT_HINT = "choose others with --port, or take free ones with --port 0"
+
+
+@dataclass(frozen=True, slots=True)
+class DevWishes:
+    """The requested nodes."""
+
+    count: int
+    directory: str
+    is_temporary: bool
+    host: str
+    port: int
+    controller_port: int | None
+    racks: tuple[str, ...]
+    overrides: Mapping[str, str]
+    log_level: str
+    as_json: bool
+    is_secure: bool = False
 
 
 def secured_for(wishes: DevWishes) -> Secured | None:

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.base.addresses import is_loopback
 from barnabas.base.config.values import parse_host_port
-from barnabas.base.loopback import is_loopback
 from barnabas.cli.connection import Connection
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
 from barnabas.cli.doctor.nodes import check_nodes, down_brokers

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.x509 import Certificate
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
 from barnabas.cli.output import counted

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.cli.connection import reachable
-from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.optional import extra_packages
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.output import print_json
 from barnabas.cli.service_options import service_options, service_properties
 

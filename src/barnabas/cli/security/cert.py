@@ -16,9 +16,8 @@ import click
 
 from barnabas.base.config.values import parse_host_port
 from barnabas.base.private_files import write_private
-from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.option_sets import Function
-from barnabas.cli.optional import extra_packages
 from barnabas.cli.output import Output, Row, cell_text, json_option
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.cli.errors import extra_packages
 from barnabas.cli.option_sets import Function, with_options
-from barnabas.cli.optional import extra_packages
 from barnabas.cli.registry.client import Registry
 
 if TYPE_CHECKING:

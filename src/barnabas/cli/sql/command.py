@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.optional import extra_packages
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.sql.server import server_command
 from barnabas.cli.sql.test import test_command
 

@@ -7,8 +7,7 @@ import click
 
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import Connection, command_config_option
-from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.optional import extra_packages
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.output import counted, print_json
 from barnabas.cli.service_options import service_options, service_properties
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.optional import extra_packages
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.output import json_option, print_json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
 from barnabas.connect.config.values import invalid

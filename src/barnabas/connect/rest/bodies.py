@@ -13,7 +13,7 @@ from barnabas.connect.errors.requests import BadRequestError, RequestError
 from barnabas.connect.worker.herder import Offsets
 from barnabas.connect.worker.state import PAUSED, STARTED, STOPPED
 from barnabas.java.numbers import JAVA_SPACE
-from barnabas.web.json_bodies import parse_json as strict_json
+from barnabas.web.bodies import parse_json as strict_json
 
 _INITIAL = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
 from barnabas.schemas.data.errors import ConfigError
 from barnabas.web.listening import Listener

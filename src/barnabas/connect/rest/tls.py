@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.tls.contexts import (
     CLIENT_AUTH,
     PropertyKeys,

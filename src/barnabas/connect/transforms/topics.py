@@ -17,8 +17,8 @@ from barnabas.connect.config.definition import (
 from barnabas.connect.config.validators import regex as java_regex
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.sides import PlainTransform
-from barnabas.java.errors import JavaError
 from barnabas.java.regex import compile_java, expand
+from barnabas.java.regex_characters import JavaError
 from barnabas.java.time.simple_date import SimpleDateFormat
 from barnabas.schemas.data.errors import (
     ConnectError,

@@ -1,4 +1,4 @@
-"""Threads that read topics into the dashboard's state.
+"""Threads that read topics, and states of connectors, into the dashboard's state.
 
 `OutputReader` has no group: it reads the pipeline's results and the station table from their
 beginning each time, keeping the latest value per key, so a restart shows exact figures again.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -23,9 +24,10 @@ from confluent_kafka import (
 )
 
 from barnabas.demo.access import client_config
+from barnabas.demo.catchup import TopicEnds
+from barnabas.demo.connectors import connector_states
 from barnabas.demo.dashboard.state import FEED_LENGTH_MAX, DashboardState
 from barnabas.demo.results import AvroValues, read_row
-from barnabas.demo.topic_ends import TopicEnds
 from barnabas.demo.topics import OUTPUT_TOPICS, STATIONS, USER_ACTIVITY
 from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.registry_client import RegistryClient
@@ -264,3 +266,27 @@ def _records_read(consumer: Consumer) -> int:
             if place.offset >= 0:
                 offsets[place.topic, place.partition] = place.offset
     return sum(offsets.values())
+
+
+_EVERY_SECONDS = 2.0
+
+
+class ConnectorMonitor(ReaderThread):
+    """Asks the workers' REST interfaces, as any client could."""
+
+    def __init__(self, bootstrap: str, urls: Sequence[str], state: DashboardState) -> None:
+        super().__init__("connector-monitor", bootstrap, state)
+        self._known: dict[str, dict[str, str]] = {url: {} for url in urls}
+
+    def read(self) -> None:
+        """Look until `stopping` is set."""
+        while not self.stopping.is_set():
+            self.state.set_connectors(self.look())
+            self.stopping.wait(_EVERY_SECONDS)
+
+    def look(self) -> dict[str, str]:
+        """Return each connector's state; DOWN are those whose worker does not answer any more."""
+        for url, known in self._known.items():
+            states = connector_states(url)
+            self._known[url] = dict.fromkeys(known, "DOWN") if states is None else states
+        return {name: state for known in self._known.values() for name, state in known.items()}

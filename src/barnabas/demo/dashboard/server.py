@@ -19,13 +19,17 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
-from barnabas.base.loopback import is_loopback
-from barnabas.base.stop_signals import stop_on_signals
+from barnabas.base.ending import stop_on_signals
 from barnabas.demo.dashboard.brokers import BrokerMonitor
-from barnabas.demo.dashboard.connectors import ConnectorMonitor
 from barnabas.demo.dashboard.groups import GroupMonitor, watched_groups
-from barnabas.demo.dashboard.readers import ActivityReader, OutputReader, ReaderThread
+from barnabas.demo.dashboard.readers import (
+    ActivityReader,
+    ConnectorMonitor,
+    OutputReader,
+    ReaderThread,
+)
 from barnabas.demo.dashboard.schemas import SchemaMonitor
 from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor

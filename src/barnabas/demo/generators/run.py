@@ -20,7 +20,10 @@ from contextlib import closing
 from threading import Event as Flag
 from typing import Any, Final
 
-from barnabas.demo.contract import GeneratorProgress, Plan, Truth
+from confluent_kafka.cimpl import NewTopic
+
+from barnabas.demo.access import client_config
+from barnabas.demo.contract import TOPIC_PARTITIONS, GeneratorProgress, Plan, Truth
 from barnabas.demo.database.stations import DatabaseError, StationsInDatabase
 from barnabas.demo.generators.charging import FIRMWARE_EVERY_MINUTES
 from barnabas.demo.generators.delivery import LATE_MS_MAX, Delivery
@@ -28,8 +31,29 @@ from barnabas.demo.generators.encoding import AvroEncoder
 from barnabas.demo.generators.publisher import Publisher
 from barnabas.demo.generators.simulation import World, events_planned
 from barnabas.demo.generators.state import load_or_create, store
-from barnabas.demo.generators.topics import ensure_topics
-from barnabas.demo.topics import MINUTE_MS, WATERMARK_DELAY_MS, Station
+from barnabas.demo.topics import MINUTE_MS, STATIONS, WATERMARK_DELAY_MS, Station
+from barnabas.kafka.admin import Admin
+
+_TIMEOUT_SECONDS = 60.0
+
+
+def ensure_topics(bootstrap_servers: str) -> list[str]:
+    """Create those of the demo's topics that do not exist and return their names.
+
+    The cluster's default decides how many replicas they have.
+    Raises confluent_kafka.KafkaException where the cluster refuses or cannot be reached.
+    """
+    settings = {**client_config(bootstrap_servers), "socket.timeout.ms": 10_000}
+    topics = [
+        NewTopic(
+            name,
+            num_partitions=partitions,
+            config={"cleanup.policy": "compact"} if name == STATIONS else {},
+        )
+        for name, partitions in TOPIC_PARTITIONS.items()
+    ]
+    return Admin(settings, _TIMEOUT_SECONDS).create(topics)
+
 
 IN_FLIGHT_MINUTES: Final = 4
 assert LATE_MS_MAX + (IN_FLIGHT_MINUTES + 1) * MINUTE_MS < WATERMARK_DELAY_MS

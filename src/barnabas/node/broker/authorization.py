@@ -10,7 +10,7 @@ from typing import Protocol
 from barnabas.node.broker.client_state import client_state
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.grants import Grants
-from barnabas.node.loop.turns import in_turns
+from barnabas.node.loop.pauses import in_turns
 from barnabas.node.security.authorizer import Authorizer
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 

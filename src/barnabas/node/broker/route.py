@@ -6,13 +6,12 @@ response of it, and gets the services of its listener.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from barnabas.base.network import Part
-from barnabas.node.broker.busy_time import Measured
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.deferred_reply import answer_later, give_up
 from barnabas.node.broker.in_parts import Each
@@ -22,6 +21,38 @@ from barnabas.node.net.connection import Reply
 from barnabas.protocol.apis import AnyApi, Api
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.schema import Message
+
+R = TypeVar("R")
+
+
+class Measured(Generic[R]):
+    """Awaits `work`; `busy_ns` is the time of its steps so far."""
+
+    __slots__ = ("_clock_ns", "_work", "busy_ns")
+
+    def __init__(self, work: Awaitable[R], clock_ns: Callable[[], int]) -> None:
+        self._work = work
+        self._clock_ns = clock_ns
+        self.busy_ns = 0
+
+    def __await__(self) -> Generator[Any, None, R]:
+        steps, clock_ns = self._work.__await__(), self._clock_ns
+        error: BaseException | None = None
+        while True:
+            started_ns = clock_ns()
+            try:
+                awaited = steps.send(None) if error is None else steps.throw(error)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            finally:
+                self.busy_ns += clock_ns() - started_ns
+            error = None
+            try:
+                yield awaited
+            except BaseException as raised:  # noqa: BLE001  # it is the work's to handle
+                error = raised
+
 
 S = TypeVar("S", contravariant=True)
 Req = TypeVar("Req", bound=Message)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from barnabas.base.config.definitions import ConfigKey, Status
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config import removed, validation
 from barnabas.node.config.definitions import BROKER_KEYS, DYNAMIC_ONLY
 from barnabas.node.config.listeners import (

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.node.config.node_config import NodeConfig

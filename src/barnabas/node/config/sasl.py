@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, login_modules
 from barnabas.node.config import oauth
 from barnabas.node.config.definitions import BROKER_KEYS

@@ -11,7 +11,7 @@ import ssl
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import (
     CLIENT_AUTH,
     choose_suites,

@@ -5,7 +5,7 @@ Source: Kafka's SslFactory (CertificateEntries, SslEngineValidator) and DynamicL
 
 import ssl
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import (
     ENCRYPTED_PROTOCOLS,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas.base.config.definitions import ConfigKey
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import TOPIC_KEYS
 from barnabas.node.config.node_config import NodeConfig
 

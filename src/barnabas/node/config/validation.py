@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.listeners import ANY_ADDRESS
 from barnabas.node.config.sasl import check_sasl
 

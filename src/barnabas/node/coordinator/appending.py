@@ -10,8 +10,11 @@ from barnabas.node.coordinator.decision import (
     Shard,
     Transactional,
 )
-from barnabas.node.coordinator.errors import CoordinatorWriteError, coordinator_error
-from barnabas.node.coordinator.partition_writer import PartitionWriter
+from barnabas.node.coordinator.partition_writer import (
+    CoordinatorWriteError,
+    PartitionWriter,
+    coordinator_error,
+)
 from barnabas.node.coordinator.record_codec import chunk_records, encode_record, record_size_bytes
 from barnabas.node.coordinator.runtime_entry import Entry
 from barnabas.node.log.producers.verification import AppendTerms

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Buffer, FileRange
-from barnabas.node.coordinator.errors import CoordinatorWriteError
+from barnabas.node.coordinator.partition_writer import CoordinatorWriteError
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import AppendOrigin
 from barnabas.node.log.producers.verification import AppendTerms

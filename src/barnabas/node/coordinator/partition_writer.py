@@ -1,7 +1,7 @@
-"""The runtime's interface to the log beneath it."""
+"""The runtime's interface to its internal topic, and the topic's errors as clients get them."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.base.disk import Buffer
 from barnabas.node.log.producers.verification import AppendTerms
@@ -48,3 +48,33 @@ class PartitionWriter(Protocol):
 
     def batch_size_bytes_max(self, partition: int) -> int:
         """The largest batch that the partition takes (`max.message.bytes`)."""
+
+
+class CoordinatorWriteError(Exception):
+    """The partition did not accept a batch, and appended none of its records."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+_SEEN_AS: Final = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def coordinator_error(error: ErrorCode) -> ErrorCode:
+    """Return the code that clients get if the log failed with `error`.
+
+    Source: Kafka's CoordinatorOperationExceptionHelper.
+    """
+    return _SEEN_AS.get(error, error)

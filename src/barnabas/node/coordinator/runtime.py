@@ -13,9 +13,11 @@ records are replayed only once the log has them.
 
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock, Timer
+from barnabas.java.hash import java_abs, java_hash
 from barnabas.node.coordinator.appending import EncodedStep, write, write_encoded
 from barnabas.node.coordinator.decision import (
     Answer,
@@ -25,15 +27,30 @@ from barnabas.node.coordinator.decision import (
     Transactional,
     Waiter,
 )
-from barnabas.node.coordinator.errors import CoordinatorWriteError, coordinator_error
 from barnabas.node.coordinator.loader import replay_batches
-from barnabas.node.coordinator.partition_writer import PartitionWriter
+from barnabas.node.coordinator.partition_writer import (
+    CoordinatorWriteError,
+    PartitionWriter,
+    coordinator_error,
+)
 from barnabas.node.coordinator.record_codec import RecordTypes
 from barnabas.node.coordinator.runtime_entry import Entry, Parked, Pending
 from barnabas.node.log.producers.verification import AppendTerms
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.records.control import EndTxn, encode_end_txn
+
+KEYS_REMEMBERED_MAX = 1024
+
+
+@lru_cache(KEYS_REMEMBERED_MAX)
+def partition_of(key: str, partition_count: int) -> int:
+    """Return the partition of the internal topic that holds a group, transactional id or share key.
+
+    Source: Java's String.hashCode.
+    """
+    return java_abs(java_hash(key)) % partition_count
+
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")

@@ -12,7 +12,6 @@ from typing import Any
 
 from barnabas.base.disk import Disk
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.log.batch_walk import stream_batches
 from barnabas.node.log.checkpoints import read_epochs, read_offsets, read_topic_id
 from barnabas.node.log.dump_decode import Decoder, decode_control_record, decoder_for
@@ -38,6 +37,7 @@ from barnabas.node.log.producers.snapshot import parse_snapshot
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.batch import CODEC_MASK, BatchHeader, Codec, check_crc
 from barnabas.protocol.records.records import Record, decode_records
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 OFFSETS_SUFFIX = "-offset-checkpoint"
 

@@ -4,12 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from barnabas.base.ids import Uuid, uuid_to_text
-from barnabas.base.internal_topics import (
-    CLUSTER_METADATA,
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-)
 from barnabas.protocol.codec import decode
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.group_records import (
@@ -24,6 +18,12 @@ from barnabas.protocol.records.control import control_type, decode_control
 from barnabas.protocol.records.records import Record
 from barnabas.protocol.schema import Message, Struct
 from barnabas.protocol.varint import read_unsigned_varint
+from barnabas.protocol.well_known import (
+    CLUSTER_METADATA,
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
 
 Decoder = Callable[[Record], dict[str, Any]]
 KEY_VERSION = 0

@@ -16,7 +16,6 @@ from barnabas.base.clock import Clock
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.disk import Disk
 from barnabas.base.ids import TopicPartition, Uuid, uuid_from_text
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.log.checkpoints import (
     NO_BROKER_EPOCH,
     take_clean_shutdown,
@@ -43,6 +42,7 @@ from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.log.recovery import RecoveryReport
 from barnabas.node.log.tail_cache import TOTAL_BYTES_MAX_DEFAULT, TailBudget
 from barnabas.node.log.turns import Turns
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 COMPLETED_AT_ONCE = 64
 PREFERRED_DIRS_MAX = 10_000

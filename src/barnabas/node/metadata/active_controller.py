@@ -19,7 +19,6 @@ from typing import Any
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Network
-from barnabas.base.principals import ANONYMOUS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.controller.activation import activation_records
 from barnabas.node.metadata.controller.brokers import fence_records, register_broker
@@ -43,6 +42,7 @@ from barnabas.node.raft.interfaces import NotLeaderError
 from barnabas.node.raft.node import RaftNode
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from barnabas.protocol.well_known import ANONYMOUS
 
 RECORDS_PER_BATCH_MAX = 10_000
 """A decision that need not be atomic is appended in batches of this size."""

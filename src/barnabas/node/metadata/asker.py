@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from barnabas.base.principals import ANONYMOUS
+from barnabas.protocol.well_known import ANONYMOUS
 
 
 class Asker(NamedTuple):

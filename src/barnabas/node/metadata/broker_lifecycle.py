@@ -17,7 +17,7 @@ from barnabas.base.clock import Clock, Timer
 from barnabas.base.errors import ShownError
 from barnabas.base.ids import Uuid, uuid_to_text
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.metadata.image import Endpoint, MetadataImage
 from barnabas.node.metadata.registration import broker_registration
 from barnabas.protocol.errors import ErrorCode

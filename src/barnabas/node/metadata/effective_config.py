@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import BROKER_KEYS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.topic import TOPIC_CONFIG_DEFS, topic_config_values

@@ -10,7 +10,7 @@ import asyncio
 from barnabas.base.clock import Clock
 from barnabas.base.network import Network, StreamHandler, Transport
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.metadata.broker_peers import endpoint_between_brokers
 from barnabas.node.metadata.image import BrokerImage
 

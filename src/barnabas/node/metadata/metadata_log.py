@@ -5,7 +5,6 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
 from barnabas.base.ids import METADATA_TOPIC_ID, TopicPartition, Uuid
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.config.listeners import SECURITY_PROTOCOLS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
@@ -21,6 +20,7 @@ from barnabas.node.raft.voters import (
     VoterSet,
     parse_static_voters,
 )
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 METADATA_DIRECTORY: Final = f"{CLUSTER_METADATA}-0"
 METADATA_BATCH_SIZE_BYTES_MAX: Final = 8 << 20

@@ -1,12 +1,25 @@
-"""The client quotas that match a filter (KIP-546). Source: Kafka's ClientQuotasImage.describe."""
+"""Names of client quotas, and the quotas that match a filter (KIP-546, KIP-599, KIP-612).
+
+Source: Kafka's ClientQuotasImage.describe.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
 from barnabas.node.metadata.image import QuotaEntity
-from barnabas.node.metadata.quota_names import CLIENT_ID, IP, USER
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.quotas import ComponentData, DescribeClientQuotasRequest
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
+CONSUMER_BYTE_RATE: Final = "consumer_byte_rate"
+REQUEST_PERCENTAGE: Final = "request_percentage"
+CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"
+CONNECTION_CREATION_RATE: Final = "connection_creation_rate"
+
 
 EXACT: Final = 0
 DEFAULT: Final = 1

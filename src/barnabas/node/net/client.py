@@ -14,7 +14,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.base.network import Network
 from barnabas.base.tls.words import TlsError
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
 from barnabas.node.net.login import LoginError
 from barnabas.node.net.peer_connection import PeerConnection, UnsupportedByPeerError

@@ -4,7 +4,6 @@ A partition that a request names repeatedly is described once: the answer for it
 large as its name.
 """
 
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.raft.core.state import Leader, Progress, RaftState
 from barnabas.node.raft.voters import ReplicaKey, Voter
 from barnabas.protocol.errors import ErrorCode
@@ -17,6 +16,7 @@ from barnabas.protocol.messages.voters import (
     Node,
     ReplicaState,
 )
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 
 def describe_quorum(

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from barnabas.base.ids import METADATA_TOPIC_ID
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.raft.core import messages as core
 from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
@@ -18,6 +17,7 @@ from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.schema import Message
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 # -- what this node asks
 

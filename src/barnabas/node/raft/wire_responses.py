@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from barnabas.base.ids import METADATA_TOPIC_ID, NO_NODE, ZERO_UUID
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.raft.core import messages as core
 from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
@@ -17,6 +16,7 @@ from barnabas.node.raft.voters import ReplicaKey, Voter, VoterEndpoint
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.schema import Message
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 FETCH_ENDPOINTS_VERSION_MIN: Final = 16
 

@@ -29,7 +29,7 @@ from barnabas.node.log.copying import CopyError, copy_some, is_caught_up
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.manager import LogManager
 from barnabas.node.log.partition_log import PartitionLog
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from barnabas.protocol.session_epochs import INITIAL_EPOCH, NO_SESSION, epoch_after
+from barnabas.protocol.well_known import INITIAL_EPOCH, NO_SESSION, epoch_after
 
 PartitionKey = tuple[Uuid, int]
 

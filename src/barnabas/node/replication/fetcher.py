@@ -14,17 +14,18 @@ Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread and RemoteLeaderEndP
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.net.client import Peer
 from barnabas.node.replication.fetch_session import FetchPosition, FollowerSession, PartitionKey
-from barnabas.node.replication.fetcher_settings import FetcherSettings
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode
@@ -36,8 +37,33 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
-from barnabas.protocol.read_requests import EARLIEST, LATEST
 from barnabas.protocol.records.batch import NO_LEADER_EPOCH, NO_OFFSET
+from barnabas.protocol.well_known import EARLIEST, LATEST
+
+
+@dataclass(frozen=True, slots=True)
+class FetcherSettings:
+    """The keys that a follower obeys."""
+
+    max_wait_ms: int
+    min_bytes: int
+    partition_max_bytes: int
+    response_max_bytes: int
+    backoff_max_ms: int
+    timeout_ms: int
+
+    @classmethod
+    def from_config(cls, config: NodeConfig) -> "FetcherSettings":
+        """Read them."""
+        return cls(
+            max_wait_ms=config.get_int("replica.fetch.wait.max.ms"),
+            min_bytes=config.get_int("replica.fetch.min.bytes"),
+            partition_max_bytes=config.get_int("replica.fetch.max.bytes"),
+            response_max_bytes=config.get_int("replica.fetch.response.max.bytes"),
+            backoff_max_ms=config.get_int("replica.fetch.backoff.ms"),
+            timeout_ms=config.get_int("replica.socket.timeout.ms"),
+        )
+
 
 BACKOFF_MIN_MS = 20
 """The first rest; it doubles up to `replica.fetch.backoff.ms`. Mostly a leader is milliseconds

@@ -29,12 +29,11 @@ from barnabas.node.metadata.broker_peers import endpoint_between_brokers
 from barnabas.node.metadata.image import BrokerImage
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialer import Dialer
-from barnabas.node.replication.fetcher import Fetcher
-from barnabas.node.replication.fetcher_settings import FetcherSettings
+from barnabas.node.replication.fetcher import Fetcher, FetcherSettings
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
-from barnabas.protocol.session_epochs import FINAL_EPOCH, NO_SESSION
+from barnabas.protocol.well_known import FINAL_EPOCH, NO_SESSION
 
 RECEIVE_BUFFER_KEY = "replica.socket.receive.buffer.bytes"
 FETCHERS = "num.replica.fetchers"

@@ -14,7 +14,6 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.ids import ZERO_UUID, TopicPartition, Uuid
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.base.network import Network
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.config import LogConfig
@@ -38,6 +37,7 @@ from barnabas.node.replication.read_notifier import ReadNotifier
 from barnabas.node.replication.replica_context import ReplicaContext
 from barnabas.node.replication.throttle import ReplicationQuota
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 LOOK_AGAIN_MS = 1000
 GARBLED_BITS_MAX = 8

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import Validate
 from barnabas.base.oauth.fetch import FetchError, fetch, file_of, is_file
 from barnabas.node.config.node_config import NodeConfig

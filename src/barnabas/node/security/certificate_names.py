@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.java.regex_linear import repeats_nothing
 
 RULES_KEY: Final = "ssl.principal.mapping.rules"

@@ -10,7 +10,7 @@ from copy import copy
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.node.loop.turns import in_turns
+from barnabas.node.loop.pauses import in_turns
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.checks import DecideRequest
 from barnabas.node.metadata.controller.refusals import refuse

@@ -7,7 +7,7 @@ certificates, SASL) tells the connection's state, and requests carry the princip
 
 from typing import Final, NamedTuple
 
-from barnabas.base import principals
+from barnabas.protocol import well_known as principals
 
 
 class Principal(NamedTuple):

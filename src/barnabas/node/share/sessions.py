@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, epoch_after
+from barnabas.protocol.well_known import FINAL_EPOCH, INITIAL_EPOCH, epoch_after
 
 PartitionId = tuple[Uuid, int]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import GROUP_KEYS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage, MetadataImage

@@ -31,10 +31,29 @@ from barnabas.node.share.core.partition import InvalidStateError, SharePartition
 from barnabas.node.share.core.spans import Change
 from barnabas.node.share.core.states import AckBatch, Acquired, AcquireMode, Refused, ShareLimits
 from barnabas.node.share.fetched import FetchedBatches
-from barnabas.node.share.settings import ShareGroupSettings
-from barnabas.node.share.start_offset import first_offset
+from barnabas.node.share.settings import OffsetReset, ResetStrategy, ShareGroupSettings
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import CorruptBatchError
+
+
+async def first_offset(partition: Partition, reset: OffsetReset, now_ms: int) -> int | ErrorCode:
+    """Return a share group's start offset, by `share.auto.offset.reset`. Raises LogDirFailure.
+
+    It is OFFSET_NOT_AVAILABLE on a new leader that does not know yet how far the log is committed,
+    and if no record is as young as a duration asks for.
+    """
+    if reset.strategy is ResetStrategy.EARLIEST:
+        return partition.log.log_start_offset
+    if partition.is_catching_up:
+        return ErrorCode.OFFSET_NOT_AVAILABLE
+    if reset.strategy is ResetStrategy.LATEST:
+        return partition.high_watermark
+    later = partition.log.offset_for_timestamp(now_ms - reset.back_ms, partition.high_watermark)
+    found = await later if isinstance(later, Promise) else later
+    if isinstance(found, ErrorCode):
+        return found
+    return ErrorCode.OFFSET_NOT_AVAILABLE if found is None else found.offset
+
 
 FATAL = frozenset(
     {

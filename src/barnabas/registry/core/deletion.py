@@ -5,8 +5,7 @@ from dataclasses import replace
 from barnabas.registry import errors, subjects
 from barnabas.registry.core.decision import Decision, View
 from barnabas.registry.core.lookup import own_version, version_number
-from barnabas.registry.core.marks import marks
-from barnabas.registry.core.modes import check_writable
+from barnabas.registry.core.modes import check_writable, marks
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.store.records import (
     ConfigKey,

@@ -1,18 +1,45 @@
-"""Modes: which changes a subject admits, and how modes themselves are changed."""
+"""Modes, which say what changes a subject allows; changes of modes; and marks.
+
+A mark keeps versions and ids of deleted schemas from coming back.
+"""
+
+from collections.abc import Sequence
 
 from barnabas.registry import errors, subjects
 from barnabas.registry.core.decision import Decision, View
-from barnabas.registry.core.marks import marks
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.store.records import (
     MODES,
     ClearSubjectKey,
     ClearSubjectValue,
+    MarkValue,
     ModeKey,
     ModeValue,
+    NoopKey,
     Record,
     SchemaKey,
+    SchemaValue,
 )
+
+
+def marks(view: View, gone: Sequence[SchemaValue]) -> list[Record]:
+    """The mark that versions of one subject leave when they are deleted for good.
+
+    The topic forgets a deleted record at its next compaction. What it would forget has to be
+    written down if it was the subject's highest version or the context's highest id; all else
+    follows from the records that stay. One subject has one mark, the latest.
+    """
+    if not gone:
+        return []
+    subject = gone[0].subject
+    version_last = view.state.next_version(subject) - 1
+    id_last = view.state.max_id(subjects.context_of(subject))
+    if max(value.version for value in gone) < version_last and all(
+        value.id < id_last for value in gone
+    ):
+        return []
+    return [Record(NoopKey(subject), MarkValue(subject, version_last, id_last))]
+
 
 READ_ONLY = ("READONLY", "READONLY_OVERRIDE")
 IMPORTING = ("IMPORT", "FORWARD")

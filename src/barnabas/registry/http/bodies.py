@@ -17,7 +17,7 @@ from barnabas.registry.core.requests import SchemaRequest, TagChange, TagRequest
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http.answers import plain_fault
 from barnabas.schemas.schema import Reference, TaggedEntity
-from barnabas.web.json_bodies import parse_json
+from barnabas.web.bodies import parse_json
 
 Part = TypeVar("Part")
 

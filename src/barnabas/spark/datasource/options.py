@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import SECURITY_PREFIXES

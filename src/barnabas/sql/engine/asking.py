@@ -12,7 +12,6 @@ from barnabas.sql.analysis.commands import PullQueryCommand, QueryCommand
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Start
 from barnabas.sql.engine.context import Context, text_in_errors
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.pull import PullQuery, check_limit, compile_pull
 from barnabas.sql.engine.push import PushQuery, Send
 from barnabas.sql.engine.running import RunningQuery
@@ -20,6 +19,7 @@ from barnabas.sql.engine.session import Session
 from barnabas.sql.engine.views import Views
 from barnabas.sql.errors import AnalysisError, SqlError
 from barnabas.sql.names import backquoted
+from barnabas.sql.processing_log import NoteEntry, log_entry
 from barnabas.sql.syntax.tree import Emit, ParsedStatement, Query, Statement
 
 STREAM_READ_S = 60.0

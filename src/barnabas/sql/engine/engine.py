@@ -41,7 +41,6 @@ from barnabas.sql.engine.command_log import (
 )
 from barnabas.sql.engine.context import Context, text_in_errors
 from barnabas.sql.engine.inserting import Inserting
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.queries import QueryRunner
 from barnabas.sql.engine.running import RunningQueries, RunningQuery
 from barnabas.sql.engine.session import Session
@@ -50,7 +49,7 @@ from barnabas.sql.engine.topics import make_topic, new_topic, register_schemas
 from barnabas.sql.engine.views import Views
 from barnabas.sql.errors import AnalysisError, SqlError
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.processing_log import query_error
+from barnabas.sql.processing_log import NoteEntry, log_entry, query_error
 from barnabas.sql.query_failures import QueryFailure
 from barnabas.sql.syntax import tree
 from barnabas.sql.syntax.parser import parse

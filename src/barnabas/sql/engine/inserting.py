@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas.java.errors import JavaError
+from barnabas.java.regex_characters import JavaError
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.analysis.commands import Command, InsertValuesCommand

@@ -14,11 +14,16 @@ from typing import Any
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import Cluster, ClusterError, Follower, Start
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.queries import PersistentQuery
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan
-from barnabas.sql.processing_log import entry_of, includes_rows, production_error
+from barnabas.sql.processing_log import (
+    NoteEntry,
+    entry_of,
+    includes_rows,
+    log_entry,
+    production_error,
+)
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import PlanDriver

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.engine.cluster import Cluster, Follower, Start
 from barnabas.sql.engine.local_runner import PlanInput, start_of
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import QueryPlan, ResultKind
-from barnabas.sql.processing_log import entry_of, includes_rows
+from barnabas.sql.processing_log import NoteEntry, entry_of, includes_rows, log_entry
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.topics import TopicRecord

@@ -14,11 +14,10 @@ from pyspark.sql import SparkSession
 
 from barnabas.spark.session import SharedSession
 from barnabas.spark.supervision import QueryState
-from barnabas.sql.engine.noting import NoteEntry, log_entry
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
-from barnabas.sql.processing_log import Entry
+from barnabas.sql.processing_log import Entry, NoteEntry, log_entry
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.spark.checkpoint import delete_checkpoint, shape_of, why_not_replaced
 from barnabas.sql.spark.hosted import HostedPlan

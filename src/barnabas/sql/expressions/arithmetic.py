@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.sql import types
 from barnabas.sql.decimals import (
     EXACT,
@@ -23,7 +24,6 @@ from barnabas.sql.decimals import (
 )
 from barnabas.sql.errors import AnalysisError, EvaluationError
 from barnabas.sql.expressions.casts import cast_maker
-from barnabas.sql.functions.integers import wrap_bigint, wrap_integer
 from barnabas.sql.functions.signatures import can_cast_implicitly
 from barnabas.sql.syntax.expressions import ArithmeticOperator as Operator
 from barnabas.sql.types import BaseType, SqlType, Value

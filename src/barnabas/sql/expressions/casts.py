@@ -21,13 +21,13 @@ from barnabas.java.numbers import (
     double_text,
     low_bits,
     plain_text,
+    wrap_integer,
 )
 from barnabas.java.time.calendar import date_text, iso_timestamp_text, time_text
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql import types
 from barnabas.sql.decimals import cast_decimal, cast_double, cast_whole
 from barnabas.sql.errors import AnalysisError, EvaluationError
-from barnabas.sql.functions.integers import wrap_integer
 from barnabas.sql.java_text import (
     boolean_text,
     parse_bigint,

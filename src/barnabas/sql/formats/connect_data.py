@@ -16,11 +16,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal as Number
 from typing import Any, NoReturn
 
-from barnabas.java.numbers import (
-    double_text,
-    fit_decimal,
-    float_text,
-)
+from barnabas.java.numbers import double_text, fit_decimal, float_text
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.formats.connect_schema import (
     ENTRIES,

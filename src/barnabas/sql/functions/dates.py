@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import cast
 
+from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.java.time import texts
 from barnabas.java.time.units import DAY_MS, NANOS_OF_DAY, NANOS_OF_MS, NANOS_OF_UNIT
 from barnabas.java.time.zones import zone_of
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import F, scalar
-from barnabas.sql.functions.integers import wrap_bigint, wrap_integer
 from barnabas.sql.types import Value
 
 _scalar = partial(scalar, category="DATE / TIME", null_is_null=True)

@@ -13,8 +13,8 @@ import re
 import struct
 from collections.abc import Callable
 
+from barnabas.java.strings import decode_utf8
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions import utf8
 from barnabas.sql.functions.catalog import scalar
 
 STRING = "STRING"
@@ -72,7 +72,7 @@ _DECODERS: dict[str, Callable[[str], bytes]] = {
 }
 _ENCODERS: dict[str, Callable[[bytes], str]] = {
     "hex": bytes.hex,
-    "utf8": utf8.decode,
+    "utf8": decode_utf8,
     "ascii": lambda value: value.decode("ascii", "replace"),
     "base64": lambda value: base64.b64encode(value).decode("ascii"),
 }

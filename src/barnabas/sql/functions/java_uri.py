@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import unquote_to_bytes
 
+from barnabas.java.strings import decode_utf8
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions import utf8
 
 _UNRESERVED = r"A-Za-z0-9\-_.!~*'()"
 _ESCAPE = "%[0-9A-Fa-f]{2}"
@@ -115,7 +115,7 @@ def _has_only_letters(text: str) -> bool:
 def _decoded(part: str | None) -> str | None:
     if part is None or "%" not in part:
         return part
-    return utf8.decode(unquote_to_bytes(part.encode("utf-8", "replace")))
+    return decode_utf8(unquote_to_bytes(part.encode("utf-8", "replace")))
 
 
 def _wrong(text: str) -> EvaluationError:

@@ -6,6 +6,7 @@ import decimal
 import re
 from functools import lru_cache
 
+from barnabas.java.strings import from_units
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.json_text import (
@@ -16,7 +17,6 @@ from barnabas.sql.functions.json_text import (
     skip_blank,
     write,
 )
-from barnabas.sql.functions.utf16 import from_units
 from barnabas.sql.types import Value
 
 JSON = "JSON"

@@ -13,8 +13,8 @@ import re
 from typing import Any, Final, NoReturn, TypeAlias
 
 from barnabas.java.numbers import double_text
+from barnabas.java.strings import from_units
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions.utf16 import from_units
 
 Json: TypeAlias = Any
 """None, bool, int, Decimal, float (written only), str, list or dict."""

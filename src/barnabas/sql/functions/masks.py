@@ -11,9 +11,9 @@ import unicodedata
 from collections.abc import Callable
 from typing import TypeAlias
 
+from barnabas.java.strings import from_units, to_units
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
-from barnabas.sql.functions.utf16 import from_units, to_units
 
 STRING = "STRING"
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import AnyStr
 
+from barnabas.java.strings import from_units, to_units, unit_count
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions import utf16
 from barnabas.sql.functions.catalog import scalar
-from barnabas.sql.functions.utf16 import from_units, to_units
 
 STRING = "STRING"
 
@@ -24,7 +23,7 @@ STRING = "STRING"
     parameters={"input": "the text"},
 )
 def text_length(text: str) -> int:
-    return utf16.length(text)
+    return unit_count(text)
 
 
 @scalar(

@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Callable
 
 from barnabas.java.numbers import JAVA_SPACE
+from barnabas.java.strings import from_units
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.catalog import scalar
-from barnabas.sql.functions.utf16 import from_units
 
 STRING = "STRING"
 """The category of these functions in SHOW FUNCTIONS."""

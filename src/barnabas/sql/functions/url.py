@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote, unquote_to_bytes
 
+from barnabas.java.strings import decode_utf8
 from barnabas.sql.errors import EvaluationError
-from barnabas.sql.functions import utf8
 from barnabas.sql.functions.catalog import scalar
 from barnabas.sql.functions.java_uri import Uri, parse_uri
 
@@ -43,7 +43,7 @@ def url_decode_param(text: str) -> str:
     if "%" in _ESCAPES.sub("", text):
         raise EvaluationError(f"not two hexadecimal digits after %: {text}")
     return _ESCAPES.sub(
-        lambda match: utf8.decode(unquote_to_bytes(match[0])),
+        lambda match: decode_utf8(unquote_to_bytes(match[0])),
         text.replace("+", " "),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 
 from barnabas.sql.server.errors import BAD_REQUEST, ApiError
-from barnabas.web.json_bodies import parse_json
+from barnabas.web.bodies import parse_json
 
 _BODY_BYTES_MAX = 16 * 1024 * 1024
 

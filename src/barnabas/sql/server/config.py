@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 from starlette.types import ASGIApp
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import (
     PropertyKeys,
     configured_key,

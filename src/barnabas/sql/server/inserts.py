@@ -25,7 +25,7 @@ from barnabas.sql.server.errors import (
     SERVER_ERROR,
     ApiError,
 )
-from barnabas.web.json_bodies import parse_json
+from barnabas.web.bodies import parse_json
 
 _LINE_BYTES_MAX = 4 * 1024 * 1024
 _ANSWERS_MAX = 1_000

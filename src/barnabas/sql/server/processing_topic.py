@@ -22,10 +22,9 @@ from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.sql.engine import config
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.sql.engine.engine import KsqlEngine
-from barnabas.sql.engine.noting import log_entry
 from barnabas.sql.engine.session import Session
 from barnabas.sql.errors import SqlError
-from barnabas.sql.processing_log import COLUMNS, PREFIX, Entry, encode_entry
+from barnabas.sql.processing_log import COLUMNS, PREFIX, Entry, encode_entry, log_entry
 from barnabas.sql.server.config import ServerConfigError
 
 _log = logging.getLogger(__name__)

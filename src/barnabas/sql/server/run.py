@@ -12,9 +12,9 @@ from barnabas.base.descriptors import raise_limit
 from barnabas.sql.engine.command_log import CommandLogError
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
-from barnabas.sql.engine.noting import NoteEntry
 from barnabas.sql.engine.ownership import slot_of_name
 from barnabas.sql.engine.queries import QueryRunner
+from barnabas.sql.processing_log import NoteEntry
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import (
     MARK_RESULTS,

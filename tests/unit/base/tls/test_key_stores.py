@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls import jks
 from barnabas.base.tls.key_stores import STORE_BYTES_MAX, own_key, trusted_certificates
 from support.key_stores import PASSWORD, KeyStores

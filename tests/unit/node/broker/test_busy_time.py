@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas.node.broker.busy_time import Measured
+from barnabas.node.broker.route import Measured
 
 
 class Work:

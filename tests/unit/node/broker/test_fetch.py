@@ -17,8 +17,7 @@ from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.protocol.read_requests import READ_COMMITTED
-from barnabas.protocol.session_epochs import NO_SESSION
+from barnabas.protocol.well_known import NO_SESSION, READ_COMMITTED
 from support.logs import LOG_DIR, TOPIC_ID, TOPIC_PARTITION, LogBench
 
 NODE_ID = 1

@@ -18,7 +18,7 @@ from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest, ReplicaState
-from barnabas.protocol.session_epochs import NO_SESSION
+from barnabas.protocol.well_known import NO_SESSION
 from support.logs import TOPIC_ID, TOPIC_PARTITION, LogBench, make_batch
 
 BROKER_EPOCH = 10

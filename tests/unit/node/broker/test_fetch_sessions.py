@@ -12,7 +12,7 @@ from barnabas.node.broker.fetch.sessions import (
     FetchTarget,
 )
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.session_epochs import EPOCH_MAX
+from barnabas.protocol.well_known import EPOCH_MAX
 
 
 def numbers() -> Callable[[], int]:

@@ -20,10 +20,10 @@ from barnabas.protocol.messages.fetch import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from barnabas.protocol.read_requests import MAX_TIMESTAMP
 from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.protocol.records.unfolding import PIECE_SIZE_BYTES
+from barnabas.protocol.well_known import MAX_TIMESTAMP
 from support.logs import NOW_MS
 from support.produce_world import PLAIN, ProduceWorld
 

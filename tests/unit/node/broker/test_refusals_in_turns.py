@@ -16,7 +16,7 @@ from barnabas.node.broker.apis.share_groups import (
     handle_delete_share_group_offsets,
 )
 from barnabas.node.broker.apis.topics import handle_delete_records
-from barnabas.node.loop.turns import PART_MAX
+from barnabas.node.loop.pauses import PART_MAX
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.features import SHARE_VERSION
 from barnabas.node.security.authorizer import Caller

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.node.broker.apis.transactions import handle_init_producer_id
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.security.principal import ANONYMOUS
@@ -50,6 +49,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.protocol.well_known import CONSUMER_OFFSETS
 from support.node_process import wait_until
 from support.rights import (
     Right,

@@ -25,7 +25,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.protocol.session_epochs import INITIAL_EPOCH, NO_SESSION
+from barnabas.protocol.well_known import INITIAL_EPOCH, NO_SESSION
 from support.logs import make_batch
 from support.node_process import wait_until
 from support.raw_client import RawClient

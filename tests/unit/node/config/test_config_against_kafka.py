@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from barnabas.base.config.definitions import ConfigKey, Status
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import (
     ADDED_TABLES,
     BROKER_KEYS,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import format_properties, parse_properties
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import BROKER_KEYS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.topic import TOPIC_CONFIG_DEFS, validate_topic_overrides

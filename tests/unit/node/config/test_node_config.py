@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import from_flags
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import HIDDEN, NodeConfig, is_secret
 from barnabas.node.config.overrides import from_environment, key_of_variable, variable_of_key

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.jaas import JaasError, login_modules
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.sasl import enabled_mechanisms, jaas_options, mechanism_value

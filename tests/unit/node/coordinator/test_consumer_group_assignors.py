@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from barnabas.node.coordinator.group.consumer.assignors import ASSIGNORS
-from barnabas.node.coordinator.group.consumer.assignors.spec import (
+from barnabas.node.coordinator.group.consumer.assignors import (
+    ASSIGNORS,
     Assignment,
     GroupSpec,
     MemberSpec,

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.java.hash import java_hash
-from barnabas.node.coordinator.partition_of import partition_of
+from barnabas.node.coordinator.runtime import partition_of
 
 
 @pytest.mark.parametrize(

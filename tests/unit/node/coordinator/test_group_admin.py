@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.node.coordinator.group.client import ClientInfo
+from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.security.principal import ANONYMOUS
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (

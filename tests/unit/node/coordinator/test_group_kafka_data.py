@@ -10,8 +10,8 @@ import pytest
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
 from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.records import RECORD_TYPES
-from barnabas.node.coordinator.partition_of import partition_of
 from barnabas.node.coordinator.record_codec import decode_record, encode_record
+from barnabas.node.coordinator.runtime import partition_of
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import GroupMetadataValue, OffsetCommitValue
 from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest

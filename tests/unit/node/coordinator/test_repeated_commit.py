@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.node.coordinator.errors import CoordinatorWriteError
 from barnabas.node.coordinator.group.repeated_commit import RepeatedCommit
 from barnabas.node.coordinator.internal_topic import InternalTopic
+from barnabas.node.coordinator.partition_writer import CoordinatorWriteError
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.offsets import (

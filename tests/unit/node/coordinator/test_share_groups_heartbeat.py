@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from barnabas.node.coordinator.group.modern.group import ModernGroupState
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.share.offsets import Alteration, Deletion
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import group_records as records
 from barnabas.protocol.messages import share_groups as altering

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.group.client import ClientInfo
+from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.coordinator.share.joins import HOLD_MS_MAX
 from barnabas.node.coordinator.share.persister import ShareStateError
 from barnabas.node.coordinator.share.share_group_service import ShareGroupService

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import Uuid
-from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.node.coordinator.share.operations import (
     DELETE,
     INITIALIZE,
@@ -36,6 +35,7 @@ from barnabas.node.metadata.image import (
     TopicsImage,
 )
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.well_known import SHARE_GROUP_STATE
 from support.share_world import TOPIC, ShareWorld, key
 
 HERE, THERE = 1, 2

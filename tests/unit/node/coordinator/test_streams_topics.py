@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.group.streams.topics import configure, summarized
 from barnabas.node.coordinator.group.streams.topology import (
     ConfiguredTopology,

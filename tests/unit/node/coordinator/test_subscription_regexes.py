@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.node.coordinator.group.consumer.regexes import compile_regex, matches
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 NAME = "t" * 249

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.node.log.compaction.settings import CompactionSettings
+from barnabas.node.log.compaction.compactor import CompactionSettings
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.index.txn_index import AbortedTransaction
 from barnabas.protocol.errors import ErrorCode

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.node.log.compaction.compactor import CompactionSettings
 from barnabas.node.log.compaction.inline_worker import InlineWorker
-from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
+from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source, Throttle
 from barnabas.node.log.compaction.offset_map import (
     FLAGS_PER_OFFSET_MAX,
     OffsetMap,
@@ -17,8 +18,6 @@ from barnabas.node.log.compaction.offset_map import (
     map_bytes,
 )
 from barnabas.node.log.compaction.selection import group_segments, measure
-from barnabas.node.log.compaction.settings import CompactionSettings
-from barnabas.node.log.compaction.throttle import Throttle
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.protocol.records.batch import iterate_headers

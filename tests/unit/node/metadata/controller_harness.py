@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 from barnabas.base.ids import Uuid
-from barnabas.base.principals import ANONYMOUS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import feature_records
 from barnabas.node.metadata.controller.activation import activation_records
@@ -26,6 +25,7 @@ from barnabas.node.metadata.loader import ImageLoader, RecordBatch
 from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
 from barnabas.node.metadata.registration import broker_registration
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
+from barnabas.protocol.well_known import ANONYMOUS
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
 NODE_PROPERTIES = {

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import SystemClock
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.network import ListenerOptions, SocketOptions, StreamHandler, Transport
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.net.client import Peer

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.security.certificate_names import CertificateNames, NoRuleError
 
 KAFKAS = (

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import BearerToken, InvalidTokenError
 from barnabas.node.net.oauth.message import BearerMessage, format_message
 from barnabas.node.security.principal import Principal

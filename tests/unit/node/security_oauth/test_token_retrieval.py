@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from barnabas.app.standalone import standalone_properties
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import take_apart
 from barnabas.base.oauth.fetch import FetchError, FetchSettings, fetch
 from barnabas.base.oauth.retrieval import AssertionSettings, Grant, RetrievalSettings, retrieve

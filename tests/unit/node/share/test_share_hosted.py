@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.node.coordinator.share.persister import ShareState, StateBatch
 from barnabas.node.share.settings import OffsetReset, ResetStrategy
-from barnabas.node.share.start_offset import first_offset
+from barnabas.node.share.share_partition_host import first_offset
 from barnabas.protocol.errors import ErrorCode
 from support.logs import NOW_MS, LogBench, make_batch
 from support.remote_log import Bucket

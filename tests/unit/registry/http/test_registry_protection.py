@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.http.app import RegistryApp
 from barnabas.registry.http.protection import protected

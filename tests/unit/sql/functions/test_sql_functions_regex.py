@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.java import regex as java_regex
-from barnabas.java.errors import JavaError
 from barnabas.java.regex import JavaPattern, compile_java, find_all
-from barnabas.java.regex_characters import PatternError
+from barnabas.java.regex_characters import JavaError, PatternError
 from barnabas.sql.errors import EvaluationError
 from support.sql_calls import call
 

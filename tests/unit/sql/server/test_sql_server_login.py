@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import PASSWORD_FILE, protected
 from barnabas.web.passwords import (

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import https_listener
 from barnabas.sql.engine import config
 from barnabas.sql.server.config import ServerConfig, ServerConfigError, kafka_security, registry_tls

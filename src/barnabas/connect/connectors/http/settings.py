@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from barnabas.base.config.errors import ConfigError as StoreError
+from barnabas.base.errors import ConfigError as StoreError
 from barnabas.base.tls.contexts import https_client
 from barnabas.connect.config import validators
 from barnabas.connect.config.definition import (

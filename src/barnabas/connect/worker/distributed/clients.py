@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from barnabas.base.config.errors import ConfigError as BaseConfigError
+from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.security import Security

@@ -19,6 +19,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.config.validation import WorkerRules
@@ -34,11 +35,11 @@ from barnabas.connect.worker.distributed.config_log import ConfigState, LoggerLe
 from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
 from barnabas.connect.worker.distributed.group_work import GroupWork
-from barnabas.connect.worker.distributed.herder_settings import HerderSettings
 from barnabas.connect.worker.distributed.leader import Leader
 from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.rebalances import Figures, group_figures
+from barnabas.connect.worker.distributed.signatures import SigningRules
 from barnabas.connect.worker.distributed.store import TopicStore
 from barnabas.connect.worker.distributed.task_configs import TaskConfigs
 from barnabas.connect.worker.distributed.ticks import REQUEST_S, Ticks, TickTimeoutError
@@ -56,6 +57,17 @@ from barnabas.connect.worker.herder import (
 from barnabas.connect.worker.running import Worker
 from barnabas.connect.worker.state import STOPPED, Properties, RestartRequest
 from barnabas.schemas.data.errors import ConnectError
+
+
+@dataclass(slots=True, frozen=True)
+class HerderSettings:
+    """Times of a worker's settings, and how it signs."""
+
+    signing: SigningRules
+    sync_s: float = 3.0
+    unsync_backoff_s: float = 300.0
+    delay_s_max: float = 300.0
+
 
 _log = logging.getLogger(__name__)
 _TEND_S: Final = 0.5

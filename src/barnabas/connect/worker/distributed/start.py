@@ -12,8 +12,7 @@ from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
 from barnabas.connect.worker.distributed.group_messages import NAMES, PROTOCOL_TYPE
 from barnabas.connect.worker.distributed.group_work import GroupWork
-from barnabas.connect.worker.distributed.herder import DistributedHerder
-from barnabas.connect.worker.distributed.herder_settings import HerderSettings
+from barnabas.connect.worker.distributed.herder import DistributedHerder, HerderSettings
 from barnabas.connect.worker.distributed.membership import Membership
 from barnabas.connect.worker.distributed.position import Position
 from barnabas.connect.worker.distributed.signatures import read_rules

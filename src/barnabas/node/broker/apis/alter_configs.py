@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.broker.apis.config_resources import (
     alter_loggers,
     check_broker_resource,

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from barnabas.base.config.definitions import Scope
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.broker.authorization import HasAuthorizer, may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices

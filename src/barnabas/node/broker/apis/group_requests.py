@@ -14,8 +14,8 @@ from barnabas.node.broker.authorization import allowed
 from barnabas.node.broker.authorized_operations import authorized_operations
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.group_type import GroupType
+from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.loop.promise import Promise, then
 from barnabas.node.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.node.metadata.image import TopicImage

@@ -36,7 +36,6 @@ DeleteGroups (key 42), versions 0-2: KIP-229.
 from collections.abc import Awaitable
 
 from barnabas.base.ids import NO_NODE
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from barnabas.node.broker.apis.group_requests import (
     client_of,
     may_read_group,
@@ -49,7 +48,7 @@ from barnabas.node.broker.authorized_operations import authorized_operations
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.classic.responses import join_error, level_join
-from barnabas.node.coordinator.partition_of import partition_of
+from barnabas.node.coordinator.runtime import partition_of
 from barnabas.node.coordinator.share.state import SharePartitionKey
 from barnabas.node.loop.promise import Promise, then
 from barnabas.node.metadata.asker import OWN
@@ -77,6 +76,7 @@ from barnabas.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from barnabas.protocol.well_known import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 GROUP = 0
 TRANSACTION = 1

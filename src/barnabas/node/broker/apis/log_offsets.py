@@ -37,7 +37,7 @@ from barnabas.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from barnabas.protocol.read_requests import (
+from barnabas.protocol.well_known import (
     CONSUMER_ID,
     DEBUG_REPLICA_ID,
     EARLIEST,

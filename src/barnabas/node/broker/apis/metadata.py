@@ -19,7 +19,6 @@ from collections.abc import Container, Mapping
 from operator import attrgetter
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.node.broker.apis.topics import create_topics
 from barnabas.node.broker.authorization import allowed, may
 from barnabas.node.broker.authorized_operations import (
@@ -49,6 +48,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
     TopicRequest,
 )
+from barnabas.protocol.well_known import INTERNAL_TOPICS
 
 TOPIC_ID_LOOKUP_FROM = 12
 EACH_NAMED = Each("topics", "topics", attrgetter("name", "topic_id"))

@@ -14,7 +14,6 @@ Groups of the streams protocol; others have APIs of their own and are not found 
 
 from collections.abc import Awaitable, Iterator, Sequence
 
-from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.node.broker.apis.group_requests import (
     allowed_topics,
     client_of,
@@ -42,6 +41,7 @@ from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatResponse,
 )
 from barnabas.protocol.messages.streams_groups import Status as ToldStatus
+from barnabas.protocol.well_known import INTERNAL_TOPICS
 
 FAILURES_SHOWN = 3
 FAILURES_TOLD_HEARTBEATS = 2

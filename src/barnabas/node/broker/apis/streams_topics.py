@@ -9,7 +9,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from barnabas.base.internal_topics import CREATION_TIMEOUT_MS
 from barnabas.node.coordinator.group.streams.topology import InternalTopic
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.node import MetadataNode
@@ -22,6 +21,8 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 
+CREATION_TIMEOUT_MS = 30_000
+"""The time limit for creating topics that another request needs."""
 DEFAULT_REPLICATION_FACTOR = -1
 REMEMBERED_FAILURES_MAX = 1_000
 

@@ -18,14 +18,8 @@ partitions, replicas and configuration that Kafka gives them.
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from barnabas.base.internal_topics import (
-    CONSUMER_OFFSETS,
-    CREATION_TIMEOUT_MS,
-    INTERNAL_TOPICS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-)
 from barnabas.base.peer_lines import peer_logger
+from barnabas.node.broker.apis.streams_topics import CREATION_TIMEOUT_MS
 from barnabas.node.broker.authorization import allowed_in_turns
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
@@ -49,6 +43,12 @@ from barnabas.protocol.messages.topics import (
     DeleteRecordsTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+)
+from barnabas.protocol.well_known import (
+    CONSUMER_OFFSETS,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
 )
 
 

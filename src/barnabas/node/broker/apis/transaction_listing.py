@@ -22,12 +22,12 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.consumer.regexes import compile_regex, matches
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.transaction.shard import Listing
 from barnabas.node.coordinator.transaction.states import TransactionState as State
 from barnabas.node.coordinator.transaction.transaction import Transaction
+from barnabas.node.loop.pauses import PART_MAX, in_turns
 from barnabas.node.loop.promise import Promise, gather
-from barnabas.node.loop.turns import PART_MAX, in_turns
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode

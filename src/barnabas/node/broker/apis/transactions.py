@@ -32,7 +32,6 @@ from collections.abc import Awaitable
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.internal_topics import CONSUMER_OFFSETS, INTERNAL_TOPICS
 from barnabas.node.broker.authorization import allowed, may, may_some
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
@@ -62,6 +61,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
+from barnabas.protocol.well_known import CONSUMER_OFFSETS, INTERNAL_TOPICS
 
 
 def fenced_as(context: RequestContext, error: int, from_version: int) -> ErrorCode:

@@ -7,12 +7,11 @@ of the transaction; from version 5 on this makes it so."""
 from collections.abc import Awaitable, Callable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.node.broker.authorization import allowed, may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.coordinator.errors import coordinator_error
 from barnabas.node.coordinator.group.offset_responses import txn_commit_error
+from barnabas.node.coordinator.partition_writer import coordinator_error
 from barnabas.node.coordinator.transaction.verifier import Verdict, Verifications
 from barnabas.node.log.producers.verification import NOT_ASKED, Verification
 from barnabas.node.loop.promise import Promise, then
@@ -26,6 +25,7 @@ from barnabas.protocol.messages.transactions import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from barnabas.protocol.well_known import CONSUMER_OFFSETS
 
 LOADING_FROM_VERSION = 2
 ABORTABLE_FROM_VERSION = 4

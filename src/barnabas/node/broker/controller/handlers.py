@@ -4,11 +4,13 @@ directly.
 All of it is decided by the quorum's leader; any other node says so, and who leads.
 """
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from barnabas.base.clock import Clock
 from barnabas.node.broker.apis.acls import handle_describe_acls
 from barnabas.node.broker.apis.cluster import (
     CONTROLLERS,
@@ -24,17 +26,19 @@ from barnabas.node.broker.authorization import may
 from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operations
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import asker_of
-from barnabas.node.broker.controller.services import ControllerServices
 from barnabas.node.broker.controller.versions import fit
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.route import Route, route
+from barnabas.node.broker.throttling import Throttling
 from barnabas.node.metadata.active_controller import ActiveController
 from barnabas.node.metadata.asker import Asker
 from barnabas.node.metadata.controller.refusals import refuse
 from barnabas.node.metadata.envelope import seal_response, unseal
 from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.net.connection import Connection
 from barnabas.node.raft.interfaces import NotLeaderError
+from barnabas.node.security.authorizer import ALLOW_ALL, Authorizer
 from barnabas.protocol import apis
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.api import Api, ApiKey
@@ -48,6 +52,28 @@ from barnabas.protocol.messages.metadata import (
 )
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.schema import Message, Struct
+
+
+@dataclass(slots=True)
+class ControllerServices:
+    """One per node that plays `controller`; its handlers get it with every request."""
+
+    clock: Clock
+    random: random.Random
+    cluster_id: str
+    node_id: int
+    metadata: MetadataNode
+    authorizer: Authorizer = ALLOW_ALL
+    """Whether the sender of a request may do what it asks."""
+    throttling: Throttling | None = None
+    """Set while any client has a quota."""
+    served_apis: set[ApiKey] = field(default_factory=set)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster's metadata as this node has it."""
+        return self.metadata.image
+
 
 ENDPOINT_TYPE_FROM = 1
 

@@ -44,7 +44,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.protocol.records.batch import NO_OFFSET
-from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from barnabas.protocol.well_known import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 
 NEWS_DELAY_MS = 10
 """A follower hears of a new high watermark with the next records, or after this long without."""

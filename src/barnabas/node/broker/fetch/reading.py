@@ -28,8 +28,8 @@ from barnabas.node.log.remote_reads import DeferredRead, RemoteRead
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.protocol.read_requests import CONSUMER_ID, READ_COMMITTED
 from barnabas.protocol.records.batch import CorruptBatchError
+from barnabas.protocol.well_known import CONSUMER_ID, READ_COMMITTED
 
 telemetry = logging.getLogger(__name__)
 

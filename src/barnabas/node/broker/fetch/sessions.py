@@ -18,7 +18,7 @@ from barnabas.node.broker.grants import Grants
 from barnabas.node.replication.followers import FetchSource
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.session_epochs import INITIAL_EPOCH, epoch_after
+from barnabas.protocol.well_known import INITIAL_EPOCH, epoch_after
 
 EVICTION_REST_MS = 120_000
 

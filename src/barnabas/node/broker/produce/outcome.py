@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Final
 
 from barnabas.base.ids import Uuid
-from barnabas.base.internal_topics import INTERNAL_TOPICS
 from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.produce.answers import Answers, Messages, respond
@@ -35,6 +34,7 @@ from barnabas.protocol.records.batch import (
     TRANSACTIONAL_MASK,
     Codec,
 )
+from barnabas.protocol.well_known import INTERNAL_TOPICS
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22

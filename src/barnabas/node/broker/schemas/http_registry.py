@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import client_context
 from barnabas.node.broker.schemas.record_names import record_name
 from barnabas.node.broker.schemas.registry import Claim, NoAnswerError

@@ -20,7 +20,7 @@ from barnabas.base.tls.contexts import configured_client
 from barnabas.node.broker.schemas.http_registry import HttpRegistry
 from barnabas.node.broker.schemas.registry import Claim, NoAnswerError, Registry
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.loop.promise import Promise
 
 URL_KEY = "confluent.schema.registry.url"

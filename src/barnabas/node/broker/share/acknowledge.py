@@ -25,7 +25,7 @@ from barnabas.protocol.messages.share_fetch import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from barnabas.protocol.well_known import FINAL_EPOCH, INITIAL_EPOCH
 
 
 async def handle_share_acknowledge(

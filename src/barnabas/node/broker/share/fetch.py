@@ -35,7 +35,7 @@ from barnabas.node.share.share_partition_host import HostedSharePartition, Share
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
-from barnabas.protocol.session_epochs import FINAL_EPOCH, INITIAL_EPOCH
+from barnabas.protocol.well_known import FINAL_EPOCH, INITIAL_EPOCH
 
 telemetry = logging.getLogger(__name__)
 

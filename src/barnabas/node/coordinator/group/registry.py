@@ -1,11 +1,10 @@
 """The groups of one shard, of every kind."""
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from barnabas.node.coordinator.group.group import Group
-from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.node.coordinator.group.step import GroupTimers, TimerKey
+from barnabas.node.coordinator.group.step import GroupTimers, Refusal, Step, TimerKey
 from barnabas.protocol.errors import ErrorCode
 
 G = TypeVar("G", bound=Group)
@@ -88,3 +87,18 @@ def _not_of_kind(kind: type[Group], group_id: str) -> Refusal:
     return Refusal(
         ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {kind.group_type} group."
     )
+
+
+class Continuation(Protocol):
+    """The `continuation` of a decision: runs when its records are stored, or lost.
+
+    Each kind of groups has its own.
+    """
+
+    def stored(
+        self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool
+    ) -> None:
+        """Go on: the records were committed (NONE), or failed.
+
+        `is_appended` is false where the log will never have them (see `decision.Shard.stored`).
+        """

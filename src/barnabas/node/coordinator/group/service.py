@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import Transactional
 from barnabas.node.coordinator.group.classic.service import ClassicGroupService
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.consumer.service import ConsumerGroupService
 from barnabas.node.coordinator.group.offset_responses import (
@@ -26,6 +24,7 @@ from barnabas.node.coordinator.group.offset_responses import (
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.shards import GroupShards
 from barnabas.node.coordinator.group.share.service import ShareMembershipService
+from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.coordinator.group.streams.service import StreamsGroupService
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.coordinator.partition_writer import PartitionWriter
@@ -55,6 +54,7 @@ from barnabas.protocol.messages.transactions import (
     WritableTxnMarker,
 )
 from barnabas.protocol.records.control import EndTxn
+from barnabas.protocol.well_known import CONSUMER_OFFSETS
 
 
 class GroupCoordinator:

@@ -22,13 +22,12 @@ from barnabas.node.coordinator.group.classic.requests import ClassicGroupRequest
 from barnabas.node.coordinator.group.classic.responses import unknown_members
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.consumer.requests import ConsumerGroupRequests
-from barnabas.node.coordinator.group.continuation import Continuation
 from barnabas.node.coordinator.group.group import Group
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.offset_record import OffsetRecord
 from barnabas.node.coordinator.group.offsets import OffsetStore
 from barnabas.node.coordinator.group.records import offset_tombstone
-from barnabas.node.coordinator.group.registry import GroupRegistry
+from barnabas.node.coordinator.group.registry import Continuation, GroupRegistry
 from barnabas.node.coordinator.group.replay import replay
 from barnabas.node.coordinator.group.requests import GroupRequests
 from barnabas.node.coordinator.group.share.requests import ShareGroupRequests

@@ -10,9 +10,8 @@ from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.records import RECORD_TYPES
 from barnabas.node.coordinator.group.shard import GroupShard
 from barnabas.node.coordinator.group.view import GroupMetadata
-from barnabas.node.coordinator.partition_of import partition_of
 from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime
+from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
 

@@ -13,6 +13,8 @@ from barnabas.node.coordinator.decision import Answer, CoordinatorRecord, Decisi
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.node.coordinator.timers import TimerQueue
+from barnabas.node.security.principal import Principal
+from barnabas.protocol.errors import ErrorCode
 
 
 class TimerKind(IntEnum):
@@ -120,3 +122,29 @@ class Step:
             replays=self.replays,
             is_soft=is_soft,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """The sender of a request, and the version of its API."""
+
+    client_id: str | None
+    client_host: str
+    principal: Principal
+    api_version: int
+    keep_visible: KeepVisible | None = None
+    """Filters topics by what the client may see; None: it may see all."""
+
+    @property
+    def sender(self) -> Client:
+        """The sender as groups store it."""
+        return Client(
+            self.client_id or "", f"/{self.client_host}", self.api_version, self.keep_visible
+        )
+
+
+class Refusal(NamedTuple):
+    """An error code with a text, for responses that have a field for it."""
+
+    error: ErrorCode
+    message: str | None

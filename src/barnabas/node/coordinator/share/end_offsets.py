@@ -11,7 +11,7 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.metadata.broker_peers import BrokerPeers
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.replication.partition import Partition
@@ -22,7 +22,7 @@ from barnabas.protocol.messages.fetch import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from barnabas.protocol.read_requests import CONSUMER_ID, LATEST
+from barnabas.protocol.well_known import CONSUMER_ID, LATEST
 
 ATTEMPTS_MAX: Final = 5
 PAUSE_MS: Final = 100

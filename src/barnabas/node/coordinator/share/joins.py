@@ -15,9 +15,8 @@ from typing import Any
 
 from barnabas.base.clock import Clock, Timer
 from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.share.heartbeat import Heard
-from barnabas.node.coordinator.group.step import Client
+from barnabas.node.coordinator.group.step import Client, Refusal
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatRequest,

@@ -20,7 +20,6 @@ from typing import Any, Final
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
-from barnabas.base.internal_topics import SHARE_GROUP_STATE
 from barnabas.node.coordinator.share.batches import combine
 from barnabas.node.coordinator.share.operations import (
     DELETE,
@@ -49,6 +48,7 @@ from barnabas.node.net.question_queue import QuestionQueue
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_state
 from barnabas.protocol.schema import Message
+from barnabas.protocol.well_known import SHARE_GROUP_STATE
 
 ATTEMPTS_MAX: Final = 8
 PAUSE_MS: Final = 100

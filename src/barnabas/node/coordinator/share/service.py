@@ -11,12 +11,9 @@ from typing import Any, Protocol, TypeVar, Union
 from barnabas.base.clock import Clock
 from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.decision import Decision, Moment
-from barnabas.node.coordinator.errors import CoordinatorWriteError
-from barnabas.node.coordinator.partition_of import partition_of
-from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime
-from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
-from barnabas.node.coordinator.share.shard import PartitionCount, ShareShard
+from barnabas.node.coordinator.partition_writer import CoordinatorWriteError, PartitionWriter
+from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
+from barnabas.node.coordinator.share.shard import PartitionCount, ShareCoordinatorConfig, ShareShard
 from barnabas.node.coordinator.share.state import (
     Done,
     Failure,

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.base.ids import Uuid
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import Answer, CoordinatorRecord, Decision, Moment
 from barnabas.node.coordinator.share.batches import combine
-from barnabas.node.coordinator.share.config import ShareCoordinatorConfig
 from barnabas.node.coordinator.share.kept import (
     Kept,
     Update,
@@ -43,6 +43,33 @@ from barnabas.protocol.messages.share_state import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ShareCoordinatorConfig:
+    """Kafka's settings under their meaning; the defaults are Kafka's."""
+
+    state_partitions: int = 50
+    write_timeout_ms: int = 5_000
+    updates_per_snapshot: int = 500
+    cold_snapshot_interval_ms: int = 300_000
+    prune_interval_ms: int = 300_000
+
+    @classmethod
+    def from_node(cls, config: NodeConfig) -> "ShareCoordinatorConfig":
+        """Read `share.coordinator.*`."""
+        return cls(
+            state_partitions=config.get_int("share.coordinator.state.topic.num.partitions"),
+            write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
+            updates_per_snapshot=config.get_int(
+                "share.coordinator.snapshot.update.records.per.snapshot"
+            ),
+            cold_snapshot_interval_ms=config.get_int(
+                "share.coordinator.cold.partition.snapshot.interval.ms"
+            ),
+            prune_interval_ms=config.get_int("share.coordinator.state.topic.prune.interval.ms"),
+        )
+
 
 NEGATIVE_PARTITION = "The partition id cannot be a negative number."
 NOT_INITIALIZED = "{} operation on uninitialized share partition not allowed."

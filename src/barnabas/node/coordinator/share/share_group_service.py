@@ -15,13 +15,11 @@ from typing import Any, TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.node.coordinator.decision import Decision, Moment
-from barnabas.node.coordinator.group.client import ClientInfo
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.coordinator.group.share.heartbeat import Heard, Initialization, check_request
 from barnabas.node.coordinator.group.share.offsets import Alteration, Deletion
 from barnabas.node.coordinator.group.share.requests import ShareGroupRequests
-from barnabas.node.coordinator.group.step import Client
+from barnabas.node.coordinator.group.step import Client, ClientInfo, Refusal
 from barnabas.node.coordinator.share.end_offsets import EndOffsets
 from barnabas.node.coordinator.share.joins import HeldJoins
 from barnabas.node.coordinator.share.persister import Persister, ShareStateError, ShareSummary

@@ -9,7 +9,6 @@ import logging
 from typing import Final
 
 from barnabas.base.clock import Clock
-from barnabas.base.internal_topics import CONSUMER_OFFSETS
 from barnabas.node.coordinator.group.service import GroupCoordinator
 from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import AppendOrigin
@@ -27,6 +26,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersResponse,
 )
 from barnabas.protocol.records.control import encode_end_txn
+from barnabas.protocol.well_known import CONSUMER_OFFSETS
 
 COORDINATOR_ELSEWHERE: Final = frozenset(
     {

@@ -6,15 +6,15 @@ id is needed, one is fetched and the request is decided again.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
+from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.decision import Decision, Moment
-from barnabas.node.coordinator.partition_of import partition_of
 from barnabas.node.coordinator.partition_writer import PartitionWriter
-from barnabas.node.coordinator.runtime import CoordinatorRuntime
-from barnabas.node.coordinator.transaction.config import TransactionConfig
+from barnabas.node.coordinator.runtime import CoordinatorRuntime, partition_of
 from barnabas.node.coordinator.transaction.ending import EndRequest
 from barnabas.node.coordinator.transaction.initializing import InitRequest
 from barnabas.node.coordinator.transaction.markers import Markers, MarkerSender
@@ -35,6 +35,32 @@ from barnabas.protocol.messages.transactions import (
 )
 from barnabas.protocol.records.batch import NO_PRODUCER_ID
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfig:
+    """Kafka's settings under their meaning; the defaults are Kafka's."""
+
+    state_partitions: int = 50
+    timeout_max_ms: int = 900_000
+    id_expiration_ms: int = 7 * 24 * 3_600_000
+    write_timeout_ms: int = 30_000
+    retry_backoff_ms: int = 20
+    retry_backoff_max_ms: int = 100
+    """How long the broker itself waits for the transaction before to be completed."""
+
+    @classmethod
+    def from_node(cls, config: NodeConfig) -> "TransactionConfig":
+        """Read `transaction.*` and what belongs to it."""
+        return cls(
+            state_partitions=config.get_int("transaction.state.log.num.partitions"),
+            timeout_max_ms=config.get_int("transaction.max.timeout.ms"),
+            id_expiration_ms=config.get_int("transactional.id.expiration.ms"),
+            write_timeout_ms=config.get_int("request.timeout.ms"),
+            retry_backoff_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
+            retry_backoff_max_ms=config.get_int("add.partitions.to.txn.retry.backoff.max.ms"),
+        )
+
 
 RETRY_MS = 100
 

@@ -22,7 +22,6 @@ from typing import Final, NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.internal_topics import TRANSACTION_STATE
 from barnabas.node.coordinator.transaction.service import TransactionCoordinator
 from barnabas.node.log.producers.verification import Verification
 from barnabas.node.loop.promise import Promise, then
@@ -38,6 +37,7 @@ from barnabas.protocol.messages.transactions import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas.protocol.records.control import TRANSACTION_VERSION_2
+from barnabas.protocol.well_known import TRANSACTION_STATE
 
 TRANSACTIONS_PER_REQUEST_MAX: Final = 1000
 

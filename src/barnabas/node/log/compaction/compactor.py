@@ -14,6 +14,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.base.clock import Clock, Timer
@@ -21,13 +22,44 @@ from barnabas.base.ids import TopicPartition
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, LastRecord, MapBuilt, Source
 from barnabas.node.log.compaction.selection import LogToClean, group_segments, measure, sources_of
-from barnabas.node.log.compaction.settings import CompactionSettings
 from barnabas.node.log.compaction.swap import discard, is_still_there, swap_in
 from barnabas.node.log.errors import CorruptIndexError, LogDirFailure
 from barnabas.node.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.log.segment import Segment
 from barnabas.protocol.errors import DecodeError
+
+MAP_BYTES_MAX = 2**31 - 1
+MAP_BYTES_KEY = "log.cleaner.dedupe.buffer.size"
+LOAD_FACTOR_KEY = "log.cleaner.io.buffer.load.factor"
+IO_BUFFER_KEY = "log.cleaner.io.buffer.size"
+RATE_KEY = "log.cleaner.io.max.bytes.per.second"
+BACKOFF_KEY = "log.cleaner.backoff.ms"
+COMPACTION_KEYS = (MAP_BYTES_KEY, LOAD_FACTOR_KEY, IO_BUFFER_KEY, RATE_KEY, BACKOFF_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSettings:
+    """`log.cleaner.*`, with Kafka's defaults."""
+
+    map_bytes_max: int = 134_217_728
+    map_load_factor: float = 0.9
+    io_buffer_bytes: int = 524_288
+    """For reading and writing together."""
+    bytes_per_second_max: float = float("inf")
+    backoff_ms: int = 15_000
+
+    @classmethod
+    def from_config(cls, config: NodeConfig) -> "CompactionSettings":
+        """As a node's configuration says now."""
+        return cls(
+            map_bytes_max=min(config.get_int(MAP_BYTES_KEY), MAP_BYTES_MAX),
+            map_load_factor=config.get_float(LOAD_FACTOR_KEY),
+            io_buffer_bytes=config.get_int(IO_BUFFER_KEY),
+            bytes_per_second_max=config.get_float(RATE_KEY),
+            backoff_ms=config.get_int(BACKOFF_KEY),
+        )
+
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 IO_BUFFER_BYTES_MIN = 4096

@@ -11,8 +11,7 @@ from typing import TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.disk import Disk
 from barnabas.node.log.compaction.cleaner import Cleaner
-from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
-from barnabas.node.log.compaction.throttle import Throttle
+from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source, Throttle
 
 Result = TypeVar("Result")
 

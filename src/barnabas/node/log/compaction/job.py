@@ -1,4 +1,4 @@
-"""Messages between the event loop and the worker: plain values, which pass through a pipe."""
+"""Messages between the event loop and the worker, as plain values; and the worker's throttle."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -87,3 +87,34 @@ class GroupCleaned:
     keyless_records: int
     """Records without a key, which a compacted log cannot keep."""
     is_changed: bool
+
+
+WINDOW_S = 0.3
+"""The interval at which the throttle decides to wait. Unused bytes are not saved for the next."""
+
+
+class Throttle:
+    """Limits the bytes per second of a worker; it only calculates. Source: Kafka's Throttler.
+
+    Times are seconds of any monotonic clock.
+    """
+
+    __slots__ = ("_bytes", "_bytes_per_second_max", "_since_s")
+
+    def __init__(self, bytes_per_second_max: float, now_s: float) -> None:
+        self._bytes_per_second_max = bytes_per_second_max
+        self._since_s = now_s
+        self._bytes = 0
+
+    def delay_s(self, size_bytes: int, now_s: float) -> float:
+        """Count bytes that were read or written. Returns how long to wait before the next."""
+        self._bytes += size_bytes
+        elapsed_s = now_s - self._since_s
+        if self._bytes_per_second_max == float("inf"):
+            return 0.0
+        if elapsed_s < WINDOW_S and self._bytes < self._bytes_per_second_max * WINDOW_S:
+            return 0.0
+        delay_s = max(0.0, self._bytes / self._bytes_per_second_max - elapsed_s)
+        self._since_s = now_s + delay_s
+        self._bytes = 0
+        return delay_s

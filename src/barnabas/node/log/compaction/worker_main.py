@@ -15,8 +15,7 @@ from typing import Any, Final, TypeVar
 
 from barnabas.base.local_disk import LocalDisk
 from barnabas.node.log.compaction.cleaner import Cleaner
-from barnabas.node.log.compaction.job import CleanJob, Source
-from barnabas.node.log.compaction.throttle import Throttle
+from barnabas.node.log.compaction.job import CleanJob, Source, Throttle
 from barnabas.node.log.errors import CorruptIndexError
 from barnabas.protocol.errors import DecodeError
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from barnabas.node.metadata.controller.decision import ControllerState, Decision, Failure
 from barnabas.node.metadata.image import QuotaEntity
-from barnabas.node.metadata.quota_names import (
+from barnabas.node.metadata.quota_filter import (
     CLIENT_ID,
     CONNECTION_CREATION_RATE,
     CONSUMER_BYTE_RATE,

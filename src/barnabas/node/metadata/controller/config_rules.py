@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas.base.config.definitions import ConfigKey, Scope
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.node.config.definitions import (
     BROKER_KEYS,
     CLIENT_METRICS_KEYS,

@@ -5,7 +5,6 @@ Left out: create.topic.policy.class.name (Java classes).
 
 from collections import Counter
 
-from barnabas.base.internal_topics import CLUSTER_METADATA
 from barnabas.node.metadata.config_view import topic_entries
 from barnabas.node.metadata.controller.assignment import (
     check_manual_assignment,
@@ -36,6 +35,7 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.protocol.well_known import CLUSTER_METADATA
 
 Views = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from barnabas.base.principals import ANONYMOUS
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
 from barnabas.node.metadata.ids import RandomSource
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.well_known import ANONYMOUS
 
 RECORDS_PER_REQUEST_MAX = 10_000
 """The most records one request may lead to; beyond, POLICY_VIOLATION (KIP-1102's bound)."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from barnabas.base.backoff import RandomSource
 from barnabas.base.clock import Clock
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.fetch import TIMEOUT_MS_DEFAULT, FetchSettings, file_of, is_file
 from barnabas.base.oauth.retrieval import AssertionSettings, Grant, RetrievalSettings, retrieve
 from barnabas.base.tls.contexts import client_context, configured_client

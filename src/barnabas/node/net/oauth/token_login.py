@@ -15,7 +15,7 @@ from barnabas.base.backoff import ExponentialBackoff, RandomSource
 from barnabas.base.clock import Clock
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart, text, time_ms
 from barnabas.base.oauth.fetch import FetchError
-from barnabas.node.loop.pause import pause
+from barnabas.node.loop.pauses import pause
 from barnabas.node.net.login import Exchange, LoginError
 from barnabas.node.net.oauth.message import (
     ERROR_ACKNOWLEDGED,

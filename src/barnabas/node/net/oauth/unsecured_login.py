@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from barnabas.base.config.errors import ConfigError
+from barnabas.base.errors import ConfigError
 
 PREFIX: Final = "unsecuredLogin"
 EXTENSION_PREFIX: Final = f"{PREFIX}Extension_"

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from barnabas.node.loop.rate import Rate
 from barnabas.node.metadata.image import QuotaEntity
-from barnabas.node.metadata.quota_names import (
+from barnabas.node.metadata.quota_filter import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,

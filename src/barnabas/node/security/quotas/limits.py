@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.node.metadata.image import QuotaEntity
-from barnabas.node.metadata.quota_names import CLIENT_ID, USER
+from barnabas.node.metadata.quota_filter import CLIENT_ID, USER
 
 
 class Limit(NamedTuple):

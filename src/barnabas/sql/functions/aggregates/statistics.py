@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from barnabas.java.numbers import wrap_bigint
 from barnabas.sql.functions.aggregates.base import struct_of
 from barnabas.sql.functions.catalog import aggregate
-from barnabas.sql.functions.integers import wrap_bigint
 from barnabas.sql.types import BIGINT, DOUBLE, BaseType, SqlType, Value
 
 _NUMBERS = ("INTEGER", "BIGINT", "DOUBLE")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from decimal import Context
 from decimal import Decimal as Number
 
+from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions.aggregates.base import Fold, struct_of
 from barnabas.sql.functions.catalog import aggregate
-from barnabas.sql.functions.integers import wrap_bigint, wrap_integer
 from barnabas.sql.types import (
     BIGINT,
     DOUBLE,

@@ -18,8 +18,8 @@ from urllib.parse import quote
 import httpx
 
 from barnabas.base.backoff import doubled
-from barnabas.base.config.errors import ConfigError
 from barnabas.base.config.properties import parse_properties
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys, configured_client
 
 URL: Final = "ksql.connect.url"

@@ -11,11 +11,15 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from barnabas.node.coordinator.decision import CoordinatorRecord, Waiter
-from barnabas.node.coordinator.group.classic.member import Member, Protocols
+from barnabas.node.coordinator.group.classic.member import (
+    CONSUMER_PROTOCOL_TYPE,
+    Member,
+    Protocols,
+    subscribed_topics,
+)
 from barnabas.node.coordinator.group.classic.states import GroupEvent, GroupState, next_state
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.step import TimerKey, TimerKind
-from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import GroupMetadataKey

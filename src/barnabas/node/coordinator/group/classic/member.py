@@ -1,9 +1,12 @@
-"""A member of a classic group. Source: Kafka's ClassicGroupMember."""
+"""A member of a classic group, and the topics in its subscription. Source: ClassicGroupMember."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from barnabas.node.coordinator.decision import Waiter
+from barnabas.protocol.codec import decode_at
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.groups import ConsumerProtocolSubscription
 
 Protocols = list[tuple[str, bytes]]
 """Names of the protocols (assignors) that a member can follow, preferred first, with metadata."""
@@ -50,3 +53,23 @@ class Member:
         """The candidate that the member likes best; None if it supports none of them."""
         allowed = set(candidates)
         return next((name for name, _ in self.protocols if name in allowed), None)
+
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """The topics in the subscriptions of consumers; None where one of them cannot be read.
+
+    Read as version 0, which every version begins with, so that newer clients are understood.
+    """
+    topics: set[str] = set()
+    try:
+        for data in subscriptions:
+            if len(data) < 2 or data[0] & 0x80:
+                return None
+            subscription, _ = decode_at(ConsumerProtocolSubscription, 0, data, 2)
+            topics.update(subscription.topics)
+    except DecodeError:
+        return None
+    return frozenset(topics)

@@ -23,10 +23,9 @@ from barnabas.node.coordinator.group.classic.responses import join_error
 from barnabas.node.coordinator.group.classic.states import GroupState
 from barnabas.node.coordinator.group.classic.sync import sync
 from barnabas.node.coordinator.group.group import Group
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
-from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
+from barnabas.node.coordinator.group.step import Refusal, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (
     DescribedGroup,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from barnabas.node.coordinator.group.classic.responses import join_error, level_join, level_leave
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.shards import GroupShards
+from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.loop.promise import Promise, then
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.groups import (

@@ -9,6 +9,7 @@ member epoch. Source: Kafka's GroupMetadataManager (classicGroupJoinToConsumerGr
 from dataclasses import replace
 
 from barnabas.node.coordinator.group.classic.join import MEMBER_ID_REQUIRED_FROM_VERSION, Join
+from barnabas.node.coordinator.group.classic.member import CONSUMER_PROTOCOL_TYPE
 from barnabas.node.coordinator.group.classic.responses import join_error
 from barnabas.node.coordinator.group.consumer.embedded import (
     decode_subscription,
@@ -22,6 +23,7 @@ from barnabas.node.coordinator.group.consumer.heartbeat import (
     check_static,
     follow_target,
     replace_static,
+    schedule_once,
 )
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember, MemberState
 from barnabas.node.coordinator.group.consumer.migration import (
@@ -31,13 +33,10 @@ from barnabas.node.coordinator.group.consumer.migration import (
 from barnabas.node.coordinator.group.consumer.reconcile import Goal, Owned, reconcile
 from barnabas.node.coordinator.group.consumer.records import current_record
 from barnabas.node.coordinator.group.consumer.subscriptions import Draft, update_member
-from barnabas.node.coordinator.group.consumer.timing import schedule_once
 from barnabas.node.coordinator.group.modern.heartbeat import check_size, find_member
 from barnabas.node.coordinator.group.modern.timing import reset_session
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.step import Step, TimerKey, TimerKind
-from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas.node.coordinator.group.step import Refusal, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 from barnabas.protocol.messages.groups import (

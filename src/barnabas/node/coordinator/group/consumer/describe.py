@@ -6,7 +6,7 @@ from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember
 from barnabas.node.coordinator.group.consumer.target import preferred_assignor
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupDescribeAssignment,

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.decision import CoordinatorRecord
+from barnabas.node.coordinator.group.classic.member import CONSUMER_PROTOCOL_TYPE
 from barnabas.node.coordinator.group.consumer import records
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from barnabas.node.coordinator.group.consumer.records import ResolvedRegex, Target
@@ -22,7 +23,6 @@ from barnabas.node.coordinator.group.modern.group import (
     common_replays,
 )
 from barnabas.node.coordinator.group.modern.records import ModernRecords
-from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from barnabas.protocol.messages import group_records as messages
 from barnabas.protocol.schema import Message
 

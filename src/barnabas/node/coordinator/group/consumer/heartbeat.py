@@ -23,7 +23,6 @@ from barnabas.node.coordinator.group.consumer.records import (
 )
 from barnabas.node.coordinator.group.consumer.subscriptions import Draft, update_member
 from barnabas.node.coordinator.group.consumer.target import update_target
-from barnabas.node.coordinator.group.consumer.timing import next_heartbeat_ms
 from barnabas.node.coordinator.group.modern.heartbeat import (
     blank_field,
     check_epoch,
@@ -37,10 +36,13 @@ from barnabas.node.coordinator.group.modern.member import (
     LEAVING_EPOCH,
     STATIC_LEAVING_EPOCH,
 )
-from barnabas.node.coordinator.group.modern.timing import reset_session, schedule_revocation
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.modern.timing import (
+    heartbeat_interval_ms,
+    reset_session,
+    schedule_revocation,
+)
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.step import Client, Refusal, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatAssignment,
@@ -48,6 +50,30 @@ from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
+
+REBALANCE_INTERVAL_MS = 1_000
+"""Between heartbeats of a member that does not have yet what it shall have."""
+
+
+def next_heartbeat_ms(step: Step, group: ConsumerGroup, *, is_settled: bool) -> int:
+    """When a member shall be heard again.
+
+    One for which an assignment is still to be made, or which waits for others to give partitions
+    up, asks more often than those that only show that they live. (Kafka gives it the same
+    interval, and so a joining group takes two of them.)
+    """
+    interval_ms = heartbeat_interval_ms(
+        step.config, step.metadata, group.group_type, group.group_id
+    )
+    return interval_ms if is_settled else min(interval_ms, REBALANCE_INTERVAL_MS)
+
+
+def schedule_once(step: Step, kind: TimerKind, group_id: str, member: ConsumerMember) -> None:
+    """Start a timer of the member's rebalance time-out unless it runs."""
+    key = TimerKey(kind, group_id, member.member_id)
+    if key not in step.timers:
+        step.schedule(key, member.rebalance_timeout_ms)
+
 
 OWN_MEMBER_ID_FROM_VERSION = 1
 """Clients make up their member ids from this version on (KIP-1082)."""

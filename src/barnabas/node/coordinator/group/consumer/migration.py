@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from barnabas.node.coordinator.group.classic.group import ClassicGroup
-from barnabas.node.coordinator.group.classic.member import Member
+from barnabas.node.coordinator.group.classic.member import CONSUMER_PROTOCOL_TYPE, Member
 from barnabas.node.coordinator.group.classic.rebalance import prepare_rebalance, reset_session
 from barnabas.node.coordinator.group.classic.records import group_record
 from barnabas.node.coordinator.group.classic.responses import join_error
@@ -29,10 +29,8 @@ from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember
 from barnabas.node.coordinator.group.modern.timing import reset_session as reset_member_session
 from barnabas.node.coordinator.group.modern.timing import start_timers
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.step import Step
-from barnabas.node.coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+from barnabas.node.coordinator.group.step import Refusal, Step
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 from barnabas.protocol.messages.groups import SyncGroupResponse

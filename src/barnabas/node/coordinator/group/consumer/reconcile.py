@@ -17,7 +17,7 @@ from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember, MemberState, Partitions
 from barnabas.node.coordinator.group.consumer.records import Target
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 Owned = Mapping[Uuid, Collection[int]]

@@ -6,7 +6,7 @@ used, since clients show them. The library is imported at the first expression.
 
 from typing import Any, Final
 
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.protocol.errors import ErrorCode
 
 PROGRAM_BYTES_MAX: Final = 1 << 20

@@ -15,8 +15,7 @@ from barnabas.node.coordinator.group.consumer.group import ConsumerGroup
 from barnabas.node.coordinator.group.consumer.heartbeat import heartbeat
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember
 from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
-from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.step import Client, Refusal, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

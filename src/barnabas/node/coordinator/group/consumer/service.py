@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.consumer.heartbeat import check_request
 from barnabas.node.coordinator.group.consumer.requests import refused
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.shards import GroupShards
+from barnabas.node.coordinator.group.step import ClientInfo, Refusal
 from barnabas.node.loop.promise import Promise
 from barnabas.protocol.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,

@@ -22,8 +22,7 @@ from barnabas.node.coordinator.group.consumer.records import (
     regex_tombstone,
 )
 from barnabas.node.coordinator.group.consumer.regexes import compile_regex, matches
-from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.node.coordinator.group.step import Step
+from barnabas.node.coordinator.group.step import Refusal, Step
 
 REGEX_REFRESH_MS_MIN = 10_000
 """Between two look-ups of a group's regular expressions, however often topics are created."""

@@ -7,8 +7,7 @@ import logging
 from collections import Counter
 
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.group.consumer.assignors import ASSIGNORS
-from barnabas.node.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
+from barnabas.node.coordinator.group.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from barnabas.node.coordinator.group.consumer.member import ConsumerMember
 from barnabas.node.coordinator.group.consumer.records import Target, target_record
 from barnabas.node.coordinator.group.consumer.subscriptions import Draft

@@ -11,9 +11,8 @@ from barnabas.node.coordinator.decision import CoordinatorRecord
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.modern.group import ModernGroup
 from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH, ModernMember
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.step import Step
+from barnabas.node.coordinator.group.step import Refusal, Step
 from barnabas.protocol.errors import ErrorCode
 
 G = TypeVar("G", bound=ModernGroup[Any, Any])

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from barnabas.node.coordinator.decision import Decision, Moment
-from barnabas.node.coordinator.group.continuation import Continuation
 from barnabas.node.coordinator.group.modern.group import ModernGroup
 from barnabas.node.coordinator.group.modern.member import ModernMember
 from barnabas.node.coordinator.group.modern.timing import start_timers
-from barnabas.node.coordinator.group.registry import GroupRegistry
+from barnabas.node.coordinator.group.registry import Continuation, GroupRegistry
 from barnabas.node.coordinator.group.requests import GroupRequests
 from barnabas.node.coordinator.group.step import MEMBER_TIMERS, Step, TimerKey, TimerKind
 from barnabas.protocol.errors import ErrorCode

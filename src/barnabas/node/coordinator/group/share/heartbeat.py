@@ -25,7 +25,6 @@ from barnabas.node.coordinator.group.modern.timing import (
     heartbeat_interval_ms,
     reset_session,
 )
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.share.assignor import NAME, assign
 from barnabas.node.coordinator.group.share.group import ShareGroup
@@ -38,7 +37,7 @@ from barnabas.node.coordinator.group.share.records import (
     target_record,
 )
 from barnabas.node.coordinator.group.share.state import RequestTimes, StateMetadata, TopicState
-from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.step import Client, Refusal, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_groups import (
     ShareGroupHeartbeatAssignment,

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.share.group import ShareGroup
 from barnabas.node.coordinator.group.share.heartbeat import Initialization, begin, find_or_create
@@ -21,7 +20,7 @@ from barnabas.node.coordinator.group.share.state import (
     TopicState,
     joined,
 )
-from barnabas.node.coordinator.group.step import Step
+from barnabas.node.coordinator.group.step import Refusal, Step
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_groups import (
     AlterShareGroupOffsetsRequest,

@@ -10,7 +10,6 @@ from barnabas.base.ids import Uuid
 from barnabas.node.coordinator.decision import Decision, Moment
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
 from barnabas.node.coordinator.group.share import offsets
 from barnabas.node.coordinator.group.share.assignor import NAME
@@ -19,7 +18,7 @@ from barnabas.node.coordinator.group.share.heartbeat import fence, heartbeat
 from barnabas.node.coordinator.group.share.member import ShareMember
 from barnabas.node.coordinator.group.share.records import state_record
 from barnabas.node.coordinator.group.share.state import RequestTimes
-from barnabas.node.coordinator.group.step import Client, GroupTimers, Step
+from barnabas.node.coordinator.group.step import Client, GroupTimers, Refusal, Step
 from barnabas.node.coordinator.group.view import GroupMetadata
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_groups import (

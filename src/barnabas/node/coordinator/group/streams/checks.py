@@ -5,7 +5,7 @@ Source: Kafka's GroupCoordinatorService, with its words.
 
 from barnabas.node.coordinator.group.modern.heartbeat import blank_field
 from barnabas.node.coordinator.group.modern.member import JOINING_EPOCH, STATIC_LEAVING_EPOCH
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,

@@ -3,8 +3,7 @@
 Source: Kafka's GroupMetadataManager.maybeUpdateTopology and what follows it in a heartbeat.
 """
 
-from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.node.coordinator.group.step import Step
+from barnabas.node.coordinator.group.step import Refusal, Step
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.records import topology_record
 from barnabas.node.coordinator.group.streams.topics import configure

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.member import StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import (

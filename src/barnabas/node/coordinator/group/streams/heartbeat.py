@@ -25,15 +25,13 @@ from barnabas.node.coordinator.group.modern.timing import (
     reset_session,
     schedule_revocation,
 )
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.registry import GroupRegistry
-from barnabas.node.coordinator.group.step import Client, Step
+from barnabas.node.coordinator.group.step import Client, Refusal, Step
 from barnabas.node.coordinator.group.streams.assignor import NUM_STANDBY_REPLICAS
 from barnabas.node.coordinator.group.streams.configuring import (
     configured_topology,
     updated_topology,
 )
-from barnabas.node.coordinator.group.streams.fencing import fence
 from barnabas.node.coordinator.group.streams.group import UNVALIDATED, StreamsGroup
 from barnabas.node.coordinator.group.streams.member import Endpoint, StreamsMember
 from barnabas.node.coordinator.group.streams.reconcile import Goal, reconcile
@@ -42,7 +40,7 @@ from barnabas.node.coordinator.group.streams.records import (
     epoch_record,
     member_record,
 )
-from barnabas.node.coordinator.group.streams.target import Draft, delay_key, update_target
+from barnabas.node.coordinator.group.streams.target import Draft, delay_key, fence, update_target
 from barnabas.node.coordinator.group.streams.tasks import TaskId, Tasks, by_subtopology
 from barnabas.node.coordinator.group.streams.topics import PartitionCount
 from barnabas.node.coordinator.group.streams.topology import (

@@ -15,7 +15,7 @@ Source: Kafka's CurrentAssignmentBuilder.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.member import MemberState, StreamsMember
 from barnabas.node.coordinator.group.streams.tasks import AssignedTasks, TaskId, Tasks, TaskSet

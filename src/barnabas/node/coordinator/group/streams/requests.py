@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from barnabas.node.coordinator.decision import Decision, Moment
 from barnabas.node.coordinator.group.modern.requests import ModernGroupRequests
-from barnabas.node.coordinator.group.refusal import Refusal
-from barnabas.node.coordinator.group.step import Client, Step, TimerKind
+from barnabas.node.coordinator.group.step import Client, Refusal, Step, TimerKind
 from barnabas.node.coordinator.group.streams.describe import described
-from barnabas.node.coordinator.group.streams.fencing import assign_delayed, fence
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.heartbeat import Heard, heartbeat
 from barnabas.node.coordinator.group.streams.member import StreamsMember
+from barnabas.node.coordinator.group.streams.target import assign_delayed, fence
 from barnabas.protocol.messages.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable
 
-from barnabas.node.coordinator.group.client import ClientInfo
 from barnabas.node.coordinator.group.config import GroupConfig
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.modern.timing import heartbeat_interval_ms
-from barnabas.node.coordinator.group.refusal import Refusal
 from barnabas.node.coordinator.group.shards import GroupShards
+from barnabas.node.coordinator.group.step import ClientInfo, Refusal
 from barnabas.node.coordinator.group.streams.checks import check_request
 from barnabas.node.coordinator.group.streams.heartbeat import Heard
 from barnabas.node.coordinator.group.streams.requests import refused

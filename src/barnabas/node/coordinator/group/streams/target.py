@@ -1,6 +1,8 @@
-"""The target assignment: who shall run what, for a group epoch.
+"""The target assignment of a group epoch: which member shall run which task.
 
-Source: Kafka's TargetAssignmentBuilder and GroupMetadataManager.maybeUpdateStreamsTargetAssignment.
+It changes when members leave, and when the time for members to join is over.
+Source: Kafka's TargetAssignmentBuilder, and maybeUpdateStreamsTargetAssignment and
+streamsGroupFenceMember of its GroupMetadataManager.
 """
 
 import logging
@@ -17,7 +19,7 @@ from barnabas.node.coordinator.group.streams.assignor import (
 )
 from barnabas.node.coordinator.group.streams.group import StreamsGroup
 from barnabas.node.coordinator.group.streams.member import StreamsMember
-from barnabas.node.coordinator.group.streams.records import target_record
+from barnabas.node.coordinator.group.streams.records import epoch_record, target_record
 from barnabas.node.coordinator.group.streams.tasks import Tasks
 from barnabas.node.coordinator.group.streams.topology import ConfiguredTopology, Notice, Status
 
@@ -102,3 +104,28 @@ def _assign(draft: Draft) -> dict[str, Tasks]:
             assignment.unplaced_standby_count,
         )
     return assignment.targets
+
+
+def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
+    """Remove a member, and raise the group epoch."""
+    step.records += group.records.member_tombstones(group.group_id, member.member_id)
+    step.records.append(
+        epoch_record(
+            group.group_id,
+            group.epoch + 1,
+            group.metadata_hash,
+            group.validated_topology_epoch,
+            group.assignment_configs,
+        )
+    )
+
+
+def assign_delayed(step: Step, group: StreamsGroup) -> None:
+    """Assign tasks now that the time for members to join is over.
+
+    A later heartbeat assigns those that cannot be assigned now.
+    """
+    if group.is_empty or group.configured is None or group.epoch <= group.assignment_epoch:
+        return
+    configs = group.assignment_configs
+    update_target(step, Draft(group, None, group.epoch, group.configured, configs))

@@ -13,7 +13,7 @@ ChangelogTopics. Not as there: fixed numbers are compared within a copartition g
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from barnabas.node.coordinator.group.refusal import Refusal
+from barnabas.node.coordinator.group.step import Refusal
 from barnabas.node.coordinator.group.streams.topology import (
     ConfiguredSubtopology,
     ConfiguredTopology,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas.base.extras import install_hint
+from barnabas.base.errors import install_hint
 from barnabas.base.oauth.bearer import InvalidTokenError
 
 ALGORITHMS: Final = {

@@ -1,8 +1,9 @@
-"""Text as Java counts it: in units of UTF-16, two for each character above U+FFFF.
+"""Strings as Java counts and decodes them.
 
-Positions and lengths in ksqlDB's functions are such units. `to_units` gives a string in which each
-character is one unit, for use with Python's own slices; `from_units` makes it text again. Nearly
-all texts are their own units, and cost one comparison.
+Java counts UTF-16 units: two for each character above U+FFFF. Positions and lengths in ksqlDB's
+functions are such units. `to_units` returns a string in which each character is one unit, so that
+Python's slices apply; `from_units` turns it back into text. Most texts are their own units, and
+cost one comparison.
 """
 
 from __future__ import annotations
@@ -37,6 +38,21 @@ def _joined(match: re.Match[str]) -> str:
     return chr(0x10000 + ((ord(match[1]) - 0xD800) << 10) + ord(match[2]) - 0xDC00)
 
 
-def length(text: str) -> int:
-    """How many units the text has."""
+def unit_count(text: str) -> int:
+    """Return the number of UTF-16 units in the text."""
     return len(to_units(text))
+
+
+_SURROGATE = re.compile(b"\xed[\xa0-\xbf][\x80-\xbf]?")
+"""Half a pair of UTF-16, which UTF-8 may not hold."""
+
+
+def decode_utf8(value: bytes) -> str:
+    """Decode as Java does: with U+FFFD for bytes that are not UTF-8, and one for half a pair.
+
+    Python has two or three for half a pair.
+    """
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", value).decode("utf-8", "replace")

@@ -1,19 +1,81 @@
-"""`uniform`: partitions spread evenly over members, and kept where they are as far as that allows.
+"""Assignors of consumer groups: `range` and `uniform`.
 
-Where all members subscribe to the same topics, each gets the same number of partitions or one
-more. Everyone keeps what it has up to its quota; members that have more than the least keep the
-extra ones. Otherwise partitions without an owner go to the least loaded subscriber, topics with
-many partitions for each subscriber first, and then single partitions are moved from the most to
-the least loaded of a topic's subscribers while that evens them out.
-Source: Kafka's UniformAssignor and its two builders.
+`range` gives each member consecutive partitions of each topic. Topics with equal numbers of
+partitions are co-partitioned: members with equal subscriptions get the same partition numbers.
+Static members come first, in the order of their instance ids, so that their ranges stay when they
+return under another member id.
+
+`uniform` spreads partitions evenly over members, and leaves them in place where it can. If all
+members subscribe to the same topics, each gets the same number of partitions or one more. Members
+keep what they have up to this quota; the extra partitions stay with members that already have
+more. Otherwise each partition without an owner goes to the least loaded subscriber, topics with
+many partitions per subscriber first. Then single partitions move from the most to the least loaded
+of a topic's subscribers while that evens them out.
+
+Source: Kafka's RangeAssignor, and UniformAssignor with its two builders.
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from barnabas.base.ids import Uuid
-from barnabas.node.coordinator.group.consumer.assignors.spec import Assignment, GroupSpec
 from barnabas.node.coordinator.group.consumer.records import Target
+
+Assignment = dict[str, Target]
+"""Partitions by member and topic; each member of the group is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """A member: the topics that it subscribes to, and what it was assigned last."""
+
+    topic_ids: frozenset[Uuid]
+    target: Target
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """Members by id, and the number of partitions of each topic that one of them subscribes to."""
+
+    members: Mapping[str, MemberSpec]
+    partition_counts: Mapping[Uuid, int]
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribe to the same topics."""
+        subscriptions = {member.topic_ids for member in self.members.values()}
+        return len(subscriptions) <= 1
+
+
+def assign_ranges(spec: GroupSpec) -> Assignment:
+    """Assign every partition of every topic."""
+    order = sorted(
+        spec.members,
+        key=lambda member_id: (
+            (instance_id := spec.members[member_id].instance_id) is None,
+            instance_id or member_id,
+        ),
+    )
+    subscribers: dict[Uuid, list[str]] = {topic_id: [] for topic_id in spec.partition_counts}
+    for member_id in order:
+        for topic_id in spec.members[member_id].topic_ids:
+            subscribers[topic_id].append(member_id)
+    targets: dict[str, dict[Uuid, tuple[int, ...]]] = {member_id: {} for member_id in spec.members}
+    for topic_id, member_ids in subscribers.items():
+        if not member_ids:
+            continue
+        least, extra = divmod(spec.partition_counts[topic_id], len(member_ids))
+        start = 0
+        for position, member_id in enumerate(member_ids):
+            end = start + least + (position < extra)
+            if start < end:
+                targets[member_id][topic_id] = tuple(range(start, end))
+            start = end
+    return dict(targets)
+
 
 BALANCE_ROUNDS_MAX = 16
 """Topics with shared subscribers unbalance each other; Kafka stops there too."""
@@ -181,3 +243,10 @@ def _kept_or_new(old: Target, topics: dict[Uuid, set[int]]) -> Target:
 
 def _in_order(old: Iterable[Uuid], new: Iterable[Uuid]) -> Iterable[Uuid]:
     return dict.fromkeys((*(key for key in old), *new))
+
+
+ASSIGNORS: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = {
+    "uniform": assign_uniformly,
+    "range": assign_ranges,
+}
+"""By the name in requests and in `group.consumer.assignors`."""
