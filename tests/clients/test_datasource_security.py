@@ -117,12 +117,12 @@ def test_it_writes(secure: Secure, login: str) -> None:
 WRONG = {"kafka.sasl.jaas.config": f'{PLAIN} username="ann" password="x";'}
 REFUSED = {
     "no trust": ({"kafka.security.protocol": "SSL"}, False, "is not trusted"),
-    "PLAIN": (LOGINS["PLAIN"] | WRONG, True, "refused us"),
-    "SCRAM": (LOGINS["SCRAM"] | {"kafka.sasl.password": "x"}, True, "refused us|credentials"),
+    "PLAIN": (LOGINS["PLAIN"] | WRONG, True, "login to .* failed"),
+    "SCRAM": (LOGINS["SCRAM"] | {"kafka.sasl.password": "x"}, True, "login to .* failed"),
     "mechanism": (
         LOGINS["SCRAM"] | {"kafka.sasl.mechanism": "SCRAM-SHA-512"},
         True,
-        "does not offer SASL SCRAM-SHA-512, but",
+        "refused the login by SCRAM-SHA-512; its mechanisms are",
     ),
 }
 

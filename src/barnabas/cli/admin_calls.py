@@ -1,9 +1,7 @@
 """One function per Admin call: what it asks, and its answer as values that commands work with."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition, Uuid
@@ -220,16 +218,13 @@ def log_directories(
     """
     request = describe_log_dirs_request(keys)
 
-    async def gather() -> list[Any]:
-        wanted = [admin.send(request, broker) for broker in chosen]
-        return await asyncio.gather(*wanted, return_exceptions=True)
-
     chosen = list(brokers)
     found = {}
-    for broker, answer in zip(chosen, admin.run(gather()), strict=True):
+    answers = admin.ask_each([(broker, request) for broker in chosen])
+    for broker, answer in zip(chosen, answers, strict=True):
         if isinstance(answer, CliError):
             continue
-        if isinstance(answer, BaseException):
+        if isinstance(answer, Exception):
             raise answer
         if answer.error_code != ErrorCode.NONE:
             raise from_code(answer.error_code, None, f"node {broker}")

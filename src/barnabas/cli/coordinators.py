@@ -3,15 +3,15 @@
 Either may move during this: the command looks again and asks again until its time is up.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import MOVED_CODES, RETRY_S, Admin
+from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import partitions
 from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.kafka.wire_admin import MOVED_CODES, RETRY_S
 from barnabas.protocol.errors import EncodeError, ErrorCode
 from barnabas.protocol.messages.groups import Coordinator, FindCoordinatorRequest
 from barnabas.protocol.schema import Message
@@ -90,13 +90,13 @@ def ask_all(admin: Admin, request: Message, codes: Codes) -> list[tuple[int, Any
 
 
 def _together(admin: Admin, request: Message, brokers: Sequence[int]) -> list[Any]:
-    async def gather() -> list[Any]:
-        return await asyncio.gather(*(admin.send(request, broker) for broker in brokers))
-
-    try:
-        return admin.run(gather())
-    except EncodeError as error:
-        raise CliError(f"the brokers are too old for this: {error}") from error
+    answers = admin.ask_each([(broker, request) for broker in brokers])
+    for answer in answers:
+        if isinstance(answer, EncodeError):
+            raise CliError(f"the brokers are too old for this: {answer}") from answer
+        if isinstance(answer, Exception):
+            raise answer
+    return answers
 
 
 def _retry(

@@ -3,58 +3,52 @@
 And what went wrong there, in one line that says what to do about it.
 """
 
-import asyncio
-import logging
-import secrets
-import ssl
+import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 
-from barnabas.base.clock import SystemClock
 from barnabas.base.tls.contexts import PropertyKeys
-from barnabas.base.tls.words import TlsError
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.kafka.security import Login as NameAndPassword
 from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import MECHANISMS
-from barnabas.node.net.client import Peer
-from barnabas.node.net.dialing import PLAIN_DIALING, Dialing
-from barnabas.node.net.login import Login, LoginError, PlainLogin, ScramLogin
-from barnabas.node.net.tcp import TcpNetwork
+from barnabas.kafka.wire import (
+    Access,
+    AccessError,
+    BrokenOffError,
+    Connection,
+    LoginError,
+    NoTlsError,
+    UntrustedError,
+    WireError,
+)
+from barnabas.protocol.apis import METADATA
 from barnabas.protocol.messages.metadata import MetadataRequest
 
-logging.getLogger("barnabas").addHandler(logging.NullHandler())  # commands say what goes wrong
-
 CLIENT_ID: Final = "barnabas-cli"
-NONCE_SIZE_BYTES: Final = 24
-HANDSHAKE_TIMEOUT_MS: Final = 10_000
+OPENING_MAX_S: Final = 5.0
 CONFIG_HINT: Final = "in the file of --command-config, or with -X"
 
 
-class Terms:
-    """TLS as this client speaks it."""
-
-    handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS
-
-    def __init__(self, security: Security) -> None:
-        """Raises ConfigError where a file or key cannot be used."""
-        self._context = security.tls()
-
-    def context(self) -> ssl.SSLContext:
-        return self._context
-
-
-def dialing_for(config: Mapping[str, str]) -> Dialing:
+def access_for(
+    bootstrap_servers: str,
+    config: Mapping[str, str],
+    timeout_s: float,
+    opening_max_s: float = OPENING_MAX_S,
+) -> Access:
     """How connections are opened. Raises ConfigError for what is not spoken here or not whole."""
     security = Security(PropertyKeys(config))
-    login = security.login()
-    tls = Terms(security) if security.has_tls else None
-    if login is None:
-        return PLAIN_DIALING if tls is None else Dialing(tls=tls)
-    assert security.mechanism is not None
-    return Dialing(login=_login(security.mechanism, login, is_token=TOKEN_KEY in config), tls=tls)
+    access = security.access(bootstrap_servers, timeout_s)
+    if security.has_tls:
+        security.tls()  # which names the setting that is wrong
+    return replace(
+        access,
+        client_id=CLIENT_ID,
+        is_token=TOKEN_KEY in config,
+        opening_seconds_max=opening_max_s,
+    )
 
 
 def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> None:
@@ -66,69 +60,34 @@ def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> 
         return
     if "ssl.keystore.location" in config and find_spec("cryptography") is None:
         return  # librdkafka reads PKCS 12 by itself
-    dialing = dialing_for(config)
-
-    async def ask() -> None:
-        peer = Peer(
-            TcpNetwork(),
-            SystemClock(),
-            host,
-            port,
-            client_id=CLIENT_ID,
-            request_timeout_ms=int(timeout_s * 1000),
-            dialing=dialing,
-        )
-        try:
-            # The first request that is not answered before a login.
-            await peer.send(MetadataRequest(topics=[]))
-        finally:
-            peer.close()
-
+    access = access_for("", config, timeout_s, timeout_s)
     try:
-        asyncio.run(ask())
-    except OSError as error:
+        with contextlib.closing(Connection(access, host, port)) as connection:
+            # The first request that is not answered before a login.
+            connection.call(METADATA, MetadataRequest(topics=[]))
+    except (WireError, AccessError) as error:
         known = refusal(error, f"{host}:{port}", config)
         if known is not None:
             raise known from error
 
 
-def _login(mechanism: str, login: NameAndPassword, *, is_token: bool) -> Login:
-    if mechanism == "PLAIN":
-        return PlainLogin(login.user, login.password)
-    extensions = {"tokenauth": "true"} if is_token else None
-    return ScramLogin(
-        mechanism,
-        login.user,
-        login.password,
-        lambda: secrets.token_hex(NONCE_SIZE_BYTES),
-        extensions,
-    )
-
-
-def refusal(error: OSError, where: str, config: Mapping[str, str]) -> CliError | None:
+def refusal(
+    error: WireError | AccessError, where: str, config: Mapping[str, str]
+) -> CliError | None:
     """What a failed connection means, and what to do; None where it is only unreachable."""
     if isinstance(error, LoginError):
         hint = f"check the name, password and sasl.mechanism {CONFIG_HINT}"
         return CliError(str(error), ExitCode.REFUSED, hint)
-    if isinstance(error, TlsError):
-        return CliError(
-            f"{where}: {_without(str(error), where)}",
-            ExitCode.REFUSED,
-            _tls_hint(str(error), where),
-        )
-    if not isinstance(error, ConnectionRefusedError) and isinstance(error, ConnectionError):
+    if isinstance(error, NoTlsError | UntrustedError):
+        hint = _tls_hint(error.reason, where)
+        return CliError(f"{where}: {error.reason}", ExitCode.REFUSED, hint)
+    if isinstance(error, BrokenOffError):
         if Security(PropertyKeys(config)).protocol == "PLAINTEXT":
             hint = f"if it wants TLS or a login, set security.protocol {CONFIG_HINT}"
         else:
             hint = f"its port may want another: check security.protocol {CONFIG_HINT}"
         return CliError(f"{where}: it closed the connection", ExitCode.UNREACHABLE, hint)
     return None
-
-
-def _without(text: str, where: str) -> str:
-    for head in (f"no TLS with {where}: ", f"the connection to {where} was lost: "):
-        text = text.removeprefix(head)
-    return text
 
 
 def _tls_hint(text: str, where: str) -> str:

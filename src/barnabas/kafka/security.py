@@ -258,6 +258,7 @@ class Security:
                 mechanism=self.mechanism,
                 user=login.user,
                 password=login.password,
+                is_token=login.is_token,
                 bearer=bearer,
                 timeout_seconds=timeout_s,
             )
@@ -274,6 +275,7 @@ class Security:
             mechanism=self.mechanism,
             user=login.user,
             password=login.password,
+            is_token=login.is_token,
             bearer=bearer,
             timeout_seconds=timeout_s,
         )

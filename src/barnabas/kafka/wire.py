@@ -1,14 +1,17 @@
-"""Blocking connections to brokers, for the few requests that client libraries do not offer.
+"""Blocking connections to brokers, for the requests that client libraries do not offer.
 
 `Connection` is one, with TLS and SASL (PLAIN, SCRAM and OAUTHBEARER), for one request at a time.
-`Brokers` keeps those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask.
+`Brokers` keeps those to a cluster. `Leaders` and `Coordinators` know which of the brokers to ask;
+for administration that is `wire_admin.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import secrets
+import select
 import socket
 import ssl
 import time
@@ -17,11 +20,13 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, Final, TypeVar
 
+from barnabas import __version__
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.config.values import parse_host_port
 from barnabas.base.scram import HASHES, ScramClient, ScramError
 from barnabas.base.tls.contexts import client_context
 from barnabas.base.tls.key_stores import KeyPair
+from barnabas.base.tls.words import CLOSED_DURING_HANDSHAKE, reason_of
 from barnabas.protocol.api import Api
 from barnabas.protocol.apis import (
     API_VERSIONS,
@@ -29,11 +34,12 @@ from barnabas.protocol.apis import (
     METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    ApiKey,
 )
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.frames import decode_response_header, encode_request
-from barnabas.protocol.messages.connections import ApiVersionsRequest
+from barnabas.protocol.messages.connections import ApiVersion, ApiVersionsRequest
 from barnabas.protocol.messages.credentials import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.protocol.messages.groups import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -44,7 +50,10 @@ CLIENT_ID: Final = "barnabas-sink"
 RESPONSE_SIZE_BYTES_MAX: Final = 64 * 1024 * 1024
 _PORT: Final = 9092
 _SIZE = Struct(">i")
-_API_VERSIONS_VERSION: Final = 3
+_UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+_CLOSED: Final = "it closed the connection"
+_USED_OF_LOGIN: Final = 0.85
+"""The share of a login's time after which a new connection is used."""
 _AUTHENTICATE_VERSION: Final = 1
 GROUP_KEY: Final = 0
 TRANSACTION_KEY: Final = 1
@@ -56,12 +65,47 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 
-class WireError(Exception):
+class _ReasonedError(Exception):
+    """`reason` is why, without the broker's address where that is known to be missing."""
+
+    is_final = False
+    """Whether another broker would answer the same."""
+
+    def __init__(self, text: str, reason: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason or text
+
+
+class WireError(_ReasonedError):
     """A broker cannot be reached, broke off or sent nonsense: retry, there or elsewhere."""
 
 
-class AccessError(Exception):
+class BrokenOffError(WireError):
+    """The broker closed the connection, or sent nonsense: its port may be of another protocol."""
+
+
+class NoTlsError(WireError):
+    """There is no TLS with the broker."""
+
+    is_final = True
+
+
+class UnservedError(WireError):
+    """The broker does not know an API, or none of its versions that we know."""
+
+
+class AccessError(_ReasonedError):
     """The brokers do not let us in, or their certificate is not trusted; retrying does not help."""
+
+    is_final = True
+
+
+class LoginError(AccessError):
+    """The login failed."""
+
+
+class UntrustedError(AccessError):
+    """The broker's certificate is not accepted."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,9 +132,14 @@ class Access:
     mechanism: str | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    is_token: bool = False
+    """Whether these are the id and the HMAC of a delegation token (KIP-48)."""
     bearer: BearerLogin | None = field(default=None, repr=False, compare=False)
     """How OAUTHBEARER logs in."""
     timeout_seconds: float = 10.0
+    """How long an answer may take, and each step until a connection is ready."""
+    opening_seconds_max: float = math.inf
+    """How long those steps may take, where that is less."""
     client_id: str = CLIENT_ID
 
     def addresses(self) -> list[tuple[str, int]]:
@@ -125,22 +174,21 @@ class Connection:
         self._correlation_id = 0
         self._client_id = access.client_id
         self._where = f"{host}:{port}"
+        self._login_ends = math.inf
+        opening_s = min(access.timeout_seconds, access.opening_seconds_max)
         try:
-            self._socket = socket.create_connection((host, port), access.timeout_seconds)
+            self._socket = socket.create_connection((host, port), opening_s)
         except OSError as error:
-            raise WireError(f"cannot connect to {self._where}: {error}") from error
+            text = f"cannot connect to {self._where}: {error}"
+            raise WireError(text, _reason(error)) from error
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if access.has_tls:
                 self._socket = _wrap(access, self._socket, host)
-            answer = self._exchange(
-                API_VERSIONS,
-                _API_VERSIONS_VERSION,
-                ApiVersionsRequest(client_software_name="barnabas", client_software_version="1"),
-            )
-            self._versions = {key.api_key: key for key in answer.api_keys}
+            self._versions = self._ask_versions()
             if access.mechanism is not None:
                 self._authenticate(access, access.mechanism)
+            self._socket.settimeout(access.timeout_seconds)
         except BaseException:
             self._socket.close()
             raise
@@ -148,14 +196,28 @@ class Connection:
     def call(self, api: Api[Message, R], request: Message, version_max: int | None = None) -> R:
         """Send a request in the newest version that both know, and return the answer.
 
-        Raises WireError if no answer came or the broker does not know the API.
+        Raises WireError if no answer came or the broker does not know the API, and EncodeError for
+        a request that the version cannot express.
         """
         newest = api.max_stable_version if version_max is None else version_max
         theirs = self._versions.get(api.key)
         version = -1 if theirs is None else min(newest, theirs.max_version)
         if theirs is None or version < max(theirs.min_version, api.min_version):
-            raise WireError(f"{self._where} does not answer {api.key.name} as it is needed")
+            raise UnservedError(f"{self._where} does not serve {api.key.name}")
         return self._exchange(api, version, request)
+
+    def serves(self, api_key: int) -> bool:
+        """Whether the broker knows an API."""
+        return api_key in self._versions
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it cannot be used for a request: the broker has ended it, or the login ends."""
+        if time.monotonic() >= self._login_ends:
+            return True
+        asked = select.poll()
+        asked.register(self._socket, select.POLLIN)
+        return bool(asked.poll(0))  # nothing is awaited: it is the end, or nonsense
 
     def wait_at_most(self, seconds: float) -> None:
         """Let answers to the next requests take so long."""
@@ -177,30 +239,58 @@ class Connection:
             self._socket.sendall(_SIZE.pack(len(frame)) + frame)
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))
             if not 0 <= size <= RESPONSE_SIZE_BYTES_MAX:
-                raise WireError(f"{self._where} sent a frame of {size} bytes")
+                raise BrokenOffError(f"{self._where} sent a frame of {size} bytes")
             answer = self._receive(size)
+            if api.key == ApiKey.API_VERSIONS and answer[4:6] == _UNSUPPORTED_VERSION:
+                version = 0  # whatever was asked for
             header, position = decode_response_header(api, version, answer)
             if header.correlation_id != self._correlation_id:
-                raise WireError(f"{self._where} answered another request")
+                raise BrokenOffError(f"{self._where} answered another request")
             response, _ = decode_at(api.response, version, answer, position)
         except (OSError, DecodeError) as error:
-            raise WireError(f"{self._where} broke off: {error}") from error
+            raise _broken_off(f"{self._where} broke off: {error}", error) from error
         return response
+
+    def _ask_versions(self) -> Mapping[int, ApiVersion]:
+        request = ApiVersionsRequest(
+            client_software_name="barnabas", client_software_version=__version__
+        )
+        version = API_VERSIONS.max_stable_version
+        answer = self._exchange(API_VERSIONS, version, request)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            theirs = [key.max_version for key in answer.api_keys if key.api_key == API_VERSIONS.key]
+            answer = self._exchange(
+                API_VERSIONS, min([version, *theirs] if theirs else [0]), request
+            )
+        if answer.error_code != ErrorCode.NONE:
+            name = ErrorCode.of(answer.error_code).name
+            raise WireError(f"{self._where} refused ApiVersions: {name}")
+        return {key.api_key: key for key in answer.api_keys}
 
     def _receive(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
             piece = self._socket.recv(size - len(data))
             if not piece:
-                raise WireError(f"{self._where} closed the connection")
+                raise BrokenOffError(f"{self._where} closed the connection", _CLOSED)
             data += piece
         return bytes(data)
 
     def _authenticate(self, access: Access, mechanism: str) -> None:
         shaken = self._exchange(SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism))
         if shaken.error_code != ErrorCode.NONE:
-            offered = ", ".join(shaken.mechanisms)
-            raise AccessError(f"{self._where} does not offer SASL {mechanism}, but {offered}")
+            offered = ", ".join(shaken.mechanisms) or "none"
+            raise LoginError(
+                f"{self._where} refused the login by {mechanism}; its mechanisms are: {offered}"
+            )
+        try:
+            self._log_in(access, mechanism)
+        except (_RefusedError, ScramError) as error:
+            text = f"the login to {self._where} by {mechanism} failed: {error}"
+            raise LoginError(text) from error
+
+    def _log_in(self, access: Access, mechanism: str) -> None:
+        """Take messages to and fro. Raises _RefusedError, ScramError."""
         if mechanism == OAUTHBEARER:
             assert access.bearer is not None, "there is one where that is the mechanism"
             self._show_token(access.bearer.token(), access.bearer.extensions)
@@ -208,11 +298,9 @@ class Connection:
         if mechanism not in HASHES:
             self._prove(f"\0{access.user}\0{access.password}".encode())
             return
-        scram = ScramClient(mechanism, access.user, access.password, secrets.token_urlsafe(24))
-        try:
-            scram.verify(self._prove(scram.final(self._prove(scram.first()))))
-        except ScramError as error:
-            raise AccessError(f"{self._where}: {error}") from error
+        nonce, more = secrets.token_urlsafe(24), {"tokenauth": "true"} if access.is_token else None
+        scram = ScramClient(mechanism, access.user, access.password, nonce, more)
+        scram.verify(self._prove(scram.final(self._prove(scram.first()))))
 
     def _show_token(self, token: str, extensions: Mapping[str, str]) -> None:
         """Source: RFC 7628."""
@@ -220,13 +308,16 @@ class Connection:
         refusal = self._prove(f"n,,\x01auth=Bearer {token}\x01{more}\x01".encode())
         if refusal:  # the broker says why, and waits for us to have read it
             self._prove(b"\x01")
-            raise AccessError(f"{self._where} refused our token: {refusal!r}")
+            raise _RefusedError(f"our token: {refusal!r}")
 
     def _prove(self, message: bytes) -> bytes:
         request = SaslAuthenticateRequest(auth_bytes=message)
         answer = self._exchange(SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, request)
         if answer.error_code != ErrorCode.NONE:
-            raise AccessError(f"{self._where} refused us: {answer.error_message}")
+            raise _RefusedError(answer.error_message or ErrorCode.of(answer.error_code).name)
+        if answer.session_lifetime_ms > 0:
+            lasts_s = _USED_OF_LOGIN * answer.session_lifetime_ms / 1000
+            self._login_ends = time.monotonic() + lasts_s
         return bytes(answer.auth_bytes)
 
 
@@ -235,9 +326,32 @@ def _wrap(access: Access, plain: socket.socket, host: str) -> ssl.SSLSocket:
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
-        raise AccessError(f"the certificate of {host} is not trusted: {error}") from error
+        text = f"the certificate of {host} is not trusted: {error}"
+        raise UntrustedError(text, reason_of(error)) from error
+    except ssl.SSLEOFError as error:
+        raise NoTlsError(f"no TLS with {host}: {error}", CLOSED_DURING_HANDSHAKE) from error
     except OSError as error:
-        raise WireError(f"no TLS with {host}: {error}") from error
+        raise _broken_off(f"no TLS with {host}: {error}", error) from error
+
+
+def _broken_off(text: str, error: OSError | DecodeError) -> WireError:
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return NoTlsError(text, reason_of(error))
+    if isinstance(error, TimeoutError):
+        return WireError(text, _reason(error))
+    return BrokenOffError(text, _CLOSED)
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (error.strerror or str(error)).lower()
+
+
+class _RefusedError(Exception):
+    """The broker does not accept what we show."""
 
 
 class Brokers:

@@ -6,17 +6,16 @@ and each broker would.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin, BrokerInfo, ClusterInfo
+from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import PartitionState, Reassignment
 from barnabas.cli.balance.execution import Execution, Outcome, Progress
 from barnabas.cli.balance.flow import carry_out
@@ -26,6 +25,7 @@ from barnabas.cli.balance.showing import progress_text, waiting_text
 from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import RATES
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.kafka.wire_admin import BrokerInfo, ClusterInfo
 from barnabas.node.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs as configs_messages
@@ -64,14 +64,14 @@ class Cluster:
             if set(target) <= set(self.live) and self.leader_of(self.replicas[number]) >= 0:
                 self.replicas[number] = self.targets.pop(number)
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run(work)
-
-    async def send(self, request: Any, broker: int) -> Any:
-        assert isinstance(request, partitions.DescribeLogDirsRequest)
-        if broker not in self.live:
-            raise CliError(f"node {broker}: connection refused", ExitCode.UNREACHABLE)
-        return partitions.DescribeLogDirsResponse()
+    def ask_each(self, requests: Sequence[tuple[int, Any]]) -> list[Any]:
+        assert all(isinstance(one, partitions.DescribeLogDirsRequest) for _, one in requests)
+        return [
+            partitions.DescribeLogDirsResponse()
+            if broker in self.live
+            else CliError(f"node {broker}: connection refused", ExitCode.UNREACHABLE)
+            for broker, _ in requests
+        ]
 
     def cluster(self) -> ClusterInfo:
         known = {n for placed in self.replicas.values() for n in placed} | set(self.live)

@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli import admin as module
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import reassignments
 from barnabas.cli.cluster.quorum_state import read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.kafka import wire_admin
+from barnabas.kafka.wire import WireError
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.connections import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-)
 from barnabas.protocol.messages.metadata import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -47,21 +43,21 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
         asked: list[str] = []
 
         class Host:
-            def __init__(
-                self, _network: object, _clock: object, host: str, *_: Any, **__: Any
-            ) -> None:
+            is_over = False
+
+            def __init__(self, _access: object, host: str, _port: int) -> None:
                 self.host = host
 
-            async def send(self, _: object) -> DescribeClusterResponse:
+            def call(self, _api: object, _: object) -> DescribeClusterResponse:
                 asked.append(self.host)
                 if self.host not in names:
-                    raise TimeoutError
+                    raise WireError("no answer")
                 return DescribeClusterResponse(cluster_id=self.host)
 
             def close(self) -> None:
                 """Nothing is open."""
 
-        monkeypatch.setattr(module, "Peer", Host)
+        monkeypatch.setattr(wire_admin, "Connection", Host)
         return asked
 
     return answering
@@ -95,18 +91,18 @@ def controllers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Admin]:
         turns = iter(leaders)
 
         class Controller:
-            def __init__(
-                self, _network: object, _clock: object, host: str, *_: Any, **__: Any
-            ) -> None:
-                self.host = host
+            is_over = False
 
-            async def send(self, request: object) -> Any:
-                if self.host == "b":
-                    raise ConnectionRefusedError
+            def __init__(self, _access: object, host: str, _port: int) -> None:
+                if host == "b":
+                    raise WireError("connection refused")
+
+            def serves(self, api: int) -> bool:
+                return api == ApiKey.FETCH
+
+            def call(self, _api: object, request: object) -> Any:
                 if isinstance(request, DescribeQuorumRequest):
                     return QUORUM
-                if isinstance(request, ApiVersionsRequest):
-                    return ApiVersionsResponse(api_keys=[ApiVersion(api_key=ApiKey.FETCH)])
                 if isinstance(request, ListPartitionReassignmentsRequest):
                     return ListPartitionReassignmentsResponse(
                         error_code=ErrorCode.REQUEST_TIMED_OUT
@@ -123,8 +119,8 @@ def controllers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Admin]:
             def close(self) -> None:
                 """Nothing is open."""
 
-        monkeypatch.setattr(module, "Peer", Controller)
-        monkeypatch.setattr(module, "RETRY_S", 0.001)
+        monkeypatch.setattr(wire_admin, "Connection", Controller)
+        monkeypatch.setattr(wire_admin, "RETRY_S", 0.001)
         return Admin(Connection("a:1", {}, 0.1), controllers=True)
 
     return named

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.base.errors import ConfigError
-from barnabas.base.tls.words import TlsError
 from barnabas.cli.client_config import from_java
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError
 from barnabas.cli.login import refusal
+from barnabas.kafka.wire import BrokenOffError, NoTlsError, WireError
 from support.certificates import Authority
 
 
@@ -158,18 +158,18 @@ def test_the_environment_names_the_file(tmp_path: Path, name: str) -> None:
     ("error", "protocol", "words"),
     [
         (
-            TlsError("the connection to b:1 was lost: it wants a certificate of ours"),
+            NoTlsError("b:1 broke off", "it wants a certificate of ours"),
             "SSL",
             "b:1: it wants a certificate of ours; set ssl.keystore.type=PEM",
         ),
         (
-            ConnectionResetError("the connection to b:1 was lost"),
+            BrokenOffError("b:1 broke off"),
             "SASL_PLAINTEXT",
             "b:1: it closed the connection; its port may want another: check security.protocol",
         ),
     ],
 )
-def test_what_a_lost_connection_means(error: OSError, protocol: str, words: str) -> None:
+def test_what_a_lost_connection_means(error: WireError, protocol: str, words: str) -> None:
     told = refusal(error, "b:1", {"security.protocol": protocol})
     assert told is not None
     assert words in told.line()

@@ -10,8 +10,8 @@ from unittest import mock
 
 import pytest
 
-from barnabas.cli.admin import Admin
 from barnabas.cli.errors import ExitCode
+from barnabas.kafka.wire_admin import WireAdmin
 from barnabas.protocol.errors import ErrorCode
 from support.cli import Result, run_cli
 from support.fake_security import FakeCluster
@@ -22,10 +22,10 @@ def cluster() -> Iterator[FakeCluster]:
     """What the commands of this test speak to."""
     fake = FakeCluster()
 
-    async def send(_: Admin, request: object, broker: int | None = None) -> object:
+    def ask(_: WireAdmin, request: object, broker: int | None = None) -> object:
         return fake.answer(request)
 
-    with mock.patch.object(Admin, "send", send):
+    with mock.patch.object(WireAdmin, "ask", ask):
         yield fake
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin, ClusterInfo
+from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import (
     LogDirectory,
     PartitionState,
@@ -17,6 +17,7 @@ from barnabas.cli.admin_calls import (
 from barnabas.cli.balance.model import Broker, Move, Partition
 from barnabas.cli.balance.planner import standing_of
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.kafka.wire_admin import ClusterInfo
 
 
 @dataclass(frozen=True, slots=True)

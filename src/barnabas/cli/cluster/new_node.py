@@ -12,12 +12,13 @@ from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
-from barnabas.cli.admin import Admin, ClusterInfo
+from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, static_config
 from barnabas.cli.cluster.polling import wait_until
 from barnabas.cli.cluster.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
+from barnabas.kafka.wire_admin import ClusterInfo
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories

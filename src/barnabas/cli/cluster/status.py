@@ -5,13 +5,14 @@ from typing import Any
 
 import click
 
-from barnabas.cli.admin import Admin, ClusterInfo
+from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
 from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
 from barnabas.cli.output import Row, counted, print_table
 from barnabas.cli.units import format_bytes
+from barnabas.kafka.wire_admin import ClusterInfo
 from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
 
 COLUMNS = ("node", "address", "rack", "roles", "state", "leads", "holds", "size", "free")

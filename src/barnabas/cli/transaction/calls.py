@@ -1,6 +1,5 @@
 """Transactions and the producers of partitions, as Kafka's Admin API asks for them (KIP-664)."""
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -219,12 +218,10 @@ def find_hanging(
 def _producers_of_all(
     admin: Admin, by_broker: dict[int, list[TopicPartition]]
 ) -> Iterable[ProducerOf]:
-    async def gather() -> list[Any]:
-        return await asyncio.gather(
-            *(admin.send(_of_places(places), broker) for broker, places in by_broker.items())
-        )
-
-    for answer in admin.run(gather()):
+    requests = [(broker, _of_places(places)) for broker, places in by_broker.items()]
+    for answer in admin.ask_each(requests):
+        if isinstance(answer, Exception):
+            raise answer
         for place, part in _parts(answer):
             if part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 yield from producers_of(admin, place)  # it has moved
