@@ -16,7 +16,6 @@ from typing import cast
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import METADATA_VERSION
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.security.audit import AuditLog
@@ -24,6 +23,7 @@ from barnabas.node.security.authorizer import Caller
 from barnabas.node.security.principal import Principal
 from barnabas.node.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
+from barnabas.protocol.features import METADATA_VERSION
 from barnabas.protocol.frames import encode_request
 from barnabas.protocol.messages.acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.protocol.messages.fetch import (

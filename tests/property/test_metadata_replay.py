@@ -3,7 +3,7 @@
 from cluster_history import ClusterHistory
 from hypothesis import settings
 
-from barnabas.node.metadata.features import MetadataVersion
+from barnabas.protocol.features import MetadataVersion
 from support.effort import examples
 
 TestClusterHistory = ClusterHistory.TestCase

@@ -1,7 +1,6 @@
 """A StandardAuthorizer over a metadata image, for tests: ACLs are added and removed as records."""
 
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import METADATA_VERSION
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.security.audit import AuditLog
@@ -10,6 +9,7 @@ from barnabas.node.security.principal import Principal
 from barnabas.node.security.standard_authorizer import AuthorizerSettings, StandardAuthorizer
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.features import METADATA_VERSION
 from barnabas.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     FeatureLevelRecord,

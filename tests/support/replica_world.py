@@ -35,7 +35,6 @@ from barnabas.node.metadata.controller.decision import ControllerState
 from barnabas.node.metadata.controller.handlers import DECIDE
 from barnabas.node.metadata.dynamic_config import DynamicConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
-from barnabas.node.metadata.features import FEATURES, METADATA_VERSION, MetadataVersion
 from barnabas.node.metadata.image import Endpoint, MetadataImage, PartitionImage
 from barnabas.node.metadata.loader import ImageLoader, Published, RecordBatch
 from barnabas.node.metadata.records import MetadataRecord
@@ -47,6 +46,7 @@ from barnabas.node.replication.replica_manager import ReplicaManager
 from barnabas.node.security.authorizer import ALLOW_ALL
 from barnabas.protocol import apis
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import FEATURES, METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
 from barnabas.protocol.messages.topics import (
     CreatableReplicaAssignment,

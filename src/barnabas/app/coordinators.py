@@ -32,11 +32,11 @@ from barnabas.node.coordinator.transaction.service import (
 from barnabas.node.coordinator.transaction.verifier import TransactionVerifier
 from barnabas.node.log.manager import LogManager
 from barnabas.node.metadata.broker_peers import BrokerPeers
-from barnabas.node.metadata.features import TRANSACTION_VERSION
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.replication.partition import Partition
 from barnabas.node.replication.replica_manager import ReplicaManager
+from barnabas.protocol.features import TRANSACTION_VERSION
 from barnabas.protocol.well_known import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 
 Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Output, json_option
-from barnabas.node.config.node_config import HIDDEN
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigResource

@@ -23,10 +23,9 @@ from barnabas.cli.balance.model import Move
 from barnabas.cli.balance.options import Wishes
 from barnabas.cli.balance.showing import progress_text, waiting_text
 from barnabas.cli.balance.survey import Survey
-from barnabas.cli.balance.throttles import RATES
+from barnabas.cli.balance.throttles import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY, RATES
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.wire_admin import BrokerInfo, ClusterInfo
-from barnabas.node.config.definitions import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages import metadata, partitions

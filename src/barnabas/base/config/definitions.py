@@ -17,6 +17,8 @@ from barnabas.base.config.values import Check, ConfigType, Value, parse_check, p
 NO_DEFAULT = "(required)"
 NULL_DEFAULT = "(none)"
 EMPTY_DEFAULT = "(empty)"
+HIDDEN = "[hidden]"
+"""What is shown in the place of a secret."""
 
 
 class Importance(StrEnum):

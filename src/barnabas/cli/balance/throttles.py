@@ -9,12 +9,6 @@ from collections.abc import Iterable, Sequence
 from barnabas.cli.admin import Admin
 from barnabas.cli.balance.model import Move
 from barnabas.cli.errors import CliError, ExitCode, from_code
-from barnabas.node.config.definitions import (
-    FOLLOWER_RATE_KEY,
-    FOLLOWER_REPLICAS_KEY,
-    LEADER_RATE_KEY,
-    LEADER_REPLICAS_KEY,
-)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (
     AlterableConfig,
@@ -24,6 +18,10 @@ from barnabas.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
 )
 
+LEADER_RATE_KEY = "leader.replication.throttled.rate"
+FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
+LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS_KEY = "follower.replication.throttled.replicas"
 RATES = (LEADER_RATE_KEY, FOLLOWER_RATE_KEY)
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1

@@ -14,7 +14,8 @@ from barnabas.cli.coordinators import ask_broker
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
-from barnabas.node.metadata.features import (
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import (
     FEATURES,
     KRAFT_VERSION,
     LATEST_METADATA_VERSION,
@@ -22,7 +23,6 @@ from barnabas.node.metadata.features import (
     MetadataVersion,
     metadata_version_from_text,
 )
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.connections import ApiVersionsRequest
 from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 

@@ -20,8 +20,8 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
 from barnabas.kafka.wire_admin import ClusterInfo
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
 from barnabas.node.metadata.storage_format import FormatOptions, format_directories
+from barnabas.protocol.features import METADATA_VERSION, metadata_version_from_level
 
 OWN_KEYS = frozenset(
     {"node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "log.dirs"}

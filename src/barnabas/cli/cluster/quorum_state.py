@@ -9,8 +9,8 @@ from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
 from barnabas.cli.cluster.polling import wait_until
 from barnabas.cli.errors import CliError, ExitCode, from_code
-from barnabas.node.metadata.features import KRAFT_VERSION
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import KRAFT_VERSION
 from barnabas.protocol.messages.voters import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,

@@ -13,7 +13,7 @@ from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
 from barnabas.cli.output import Row, counted, print_table
 from barnabas.cli.units import format_bytes
 from barnabas.kafka.wire_admin import ClusterInfo
-from barnabas.node.metadata.features import METADATA_VERSION, metadata_version_from_level
+from barnabas.protocol.features import METADATA_VERSION, metadata_version_from_level
 
 COLUMNS = ("node", "address", "rack", "roles", "state", "leads", "holds", "size", "free")
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
+from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import allow
@@ -29,7 +30,6 @@ from barnabas.schemas.data.errors import ConfigError
 
 # Takes secrets out of texts, also where Python, JSON or a URL spells them in its way.
 
-HIDDEN: Final = "[hidden]"
 LENGTH_MIN: Final = 4
 """Shorter values occur in texts by chance: hiding each `a` would hide the text."""
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from barnabas.base.config.definitions import HIDDEN
 from barnabas.connect import plugins
 from barnabas.connect.allowed_paths import file_errors
 from barnabas.connect.allowed_plugins import NotAllowedError
@@ -33,7 +34,6 @@ from barnabas.connect.config.plugin_classes import (
     names_of,
     version_of,
 )
-from barnabas.connect.config.values import HIDDEN
 from barnabas.connect.connectors.base import Connector, EngineKind, SourceConnector
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 from barnabas.java.regex import compile_java

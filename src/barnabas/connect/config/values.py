@@ -9,6 +9,7 @@ import re
 from enum import StrEnum
 from typing import Any, Final
 
+from barnabas.base.config.definitions import HIDDEN
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import NotAllowedError
 from barnabas.java.numbers import JAVA_SPACE, parse_double, parse_whole
@@ -34,7 +35,6 @@ class ConfigType(StrEnum):
     PASSWORD = "PASSWORD"
 
 
-HIDDEN: Final = "[hidden]"
 _COMMA: Final = re.compile(r"\s*,\s*")
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _NAMES: Final = {

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
-from barnabas.base.config.definitions import ConfigKey, Status
+from barnabas.base.config.definitions import HIDDEN, ConfigKey, Status
 from barnabas.base.errors import ConfigError
 from barnabas.node.config import removed, validation
 from barnabas.node.config.definitions import BROKER_KEYS, DYNAMIC_ONLY
@@ -22,7 +22,6 @@ from barnabas.node.config.listeners import (
     parse_protocol_map,
 )
 
-HIDDEN = "[hidden]"
 PROTOCOL_MAP = "listener.security.protocol.map"
 LISTENER_KEY = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 """A key for a single listener: its name in lower case, and the key that holds there."""

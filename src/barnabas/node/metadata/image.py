@@ -12,8 +12,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import METADATA_VERSION, MetadataVersion
 from barnabas.node.metadata.topics_index import IndexSlot, TopicsIndex
+from barnabas.protocol.features import METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages.metadata_records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,

@@ -34,7 +34,6 @@ from barnabas.node.metadata.controller_channel import QUORUM_REQUESTS, Controlle
 from barnabas.node.metadata.directories import NodeDirectories, load_directories
 from barnabas.node.metadata.dynamic_config import ConfigCallback, DynamicConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
-from barnabas.node.metadata.features import KRAFT_VERSION, check_finalized
 from barnabas.node.metadata.ids import RandomSource, random_uuid
 from barnabas.node.metadata.image import Endpoint, MetadataImage
 from barnabas.node.metadata.membership import Membership
@@ -63,6 +62,7 @@ from barnabas.node.raft.settings import RaftSettings
 from barnabas.node.raft.snapshot_files import Snapshot, SnapshotId
 from barnabas.protocol.apis import API_OF
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import KRAFT_VERSION, check_finalized
 from barnabas.protocol.messages.transactions import AllocateProducerIdsRequest
 from barnabas.protocol.schema import Message
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import SUPPORTED_FEATURES
 from barnabas.node.metadata.image import Endpoint, LeaderRecoveryState, MetadataImage
+from barnabas.protocol.features import SUPPORTED_FEATURES
 from barnabas.protocol.messages import nodes
 from barnabas.protocol.messages.partitions import (
     AlterPartitionRequest,

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import METADATA_VERSION, MetadataVersion
 from barnabas.node.metadata.image import (
     BrokerImage,
     ControllerImage,
@@ -18,6 +17,7 @@ from barnabas.node.metadata.image import (
     PartitionImage,
 )
 from barnabas.node.metadata.records import MetadataRecord
+from barnabas.protocol.features import METADATA_VERSION, MetadataVersion
 from barnabas.protocol.messages import metadata_records as messages
 
 

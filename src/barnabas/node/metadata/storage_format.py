@@ -16,16 +16,6 @@ from barnabas.base.ids import uuid_to_text
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.log.names import META_PROPERTIES_FILE
 from barnabas.node.metadata.bootstrap import feature_records, write_bootstrap
-from barnabas.node.metadata.features import (
-    FEATURES,
-    KRAFT_VERSION,
-    LATEST_METADATA_VERSION,
-    METADATA_VERSION,
-    MetadataVersion,
-    metadata_version_from_level,
-    metadata_version_from_text,
-    unmet_requirement,
-)
 from barnabas.node.metadata.ids import RandomSource, is_reserved, random_uuid
 from barnabas.node.metadata.meta_properties import (
     MetaProperties,
@@ -39,6 +29,16 @@ from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.scram import ScramError, parse_scram
 from barnabas.node.raft.snapshot_files import BOOTSTRAP_SNAPSHOT, encode_snapshot
 from barnabas.node.raft.voters import VotersError, VoterSet, parse_dynamic_voters
+from barnabas.protocol.features import (
+    FEATURES,
+    KRAFT_VERSION,
+    LATEST_METADATA_VERSION,
+    METADATA_VERSION,
+    MetadataVersion,
+    metadata_version_from_level,
+    metadata_version_from_text,
+    unmet_requirement,
+)
 
 
 class FormatError(ShownError, ValueError):

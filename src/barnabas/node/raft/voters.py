@@ -13,8 +13,6 @@ from barnabas.base.errors import ShownError
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text
 from barnabas.protocol.messages import quorum
 
-KRAFT_VERSION = "kraft.version"
-"""The feature whose level says whether the voters are static (0) or dynamic (1)."""
 KRAFT_VERSION_MAX = 1
 
 

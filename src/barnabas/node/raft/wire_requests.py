@@ -12,8 +12,9 @@ from barnabas.base.ids import METADATA_TOPIC_ID
 from barnabas.node.raft.core import messages as core
 from barnabas.node.raft.core.messages import LogPosition, Standing
 from barnabas.node.raft.snapshot_files import SnapshotId
-from barnabas.node.raft.voters import KRAFT_VERSION, VoterEndpoint
+from barnabas.node.raft.voters import VoterEndpoint
 from barnabas.protocol.errors import DecodeError, ErrorCode
+from barnabas.protocol.features import KRAFT_VERSION
 from barnabas.protocol.messages import fetch, quorum, voters
 from barnabas.protocol.messages.connections import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.schema import Message

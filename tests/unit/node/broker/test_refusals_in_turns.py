@@ -18,12 +18,12 @@ from barnabas.node.broker.apis.share_groups import (
 from barnabas.node.broker.apis.topics import handle_delete_records
 from barnabas.node.loop.pauses import PART_MAX
 from barnabas.node.metadata.asker import Asker
-from barnabas.node.metadata.features import SHARE_VERSION
 from barnabas.node.security.authorizer import Caller
 from barnabas.node.security.controller_checks import ControllerChecks
 from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import SHARE_VERSION
 from barnabas.protocol.messages import configs, groups, offsets, share_groups, topics
 from support.rights import errors_of
 

@@ -2,10 +2,11 @@
 
 import pytest
 
+from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import from_flags
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.listeners import ListenerConfig
-from barnabas.node.config.node_config import HIDDEN, NodeConfig, is_secret
+from barnabas.node.config.node_config import NodeConfig, is_secret
 from barnabas.node.config.overrides import from_environment, key_of_variable, variable_of_key
 from barnabas.node.config.topic import topic_config_values, validate_topic_overrides
 

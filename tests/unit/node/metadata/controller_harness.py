@@ -14,16 +14,16 @@ from barnabas.node.metadata.controller.decision import (
 )
 from barnabas.node.metadata.controller.handlers import DECIDE
 from barnabas.node.metadata.effective_config import EffectiveConfig
-from barnabas.node.metadata.features import (
+from barnabas.node.metadata.image import MetadataImage
+from barnabas.node.metadata.loader import ImageLoader, RecordBatch
+from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
+from barnabas.node.metadata.registration import broker_registration
+from barnabas.protocol.features import (
     FEATURES,
     LATEST_METADATA_VERSION,
     METADATA_VERSION,
     MetadataVersion,
 )
-from barnabas.node.metadata.image import MetadataImage
-from barnabas.node.metadata.loader import ImageLoader, RecordBatch
-from barnabas.node.metadata.records import MetadataRecord, decode_record, encode_record
-from barnabas.node.metadata.registration import broker_registration
 from barnabas.protocol.messages.nodes import BrokerHeartbeatRequest
 from barnabas.protocol.well_known import ANONYMOUS
 

@@ -9,11 +9,11 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.node.metadata.controller import brokers
 from barnabas.node.metadata.controller.handlers import DECIDE
 from barnabas.node.metadata.controller.refusals import refuse
-from barnabas.node.metadata.features import SUPPORTED_FEATURES
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.node.metadata.registration import broker_registration, recovery_report
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import SUPPORTED_FEATURES
 from barnabas.protocol.messages.metadata_records import RegisterBrokerRecord
 from barnabas.protocol.messages.nodes import (
     BrokerHeartbeatRequest,

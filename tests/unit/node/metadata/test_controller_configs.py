@@ -7,10 +7,10 @@ from controller_harness import Harness
 
 from barnabas.node.broker.controller.handlers import without_refused
 from barnabas.node.metadata.controller.config_changes import Operation
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages import configs as legacy
 from barnabas.protocol.messages.configs import (
     AlterableConfig,

@@ -12,10 +12,10 @@ from barnabas.node.metadata import delegation_tokens
 from barnabas.node.metadata.controller.decision import RECORDS_PER_REQUEST_MAX
 from barnabas.node.metadata.controller.delegation_tokens import remove_expired_tokens
 from barnabas.node.metadata.delegation_tokens import find_token, is_expired, token_hmac
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.loader import ImageLoader, RecordBatch
 from barnabas.node.metadata.snapshot import image_records
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages.credentials import (
     CreatableRenewers,
     CreateDelegationTokenRequest,

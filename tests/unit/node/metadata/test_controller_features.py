@@ -9,7 +9,10 @@ from barnabas.node.metadata.controller.activation import (
     activation_records,
     bootstrap_level,
 )
-from barnabas.node.metadata.features import (
+from barnabas.node.metadata.loader import NO_TRANSACTION
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import (
     ELR_VERSION,
     FEATURES,
     GROUP_VERSION,
@@ -21,9 +24,6 @@ from barnabas.node.metadata.features import (
     metadata_version_from_text,
     records_changed_between,
 )
-from barnabas.node.metadata.loader import NO_TRANSACTION
-from barnabas.node.metadata.records import MetadataRecord
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_records import AbortTransactionRecord, FeatureLevelRecord
 from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from controller_harness import Harness
 
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages.partitions import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,

@@ -6,9 +6,9 @@ import pytest
 from controller_harness import Harness, directory
 
 from barnabas.base.ids import ZERO_UUID, Uuid
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages.metadata_records import (
     ClearElrRecord,
     ConfigRecord,

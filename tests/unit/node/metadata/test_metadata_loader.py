@@ -7,12 +7,12 @@ import pytest
 from barnabas.base.ids import Uuid
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.effective_config import EffectiveConfig
-from barnabas.node.metadata.features import UnsupportedFeatureError, check_finalized
 from barnabas.node.metadata.image import ConfigsImage, MetadataImage
 from barnabas.node.metadata.loader import ImageLoader, Published, RecordBatch
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.replay import ImageDelta, ReplayError
 from barnabas.node.metadata.snapshotter import SnapshotSchedule
+from barnabas.protocol.features import UnsupportedFeatureError, check_finalized
 from barnabas.protocol.messages import metadata_records as messages
 
 ID = Uuid(bytes([1] * 16))

@@ -15,7 +15,6 @@ from barnabas.node.log.errors import LogDirFailure
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.metadata.bootstrap import feature_records, write_bootstrap
 from barnabas.node.metadata.controller.activation import BootstrapError
-from barnabas.node.metadata.features import GROUP_VERSION, KRAFT_VERSION, UnsupportedFeatureError
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.meta_properties import (
     MetaProperties,
@@ -27,6 +26,7 @@ from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.raft.interfaces import NotLeaderError
 from barnabas.node.raft.snapshot_files import SnapshotId, list_snapshots
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import GROUP_VERSION, KRAFT_VERSION, UnsupportedFeatureError
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
 from barnabas.protocol.messages.nodes import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.protocol.messages.topics import (

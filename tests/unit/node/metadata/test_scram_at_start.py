@@ -9,11 +9,11 @@ import pytest
 from barnabas.app.standalone import standalone_properties
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.metadata.bootstrap import write_bootstrap
-from barnabas.node.metadata.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.records import MetadataRecord, encode_record
 from barnabas.node.metadata.scram_credentials import ScramCredentials
 from barnabas.node.raft.recovery import LogBatch
+from barnabas.protocol.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from barnabas.protocol.messages.metadata_records import (
     FeatureLevelRecord,
     RemoveUserScramCredentialRecord,

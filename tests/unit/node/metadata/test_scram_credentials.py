@@ -4,8 +4,8 @@ import pytest
 from controller_harness import Harness
 
 from barnabas.base.scram import keys_of, salted_password
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages.credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,

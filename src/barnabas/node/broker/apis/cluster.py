@@ -35,12 +35,12 @@ from barnabas.node.broker.controller.requests import ask_controller
 from barnabas.node.broker.in_parts import Each
 from barnabas.node.broker.responses import frame_response
 from barnabas.node.broker.services import BrokerServices
-from barnabas.node.metadata.features import SUPPORTED_FEATURES
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.protocol.apis import APIS, AnyApi, ApiKey
 from barnabas.protocol.codec import encode_parts
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import SUPPORTED_FEATURES
 from barnabas.protocol.messages.connections import (
     ApiVersion,
     ApiVersionsRequest,

@@ -17,10 +17,10 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.group_type import GroupType
 from barnabas.node.coordinator.group.step import ClientInfo
 from barnabas.node.loop.promise import Promise, then
-from barnabas.node.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.node.metadata.image import TopicImage
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 
 
 def client_of(context: RequestContext) -> ClientInfo:

@@ -8,11 +8,11 @@ from barnabas.node.broker.authorization import allowed, may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.loop.promise import Promise
-from barnabas.node.metadata.features import SHARE_VERSION
 from barnabas.node.share.core.states import AckBatch, AcknowledgeType, Refused
 from barnabas.node.share.sessions import MEMBER_ID_LENGTH_MAX, PartitionId
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import SHARE_VERSION
 
 RENEWALS_FROM = 2
 

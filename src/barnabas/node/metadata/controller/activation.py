@@ -8,15 +8,15 @@ Source: Kafka's ActivationRecordsGenerator.
 from barnabas.base.errors import ShownError
 from barnabas.node.metadata.controller.config_changes import elr_safety_records
 from barnabas.node.metadata.controller.decision import ControllerState
-from barnabas.node.metadata.features import (
+from barnabas.node.metadata.loader import NO_TRANSACTION
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.protocol.features import (
     ELR_VERSION,
     METADATA_VERSION,
     MetadataVersion,
     UnsupportedFeatureError,
     check_finalized,
 )
-from barnabas.node.metadata.loader import NO_TRANSACTION
-from barnabas.node.metadata.records import MetadataRecord
 from barnabas.protocol.messages.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -21,12 +21,12 @@ from barnabas.node.metadata.controller.leadership import (
     partitions_with_isr_member,
     partitions_without_leader,
 )
-from barnabas.node.metadata.features import ELR_VERSION
 from barnabas.node.metadata.ids import is_reserved
 from barnabas.node.metadata.image import BrokerImage, Endpoint
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.snapshot import register_broker_record
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import ELR_VERSION
 from barnabas.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,

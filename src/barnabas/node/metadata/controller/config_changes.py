@@ -20,11 +20,11 @@ from barnabas.node.metadata.controller.config_rules import (
 from barnabas.node.metadata.controller.decision import ControllerState, Decision, Failure, R
 from barnabas.node.metadata.controller.elections import unclean_election_records
 from barnabas.node.metadata.controller.leadership import MIN_ISR, UNCLEAN_ELECTION
-from barnabas.node.metadata.features import ELR_VERSION
 from barnabas.node.metadata.image import ConfigResourceType
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import ELR_VERSION
 from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages.metadata_records import ClearElrRecord, ConfigRecord
 

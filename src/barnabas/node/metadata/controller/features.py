@@ -11,7 +11,9 @@ from enum import IntEnum
 
 from barnabas.node.metadata.controller.config_changes import elr_safety_records
 from barnabas.node.metadata.controller.decision import ControllerState, Decision, Failure
-from barnabas.node.metadata.features import (
+from barnabas.node.metadata.records import MetadataRecord
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.features import (
     ELR_VERSION,
     FEATURES,
     KRAFT_VERSION,
@@ -21,8 +23,6 @@ from barnabas.node.metadata.features import (
     records_changed_between,
     unmet_requirement,
 )
-from barnabas.node.metadata.records import MetadataRecord
-from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.metadata_records import FeatureLevelRecord
 from barnabas.protocol.messages.nodes import (
     FeatureUpdateKey,

@@ -12,7 +12,6 @@ from barnabas.node.config.topic import topic_default
 from barnabas.node.metadata.controller.decision import ControllerState
 from barnabas.node.metadata.controller.partition_change import Election, PartitionChange
 from barnabas.node.metadata.controller.placement import default_directories
-from barnabas.node.metadata.features import ELR_VERSION
 from barnabas.node.metadata.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from barnabas.node.metadata.image import (
     NO_LEADER,
@@ -24,6 +23,7 @@ from barnabas.node.metadata.image import (
 )
 from barnabas.node.metadata.records import MetadataRecord
 from barnabas.node.metadata.topics_index import PartitionKey
+from barnabas.protocol.features import ELR_VERSION
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"

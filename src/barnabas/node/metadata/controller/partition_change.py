@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from barnabas.base.ids import Uuid
-from barnabas.node.metadata.features import MetadataVersion
 from barnabas.node.metadata.ids import DIRECTORY_UNASSIGNED
 from barnabas.node.metadata.image import NO_LEADER, LeaderRecoveryState, PartitionImage
 from barnabas.node.metadata.merging import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
 from barnabas.node.metadata.records import MetadataRecord
+from barnabas.protocol.features import MetadataVersion
 from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
 

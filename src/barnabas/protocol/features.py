@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from barnabas.base.errors import ShownError
-from barnabas.node.raft.voters import KRAFT_VERSION as KRAFT_VERSION
 
 METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+"""Its level says whether the voters are static (0) or dynamic (1)."""
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 ELR_VERSION = "eligible.leader.replicas.version"
