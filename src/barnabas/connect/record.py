@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -120,3 +120,51 @@ class SinkRecord(ConnectRecord):
         copy.original_offset = self.original_offset
         copy.raw = self.raw
         return copy
+
+
+# Many records at once, where they have little more than a value.
+
+
+@dataclass(slots=True)
+class SourceColumn:
+    """Records of a source, in order, that differ in their values and offsets alone."""
+
+    topic: str
+    schema: Schema | None
+    values: Sequence[Any]
+    timestamp_ms: int | None
+    source_partition: JsonMap
+    offsets: Callable[[], Iterable[JsonMap]]
+    """Returns the offset of each record."""
+    end: JsonMap
+    """The offset of the last record."""
+
+    def records(self) -> Iterator[SourceRecord]:
+        """Yield the records."""
+        for value, offset in zip(self.values, self.offsets(), strict=True):
+            yield SourceRecord(
+                source_partition=self.source_partition,
+                source_offset=offset,
+                topic=self.topic,
+                value_schema=self.schema,
+                value=value,
+                timestamp_ms=self.timestamp_ms,
+            )
+
+
+@dataclass(slots=True)
+class RawColumn:
+    """Records of one partition of a topic, in order; `records` returns them one by one."""
+
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    has_headers: bool
+    records: Callable[[], Iterable[RawRecord]]
+
+
+@dataclass(slots=True)
+class SinkColumn:
+    """Values of records for a sink, in order."""
+
+    schema: Schema | None
+    values: Sequence[Any]

@@ -41,6 +41,13 @@ class OrderedProducer:
     def __len__(self) -> int:
         return len(self._producer) + self._queued
 
+    def unordered(self) -> Producer | None:
+        """Return librdkafka's producer, None while what is written with it would come too early.
+
+        The caller writes no record with the timestamp 0 until it has written its own.
+        """
+        return None if self._queued else self._producer
+
     @property
     def _queued(self) -> int:
         return 0 if self._wire is None else len(self._wire)

@@ -28,7 +28,14 @@ from time import sleep
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from barnabas.connect.config.definition import Definition
-from barnabas.connect.record import JsonMap, RawRecord, SinkRecord, SourceRecord
+from barnabas.connect.record import (
+    JsonMap,
+    RawRecord,
+    SinkColumn,
+    SinkRecord,
+    SourceColumn,
+    SourceRecord,
+)
 
 Settings = Mapping[str, str]
 """A connector's configuration as it was given, secrets resolved."""
@@ -134,6 +141,14 @@ class SourceReader(ABC):
         """
         return None
 
+    def read_columns(self, partition: Any) -> Iterator[SourceColumn] | None:
+        """Return the records of a split as columns; None where `read` is the only way.
+
+        Asked in place of `read` where nothing is transformed and the converters are Kafka's of
+        texts, bytes or JSON. `read` yields the same records.
+        """
+        return None
+
     def receipts(self, partition: Any) -> Receipts | None:
         """Return what takes note of a split's written records, on an executor; None for nothing.
 
@@ -212,6 +227,14 @@ class SinkWriter(ABC):
 
         Raises RetriableError to be called again with the same records.
         """
+
+    def write_columns(self, columns: Iterator[SinkColumn], where: SinkRange) -> Any:
+        """Write the values of a range's records, as `write`.
+
+        A writer that needs nothing but values overrides it; it is then called in place of `write`
+        where nothing is transformed and the converters are Kafka's of texts, bytes or JSON.
+        """
+        raise TypeError(f"{type(self).__name__} takes no columns")
 
     def commit(
         self, ranges: Sequence[SinkRange], messages: Sequence[Any]

@@ -16,6 +16,7 @@ from barnabas.connect.config.definition import (
     Setting,
 )
 from barnabas.connect.config.validators import one_of
+from barnabas.connect.record import SinkColumn
 from barnabas.schemas.converters.base import SchemaAndValue
 from barnabas.schemas.data.schema import Schema
 
@@ -41,6 +42,23 @@ class Converter(ABC):
         self, topic: str, data: bytes | None, headers: RawHeaders = ()
     ) -> SchemaAndValue:
         """Return what bytes stand for. Raises DataError."""
+
+    def from_column(
+        self, topic: str, schema: Schema | None, values: Sequence[Any]
+    ) -> list[bytes | None]:
+        """Return the bytes of many values. Raises DataError if one of them cannot be written."""
+        return [self.from_connect(topic, schema, value) for value in values]
+
+    def to_column(self, topic: str, data: Sequence[bytes | None]) -> SinkColumn | None:
+        """Return what many records' bytes stand for, None if their schemas differ.
+
+        Raises DataError if one of them cannot be read.
+        """
+        pairs = [self.to_connect(topic, one) for one in data]
+        schema = pairs[0][0]
+        if any(own is not schema for own, _ in pairs):
+            return None
+        return SinkColumn(schema, [value for _, value in pairs])
 
     def close(self) -> None:
         """Close what it holds open."""

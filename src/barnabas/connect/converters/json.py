@@ -5,7 +5,7 @@ Source: org.apache.kafka.connect.json.JsonConverter (Kafka 4.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import (
@@ -110,6 +110,12 @@ class JsonConverter(Converter):
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Return the JSON of a value. Raises DataError."""
         return self._format.write(schema, value)
+
+    def from_column(
+        self, topic: str, schema: Schema | None, values: Sequence[Any]
+    ) -> list[bytes | None]:
+        """Return the JSON of many values. Raises DataError."""
+        return self._format.write_all(schema, values)
 
     def to_connect(
         self, topic: str, data: bytes | None, headers: RawHeaders = ()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import codecs
 import struct
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from barnabas.connect.config.definition import (
     ConfigType,
@@ -25,6 +25,7 @@ from barnabas.connect.converters.base import (
     SchemaAndValue,
     parse,
 )
+from barnabas.connect.record import SinkColumn
 from barnabas.schemas.data.builder import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_BYTES,
@@ -38,6 +39,8 @@ from barnabas.schemas.data.builder import (
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Type, java_class
 from barnabas.schemas.data.text import java_text
+
+_TEXTS: Final = frozenset((str, type(None)))
 
 
 class StringConverter(Converter):
@@ -87,6 +90,27 @@ class StringConverter(Converter):
             return OPTIONAL_STRING, codecs.decode(data, self._encoding, "replace")
         except LookupError as error:
             raise DataError("Failed to deserialize string: ") from error
+
+    def from_column(
+        self, topic: str, schema: Schema | None, values: Sequence[Any]
+    ) -> list[bytes | None]:
+        """Return the bytes of many texts. Raises DataError."""
+        if not set(map(type, values)) <= _TEXTS:
+            return super().from_column(topic, schema, values)
+        encoding = self._encoding
+        try:
+            return [None if one is None else one.encode(encoding, "replace") for one in values]
+        except LookupError as error:
+            raise DataError("Failed to serialize to a string: ") from error
+
+    def to_column(self, topic: str, data: Sequence[bytes | None]) -> SinkColumn:
+        """Return many texts. Raises DataError."""
+        decode, encoding = codecs.decode, self._encoding
+        try:
+            texts = [None if one is None else decode(one, encoding, "replace") for one in data]
+        except LookupError as error:
+            raise DataError("Failed to deserialize string: ") from error
+        return SinkColumn(OPTIONAL_STRING, texts)
 
 
 class ByteArrayConverter(Converter):

@@ -15,7 +15,8 @@ from barnabas.connect.config.definition import Definition
 from barnabas.connect.config.plugin_classes import load_of
 from barnabas.connect.converters.base import Converter, HeaderConverter
 from barnabas.connect.converters.headers import ByteArrayHeaderConverter
-from barnabas.connect.converters.primitives import ByteArrayConverter
+from barnabas.connect.converters.json import JsonConverter
+from barnabas.connect.converters.primitives import ByteArrayConverter, StringConverter
 from barnabas.connect.plugins import Kind
 from barnabas.connect.record import ConnectRecord
 from barnabas.connect.transforms.base import Predicate, Transform
@@ -23,6 +24,7 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError
 
 DEFAULT_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 Settings = Mapping[str, str]
+_PURE: Final = (StringConverter, JsonConverter, ByteArrayConverter)
 
 
 @dataclass(slots=True)
@@ -64,6 +66,15 @@ class Chain:
             ByteArrayConverter,
             ByteArrayHeaderConverter,
         )
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether many records may be converted at once.
+
+        So it is of these converters alone: nobody sees how often, or in which order, they are
+        called.
+        """
+        return not self.stages and type(self.key) in _PURE and type(self.value) in _PURE
 
     def close(self) -> None:
         """Close what it holds open."""

@@ -29,8 +29,11 @@ from barnabas.connect.errors.tolerance import (
 from barnabas.connect.record import (
     ConnectRecord,
     Header,
+    RawColumn,
     RawRecord,
+    SinkColumn,
     SinkRecord,
+    SourceColumn,
     SourceRecord,
 )
 
@@ -66,6 +69,21 @@ class SourceFlow:
         self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
         self.is_plain = self._chain.is_plain
         """Whether bytes pass it unchanged."""
+        self.takes_columns = self._chain.takes_columns
+        """Whether many records may be converted at once."""
+
+    def convert_column(self, column: SourceColumn) -> list[bytes | None] | None:
+        """Return the values to write, without keys; None if records must go one by one.
+
+        So it is if one of them fails, for `convert` to treat it as the settings of errors say.
+        """
+        chain, topic = self._chain, column.topic
+        try:
+            if chain.key.from_connect(topic, None, None) is not None:
+                return None
+            return chain.value.from_column(topic, column.schema, column.values)
+        except Exception:  # noqa: BLE001  # all that converters raise
+            return None
 
     def convert(self, record: SourceRecord) -> RawRecord | None:
         """Return the record to write, None if there is none. Raises ConnectError."""
@@ -131,6 +149,23 @@ class SinkFlow:
             letters = DeadLetters(spec.connector, spec.task, policy, self.counts, send, hide)
             reporters.insert(0, letters)
         self.tolerance = Tolerance(policy, reporters, self.counts, stopping or Event())
+        self.takes_columns = self._chain.takes_columns
+        """Whether many records may be converted at once."""
+
+    def convert_column(self, topic: str, column: RawColumn) -> SinkColumn | None:
+        """Return the values for the sink; None if records must go one by one.
+
+        So it is if they have headers, or if one of them fails, for `convert` to treat it as the
+        settings of errors say.
+        """
+        if column.has_headers:
+            return None
+        chain = self._chain
+        try:
+            chain.key.to_column(topic, column.keys)
+            return chain.value.to_column(topic, column.values)
+        except Exception:  # noqa: BLE001  # all that converters raise
+            return None
 
     def convert(self, records: Iterable[RawRecord]) -> Iterator[SinkRecord]:
         """Yield the records that go on. Raises ConnectError."""

@@ -17,10 +17,19 @@ from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
 from barnabas.connect.engine.flow import SinkFlow, SourceFlow
 from barnabas.connect.engine.transport import Output, Transport
 from barnabas.connect.errors.tolerance import ErrorCounts, java_class
-from barnabas.connect.record import JsonMap, RawRecord, SinkRecord, SourceRecord
+from barnabas.connect.record import (
+    JsonMap,
+    RawRecord,
+    SinkColumn,
+    SinkRecord,
+    SourceColumn,
+    SourceRecord,
+)
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
+Pair = tuple[JsonMap, JsonMap]
+"""A source partition and an offset of it."""
 
 
 @dataclass(slots=True)
@@ -64,36 +73,75 @@ def run_split(
     began = time.monotonic()
     done = SplitDone()
     flow.counts.__init__()  # type: ignore[misc]  # figures of this split alone
-    last: dict[str, tuple[JsonMap, JsonMap]] = {}
-    partition: JsonMap | None = None
-    key = ""
-    convert, send, topics = flow.convert, output.send, done.topics
     receipts = done.receipts = reader.receipts(split)
     plain = reader.read_bytes(split) if flow.is_plain and watch is None else None
+    columns = None
+    if flow.takes_columns and watch is None and receipts is None:
+        columns = reader.read_columns(split)
     if plain is not None:
-        for bare in plain:
-            send(bare, None if receipts is None else partial(receipts.written, bare))
-            topics.add(bare.topic)
-            done.written += 1
-        done.polled = done.written
-        done.seconds = time.monotonic() - began
-        return done
-    records = reader.read(split)
-    for record in records if watch is None else watch(records):
+        _send_bytes(plain, output, done)
+    elif columns is not None:
+        done.offsets = _send_columns(columns, flow, output, done)
+    else:
+        records = reader.read(split)
+        offsets = _send_records(records if watch is None else watch(records), flow, output, done)
+        done.offsets = list(offsets.values())
+    done.seconds = time.monotonic() - began
+    done.counts.add(flow.counts)
+    return done
+
+
+def _send_bytes(records: Iterator[RawRecord], output: Output, done: SplitDone) -> None:
+    send, topics, receipts = output.send, done.topics, done.receipts
+    for bare in records:
+        send(bare, None if receipts is None else partial(receipts.written, bare))
+        topics.add(bare.topic)
+        done.written += 1
+    done.polled = done.written
+
+
+def _send_records(
+    records: Iterator[SourceRecord], flow: SourceFlow, output: Output, done: SplitDone
+) -> dict[str, Pair]:
+    """Return the last offset of each source partition."""
+    convert, send, topics, receipts = flow.convert, output.send, done.topics, done.receipts
+    last: dict[str, Pair] = {}
+    partition: JsonMap | None = None
+    key = ""
+    for record in records:
         done.polled += 1
         if record.source_partition is not partition:
             partition = record.source_partition
-            key = repr(sorted(partition.items()))
+            key = _key(partition)
         last[key] = partition, record.source_offset
         raw = convert(record)
         if raw is not None:
             send(raw, None if receipts is None else partial(receipts.written, record))
             topics.add(raw.topic)
             done.written += 1
-    done.offsets = list(last.values())
-    done.seconds = time.monotonic() - began
-    done.counts.add(flow.counts)
-    return done
+    return last
+
+
+def _send_columns(
+    columns: Iterator[SourceColumn], flow: SourceFlow, output: Output, done: SplitDone
+) -> list[Pair]:
+    """Return the last offset of each source partition."""
+    last: dict[str, Pair] = {}
+    for column in columns:
+        values = flow.convert_column(column)
+        if values is None:
+            last |= _send_records(column.records(), flow, output, done)
+            continue
+        output.send_values(column.topic, values, column.timestamp_ms)
+        last[_key(column.source_partition)] = column.source_partition, column.end
+        done.topics.add(column.topic)
+        done.polled += len(values)
+        done.written += len(values)
+    return list(last.values())
+
+
+def _key(partition: JsonMap) -> str:
+    return repr(sorted(partition.items()))
 
 
 def settle(
@@ -130,10 +178,28 @@ def run_range(
             done.sent += 1
             yield record
 
+    def columns() -> Generator[SinkColumn, None, None]:
+        for raw in transport.read_columns(where):
+            done.read += len(raw.values)
+            column = flow.convert_column(where.topic, raw)
+            if column is not None:
+                done.sent += len(column.values)
+                yield column
+                continue
+            for record in flow.convert(raw.records()):
+                done.sent += 1
+                yield SinkColumn(record.value_schema, (record.value,))
+
     writer.report = lambda record, error: flow.report(writer, record, error)
-    given = records()
+    has_columns = type(writer).write_columns is not SinkWriter.write_columns
+    given: Generator[Any, None, None]
     try:
-        done.message = writer.write(given, where)
+        if has_columns and flow.takes_columns:
+            given = columns()
+            done.message = writer.write_columns(given, where)
+        else:
+            given = records()
+            done.message = writer.write(given, where)
         for _ in given:  # what a writer leaves unread is written by nobody
             raise ConnectError(
                 f"{java_class(writer)} did not write all records of {where.topic}-{where.partition}"
@@ -160,5 +226,5 @@ def merged_offsets(
     last: dict[str, tuple[JsonMap, JsonMap]] = {}
     for pairs in (*(one.offsets for one in done), more):
         for partition, offset in pairs:
-            last[repr(sorted(partition.items()))] = partition, offset
+            last[_key(partition)] = partition, offset
     return list(last.values())

@@ -123,6 +123,27 @@ class KafkaOutput:
                 self._told.failed.append((record, error))
                 return
 
+    def send_values(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int | None
+    ) -> None:
+        """Queue records that have nothing else: faster than one by one."""
+        self._topics.ensure(topic)
+        self.producer.poll(0)
+        produce = self._fast_produce(timestamp_ms)
+        for value in values:
+            try:
+                produce(topic, value)
+            except (BufferError, KafkaException):  # `send` waits, or notes what is wrong
+                self.send(RawRecord(topic=topic, value=value, timestamp_ms=timestamp_ms))
+
+    def _fast_produce(self, timestamp_ms: int | None) -> Callable[[str, bytes | None], None]:
+        """Return what queues a record."""
+        producer = self.producer
+        if timestamp_ms != 0 and isinstance(producer, OrderedProducer):
+            producer = producer.unordered() or producer
+        produce: Callable[..., None] = producer.produce
+        return produce if timestamp_ms is None else partial(produce, timestamp=timestamp_ms)
+
     def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
         """Wait until all are written; returns those that cannot be."""
         deadline = None
@@ -205,6 +226,16 @@ class KafkaTransactions(KafkaOutput):
         self._begin()
         self._has_records = True
         super().send(record, on_written)
+
+    def send_values(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int | None
+    ) -> None:
+        """Queue records that have nothing else. Raises BatchAbortedError, ConnectError."""
+        if timestamp_ms == 0 and not isinstance(self.producer, WireProducer):
+            self._keep_zeros()
+        self._begin()
+        self._has_records = True
+        super().send_values(topic, values, timestamp_ms)
 
     def commit(self, connector: str, offsets: Offsets) -> None:
         """Make what was sent visible, with offsets."""

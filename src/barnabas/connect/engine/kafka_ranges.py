@@ -6,6 +6,7 @@ import os
 import time
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -20,7 +21,7 @@ from confluent_kafka import (
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.engine.kafka_errors import is_passing
-from barnabas.connect.record import RawRecord
+from barnabas.connect.record import RawColumn, RawRecord
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 # Takes what a consumer has.
@@ -71,46 +72,60 @@ class RangeReader:
         self._waiting: deque[Message] = deque()
         self.used_s = time.monotonic()
 
-    def read(self, start: int, end: int) -> Iterator[RawRecord]:
-        """Yield the records, each once. Raises RetriableError, ConnectError."""
+    def pieces(self, start: int, end: int) -> Iterator[list[Message]]:
+        """Yield the records, each once, in pieces. Raises RetriableError, ConnectError."""
         if self._position != start:
             self._waiting.clear()
             self._consumer.assign([TopicPartition(*self._place, start)])
         self._position = -1  # until it is known where this ended
         wanted = start
         deadline = time.monotonic() + READ_TIMEOUT_SECONDS
-        while True:
+        while self._position != end:
             if not self._waiting:
                 self._waiting.extend(take(self._consumer, _CHUNK, _POLL_SECONDS))
                 if not self._waiting and time.monotonic() > deadline:
                     raise RetriableError(f"{self._name} does not answer at offset {start}")
-            while self._waiting:
-                message = self._waiting[0]
-                offset = message.offset()
-                error = message.error()
-                if error is not None:
-                    self._waiting.popleft()
-                    if error.code() == KafkaError._PARTITION_EOF:
-                        if offset is not None and offset >= end:
-                            self._position = end
-                            return
-                        continue
-                    self._raise(error)
-                    continue
-                assert offset is not None
-                if offset >= end:
-                    self._position = end
-                    return
-                self._waiting.popleft()
-                if offset < wanted:  # it comes again where the client fetched again
-                    continue
-                wanted = offset + 1
-                if offset == end - 1:
-                    self._position = end
-                yield _record(message)
+            found, wanted = self._taken(wanted, end)
+            if found:
+                yield found
                 deadline = time.monotonic() + READ_TIMEOUT_SECONDS
-                if offset == end - 1:
-                    return
+
+    def _taken(self, wanted: int, end: int) -> tuple[list[Message], int]:
+        """Take what waits up to the end, or up to an error that is raised next time.
+
+        Returns it, and the offset behind it.
+        """
+        waiting = self._waiting
+        found: list[Message] = []
+        while waiting:
+            message = waiting[0]
+            offset = message.offset()
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    waiting.popleft()
+                    if offset is not None and offset >= end:
+                        self._position = end
+                        break
+                    continue
+                if found:  # they come first
+                    break
+                waiting.popleft()
+                self._raise(error)
+                continue
+            assert offset is not None
+            if offset >= end:
+                self._position = end
+                break
+            waiting.popleft()
+            if offset < wanted:  # it comes again where the client fetched again
+                continue
+            wanted = offset + 1
+            found.append(message)
+            if wanted == end:
+                self._position = end
+                break
+        return found, wanted
 
     def close(self) -> None:
         """Close the connection."""
@@ -152,12 +167,29 @@ _READERS: OrderedDict[tuple[int, str, str, int], RangeReader] = OrderedDict()
 
 def read_range(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[RawRecord]:
     """Yield the records of a range. Raises RetriableError, ConnectError."""
+    for messages in _read(task, settings, where):
+        for message in messages:
+            yield _record(message)
+
+
+def read_columns(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[RawColumn]:
+    """Yield the records of a range, many at once. Raises RetriableError, ConnectError."""
+    for messages in _read(task, settings, where):
+        yield RawColumn(
+            keys=[one.key() for one in messages],
+            values=[one.value() for one in messages],
+            has_headers=any(one.headers() for one in messages),
+            records=partial(map, _record, messages),
+        )
+
+
+def _read(task: str, settings: Mapping[str, Any], where: SinkRange) -> Iterator[list[Message]]:
     key = (os.getpid(), task, where.topic, where.partition)
     reader = _READERS.pop(key, None)
     if reader is None:
         reader = RangeReader(settings, where.topic, where.partition)
     try:
-        yield from reader.read(where.start, where.end)
+        yield from reader.pieces(where.start, where.end)
     except KafkaException as error:
         raise RetriableError(f"cannot read {where.topic}: {error.args[0].str()}") from error
     finally:

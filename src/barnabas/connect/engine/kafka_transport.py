@@ -19,12 +19,12 @@ from barnabas.connect.engine.clients import (
 )
 from barnabas.connect.engine.kafka_group import KafkaGroup
 from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions, transactional_id
-from barnabas.connect.engine.kafka_ranges import close_readers, read_range
+from barnabas.connect.engine.kafka_ranges import close_readers, read_columns, read_range
 from barnabas.connect.engine.source_transactions import open_ms
 from barnabas.connect.engine.transport import GroupListener
 from barnabas.connect.errors.tolerance import ErrorPolicy
 from barnabas.connect.plugins import load
-from barnabas.connect.record import RawRecord
+from barnabas.connect.record import RawColumn, RawRecord
 from barnabas.kafka.admin import Admin
 from barnabas.schemas.data.errors import ConfigError
 
@@ -99,6 +99,10 @@ class KafkaTransport:
     def read(self, where: SinkRange) -> Iterator[RawRecord]:
         """Yield the records of a range."""
         return read_range(f"{self._id} {self.run}", self._consumer(), where)
+
+    def read_columns(self, where: SinkRange) -> Iterator[RawColumn]:
+        """Yield the records of a range, many at once."""
+        return read_columns(f"{self._id} {self.run}", self._consumer(), where)
 
     def group(self, listener: GroupListener) -> KafkaGroup:
         """Join the group of the connector."""

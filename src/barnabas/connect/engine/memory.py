@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Final
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
 from barnabas.connect.engine.base import TaskPlan
 from barnabas.connect.engine.chain import Settings, names
 from barnabas.connect.engine.transport import GroupListener, Offsets
-from barnabas.connect.record import JsonMap, RawRecord
+from barnabas.connect.record import JsonMap, RawColumn, RawRecord
 from barnabas.java.regex import compile_java
 from barnabas.kafka import memory
 from barnabas.schemas.data.errors import ConfigError
+
+_COLUMN_RECORDS_MAX: Final = 1000
 
 
 class MemoryTopics(memory.MemoryTopics[RawRecord]):
@@ -79,12 +82,27 @@ class MemoryTransport:
         """Yield the records of a range."""
         yield from self.topics.read((where.topic, where.partition), where.start, where.end)
 
+    def read_columns(self, where: SinkRange) -> Iterator[RawColumn]:
+        """Yield the records of a range, many at once."""
+        records = list(self.read(where))
+        for start in range(0, len(records), _COLUMN_RECORDS_MAX):
+            yield _column(records[start : start + _COLUMN_RECORDS_MAX])
+
     def group(self, listener: GroupListener) -> MemoryGroup:
         """Join the group of the connector."""
         return MemoryGroup(self.topics, self.connector, self.settings, listener)
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _column(records: list[RawRecord]) -> RawColumn:
+    return RawColumn(
+        keys=[one.key for one in records],
+        values=[one.value for one in records],
+        has_headers=any(one.headers for one in records),
+        records=lambda: records,
+    )
 
 
 @dataclass(slots=True)
@@ -103,6 +121,13 @@ class MemoryOutput:
         self.waiting.append((record, on_written))
         if self.is_direct:
             self._write()
+
+    def send_values(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int | None
+    ) -> None:
+        """Queue records that have nothing else."""
+        for value in values:
+            self.send(RawRecord(topic=topic, value=value, timestamp_ms=timestamp_ms))
 
     def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
         """Write what waits."""

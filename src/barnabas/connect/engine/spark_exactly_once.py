@@ -104,6 +104,13 @@ class SplitTransaction:
         except WriteError as error:
             raise ConnectError(str(error)) from error
 
+    def send_values(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int | None
+    ) -> None:
+        """Queue records that have nothing else."""
+        for value in values:
+            self.send(RawRecord(topic=topic, value=value, timestamp_ms=timestamp_ms))
+
     def prepare(self, split: int) -> tuple[Prepared, ...]:
         """Wait until all is acknowledged; empty if nothing was sent."""
         if self._transaction is None:

@@ -10,7 +10,7 @@ from threading import Event
 from typing import Protocol
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
-from barnabas.connect.record import JsonMap, RawRecord
+from barnabas.connect.record import JsonMap, RawColumn, RawRecord
 from barnabas.schemas.data.errors import ConnectError
 
 Offsets = Sequence[tuple[JsonMap, JsonMap]]
@@ -33,6 +33,11 @@ class Output(Protocol):
         `on_written` is called with the offset once it is written, by `flush` at the latest;
         a transaction may still be aborted then.
         """
+
+    def send_values(
+        self, topic: str, values: Sequence[bytes | None], timestamp_ms: int | None
+    ) -> None:
+        """Queue records that have nothing else, as `send` does. Raises ConnectError."""
 
     def flush(self, stopping: Event) -> Sequence[tuple[RawRecord, Exception]]:
         """Wait until all are written; returns those that cannot be. Raises ConnectError."""
@@ -91,6 +96,9 @@ class Transport(Protocol):
 
     def read(self, where: SinkRange) -> Iterator[RawRecord]:
         """Yield the records of a range. Raises RetriableError, ConnectError."""
+
+    def read_columns(self, where: SinkRange) -> Iterator[RawColumn]:
+        """Yield the records of a range, many at once. Raises RetriableError, ConnectError."""
 
     def group(self, listener: GroupListener) -> Group:
         """Join the group of the connector."""

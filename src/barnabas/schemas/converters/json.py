@@ -10,7 +10,7 @@ Source: org.apache.kafka.connect.json.JsonConverter (Kafka 4.3).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from json.decoder import JSONDecoder
@@ -98,12 +98,17 @@ class JsonFormat:
         payload = write(value)
         if self._has_schemas:
             payload = f'{{"schema":{text},"payload":{payload}}}'
-        try:
-            return payload.encode()
-        except UnicodeEncodeError as error:
-            raise DataError(
-                "Converting Kafka Connect data to byte[] failed due to serialization error: "
-            ) from error
+        return _encoded(payload)
+
+    def write_all(self, schema: Schema | None, values: Iterable[Any]) -> list[bytes | None]:
+        """Return the JSON of each value. Raises DataError."""
+        if schema is None:
+            return [self.write(None, value) for value in values]
+        text, write = self._writers(schema)
+        if not self._has_schemas:
+            return [_encoded(write(value)) for value in values]
+        before = f'{{"schema":{text},"payload":'
+        return [_encoded(f"{before}{write(value)}}}") for value in values]
 
     def read(self, data: bytes | None) -> SchemaAndValue:
         """Return the value that JSON stands for. Raises DataError."""
@@ -165,6 +170,15 @@ class JsonFormat:
 
 _Scan = Callable[[str, int], tuple[Any, int]]
 """Reads one JSON value from a place on; returns it and where it ends."""
+
+
+def _encoded(payload: str) -> bytes:
+    try:
+        return payload.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            "Converting Kafka Connect data to byte[] failed due to serialization error: "
+        ) from error
 
 
 def _refuse(name: str) -> NoReturn:

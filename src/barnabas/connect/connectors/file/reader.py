@@ -7,11 +7,13 @@ import re
 import select
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice, repeat
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SourceReader
-from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.connect.record import JsonMap, SourceColumn, SourceRecord
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.schemas.data.schema import Schema, Type
 
@@ -67,11 +69,15 @@ class FileReader(SourceReader):
 
     def read(self, partition: Any) -> Iterator[SourceRecord]:
         """Yield the lines."""
+        for column in self.read_columns(partition):
+            yield from column.records()
+
+    def read_columns(self, partition: Any) -> Iterator[SourceColumn]:
+        """Yield the lines, many at once."""
         now_ms = time.time_ns() // 1_000_000
-        source: JsonMap = {FILENAME: self._filename}
         if self._filename is None:
-            for line in partition:
-                yield self._record(source, {POSITION: None}, line, now_ms)
+            if partition:
+                yield self._column(partition, lambda: repeat(None, len(partition)), None, now_ms)
             return
         position, end = partition
         with open(self._filename, "rb") as file:
@@ -81,18 +87,15 @@ class FileReader(SourceReader):
                 data = rest + file.read(min(_CHUNK_BYTES, end - position - len(rest)))
                 if len(data) == len(rest):
                     raise ConnectError(f"{self._filename} is shorter than it was")
-                is_whole = position + len(data) >= end
-                begin = 0
-                for found in _LINE_END.finditer(data):
-                    line = data[begin : found.start()].decode("utf-8", "replace")
-                    begin = found.end()
-                    yield self._record(source, {POSITION: position + begin}, line, now_ms)
-                rest = data[begin:]
-                position += begin
-                if is_whole and rest:  # a carriage return at the end of the range
-                    line = rest.rstrip(b"\r").decode("utf-8", "replace")
-                    yield self._record(source, {POSITION: end}, line, now_ms)
-                    return
+                lines, length = _lines(data)
+                rest = data[length:]
+                if rest and position + len(data) >= end:  # a carriage return at its end
+                    lines.append(rest.rstrip(b"\r").decode("utf-8", "replace"))
+                    rest, length = b"", len(data)
+                if lines:
+                    ends = partial(_ends, data[:length], position)
+                    yield self._column(lines, ends, position + length, now_ms)
+                position += length
 
     def sent(self, end: dict[str, Any]) -> bool:
         """A file is read on; what was typed is kept until it is written."""
@@ -104,14 +107,21 @@ class FileReader(SourceReader):
             del self._typed[: end[POSITION] - self._start]
             self._start = end[POSITION]
 
-    def _record(self, source: JsonMap, offset: JsonMap, line: str, now_ms: int) -> SourceRecord:
-        return SourceRecord(
-            source_partition=source,
-            source_offset=offset,
+    def _column(
+        self,
+        lines: Sequence[str],
+        ends: Callable[[], Iterable[int | None]],
+        end: int | None,
+        now_ms: int,
+    ) -> SourceColumn:
+        return SourceColumn(
             topic=self._topic,
-            value_schema=_STRING,
-            value=line,
+            schema=_STRING,
+            values=lines,
             timestamp_ms=now_ms,
+            source_partition={FILENAME: self._filename},
+            offsets=lambda: [{POSITION: one} for one in ends()],
+            end={POSITION: end},
         )
 
     def _end_of_lines(self, filename: str, position: int) -> int:
@@ -129,12 +139,8 @@ class FileReader(SourceReader):
                 if not data:
                     break
                 data = rest + data
-                begin = 0
-                for found in _LINE_END.finditer(data):
-                    begin = found.end()
-                    lines += 1
-                    if lines >= self._lines_max:
-                        break
+                count, begin = _counted(data, self._lines_max - lines)
+                lines += count
                 at += begin
                 rest = data[begin:]
                 if begin:
@@ -154,3 +160,37 @@ class FileReader(SourceReader):
         else:
             time.sleep(_WAIT_SECONDS if ready else 0)
         return {POSITION: self._end}
+
+
+def _lines(data: bytes) -> tuple[list[str], int]:
+    """Return the lines that have ended, and the length of all with their ends.
+
+    A line is decoded as if it were alone: no character goes on behind a line's end.
+    """
+    if b"\r" not in data:
+        *lines, _ = data.decode("utf-8", "replace").split("\n")
+        return lines, data.rfind(b"\n") + 1
+    lines, begin = [], 0
+    for found in _LINE_END.finditer(data):
+        lines.append(data[begin : found.start()].decode("utf-8", "replace"))
+        begin = found.end()
+    return lines, begin
+
+
+def _counted(data: bytes, lines_max: int) -> tuple[int, int]:
+    """Return how many lines have ended, at most so many, and their length with their ends."""
+    if b"\r" not in data:
+        pieces = data.split(b"\n", lines_max)
+        return len(pieces) - 1, len(data) - len(pieces[-1])
+    count = begin = 0
+    for found in islice(_LINE_END.finditer(data), lines_max):
+        count, begin = count + 1, found.end()
+    return count, begin
+
+
+def _ends(data: bytes, position: int) -> list[int]:
+    """Return where the lines of data end, which all have ended; the data begin at a position."""
+    ends = [position + found.end() for found in _LINE_END.finditer(data)]
+    if not ends or ends[-1] < position + len(data):  # a carriage return at the end
+        ends.append(position + len(data))
+    return ends

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter
 from barnabas.connect.connectors.files.local_store import failed
-from barnabas.connect.record import SinkRecord
+from barnabas.connect.record import SinkColumn, SinkRecord
 from barnabas.schemas.data.errors import ConnectError
+from barnabas.schemas.data.schema import Schema
 from barnabas.schemas.data.text import java_text
 
 _BLOCK_BYTES: Final = 64 * 1024
@@ -27,11 +28,18 @@ class FileStreamWriter(SinkWriter):
 
     def write(self, records: Iterator[SinkRecord], where: SinkRange) -> Any:
         """Append the lines of a range, all or none. Raises RetriableError, ConnectError."""
+        self._write(_line(record.value, record.value_schema) for record in records)
+
+    def write_columns(self, columns: Iterator[SinkColumn], where: SinkRange) -> Any:
+        """Append the lines of a range, all or none. Raises RetriableError, ConnectError."""
+        self._write(map(_text, columns))
+
+    def _write(self, texts: Iterator[str]) -> None:
         if self._filename is None:
-            for record in records:
-                sys.stdout.write(_line(record))
+            for text in texts:
+                sys.stdout.write(text)
             sys.stdout.flush()
-            return None
+            return
         try:
             descriptor = os.open(
                 self._filename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
@@ -41,10 +49,9 @@ class FileStreamWriter(SinkWriter):
                 f"Couldn't find or create file '{self._filename}' for FileStreamSinkTask"
             ) from error
         try:
-            _Appended(descriptor, self._filename).write(records)
+            _Appended(descriptor, self._filename).write(texts)
         finally:
             os.close(descriptor)
-        return None
 
 
 class _Appended:
@@ -58,12 +65,12 @@ class _Appended:
         self._descriptor = descriptor
         self._name = name
 
-    def write(self, records: Iterator[SinkRecord]) -> None:
+    def write(self, texts: Iterator[str]) -> None:
         start = self._lock()
         try:
             block = bytearray()
-            for record in records:
-                block += _line(record).encode()
+            for text in texts:
+                block += text.encode()
                 if len(block) >= _BLOCK_BYTES:
                     self._append(block)
                     block = bytearray()
@@ -93,8 +100,14 @@ class _Appended:
             raise failed(f"cannot write to '{self._name}'", error) from error
 
 
-def _line(record: SinkRecord) -> str:
-    value = record.value
+def _text(column: SinkColumn) -> str:
+    values = column.values
+    if set(map(type, values)) == {str}:
+        return "\n".join(values) + "\n"
+    return "".join([_line(value, column.schema) for value in values])
+
+
+def _line(value: Any, schema: Schema | None) -> str:
     if isinstance(value, bytes):  # Java prints what array it is, not what is in it
         return f"[B@{id(value):x}\n"
-    return java_text(value, record.value_schema) + "\n"
+    return java_text(value, schema) + "\n"
