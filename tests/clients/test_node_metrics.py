@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client.parser import text_string_to_metric_families
+
+from barnabas.app.metrics.catalog import FAMILIES
 from support.certificates import Authority
 from support.node_process import NodeProcess
 from support.patience import PATIENCE_S
@@ -39,6 +45,80 @@ def test_connections_and_the_end_of_a_certificate(tmp_path: Path) -> None:
         assert float(samples[count]) >= 0
     finally:
         assert node.stop() == 0
+
+
+def scraped(port: int) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """The samples of a node's metrics: by name, then by labels."""
+    url = f"http://127.0.0.1:{port}/metrics"
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+        text = answer.read().decode()
+    samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            found = samples.setdefault(sample.name, {})
+            assert labels not in found, f"{sample.name}{labels} is there twice"
+            found[labels] = sample.value
+    return samples
+
+
+NOT_ON_ONE_NODE = {
+    "barnabas_quorum_replica_lag",
+    "barnabas_quorum_replica_fetch_age_seconds",
+    "kafka_server_fetcherlagmetrics_consumerlag",
+}
+"""Families that tell of other nodes."""
+NOT_WITHOUT_CAUSE = {
+    "barnabas_partition_open_transaction_seconds",
+    "kafka_network_requestmetrics_errors_total",
+}
+
+
+def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
+    metrics_port = free_port()
+    node = NodeProcess(tmp_path)
+    with node.properties.open("a") as properties:
+        properties.write(f"barnabas.metrics.listener=http://127.0.0.1:{metrics_port}\n")
+    node.start()
+    try:
+        bootstrap = {"bootstrap.servers": f"127.0.0.1:{node.port}"}
+        admin = AdminClient(bootstrap)
+        admin.create_topics([NewTopic("orders", 3, 1)])["orders"].result(PATIENCE_S)
+        producer = Producer(bootstrap)
+        for number in range(100):
+            producer.produce("orders", b"v" * 50, str(number).encode())
+        assert producer.flush(PATIENCE_S) == 0
+        consumer = Consumer(bootstrap | {"group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["orders"])
+        read, deadline = 0, time.monotonic() + PATIENCE_S
+        while read < 100 and time.monotonic() < deadline:
+            read += sum(message.error() is None for message in consumer.consume(100, 1.0))
+        consumer.commit(asynchronous=False)
+        samples = scraped(metrics_port)
+        consumer.close()
+    finally:
+        assert node.stop() == 0
+    traffic, orders = "kafka_server_brokertopicmetrics_", (("topic", "orders"),)
+    assert samples[f"{traffic}messagesin_total"][orders] == 100
+    assert samples[f"{traffic}messagesin_total"][()] >= 100
+    assert samples[f"{traffic}bytesin_total"][orders] > 100 * 50
+    assert samples[f"{traffic}bytesout_total"][orders] > 100 * 50
+    ends = samples["kafka_log_log_logendoffset"]
+    of_orders = [value for labels, value in ends.items() if ("topic", "orders") in labels]
+    assert (len(of_orders), sum(of_orders)) == (3, 100)
+    requests = samples["kafka_network_requestmetrics_requests_total"]
+    for name in ("Produce", "Fetch", "FetchConsumer", "JoinGroup", "OffsetCommit", "CreateTopics"):
+        assert requests[("request", name),] > 0
+    times = samples["kafka_network_requestmetrics_totaltimems"]
+    assert times[("quantile", "0.99"), ("request", "Produce")] > 0
+    assert samples["kafka_controller_kafkacontroller_activecontrollercount"][()] == 1
+    assert samples["kafka_server_replicamanager_underreplicatedpartitions"][()] == 0
+    partitions = samples["kafka_server_replicamanager_partitioncount"][()]
+    assert samples["kafka_server_replicamanager_leadercount"][()] == partitions > 3
+    assert samples["kafka_server_kafkaserver_brokerstate"][()] == 3
+    shown = {name.removesuffix("_count") for name in samples} | set(samples)
+    missing = set(FAMILIES) - shown - NOT_ON_ONE_NODE - NOT_WITHOUT_CAUSE
+    assert not missing
 
 
 def test_an_address_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from barnabas.app.metrics.access import metrics_access
+from barnabas.app.metrics.collecting import Show
 from barnabas.app.metrics.endpoint import MetricsEndpoint
 from barnabas.app.standalone import standalone_properties
 from barnabas.connect.rest.protection import protected as protected_worker
@@ -115,6 +116,9 @@ async def dashboard(folder: Path, *, asks: bool) -> AsyncIterator[int]:
 class _Node:
     def figures(self) -> Iterator[Figure]:
         yield Figure("socket-server-metrics", {"listener": "A"}, "connection-count", 7)
+
+    async def collect(self) -> list[Show]:
+        return []
 
     def not_ready(self) -> str | None:
         return None

@@ -73,6 +73,7 @@ class ProduceWorld:
         self.sent = bytearray()
         self.is_closed = False
         transport: Any = SimpleNamespace(
+            times=None,
             peer_host="client",
             send=self._send,
             unsent_bytes=lambda: 0,

@@ -59,6 +59,7 @@ from barnabas.node.metadata.image import Endpoint, MetadataImage
 from barnabas.node.metadata.metadata_log import PROTOCOL_NUMBERS
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.replay import ImageDelta
+from barnabas.node.net.request_times import RequestTimes
 from barnabas.node.net.server import Server
 from barnabas.node.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.node.replication.partition import Partition
@@ -84,6 +85,7 @@ class BrokerRole:
         metadata: MetadataNode,
         authorizer: Authorizer,
         logs: LogManager,
+        times: RequestTimes | None,
     ) -> None:
         """Use `open`. `logs` are loaded."""
         self._config = config
@@ -173,7 +175,7 @@ class BrokerRole:
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
         )
-        self._compactor = Compactor(
+        self.compactor = Compactor(
             logs,
             clock,
             worker,
@@ -181,7 +183,7 @@ class BrokerRole:
             checkpoint=logs.save_cleaned,
         )
         self._dispatcher = Dispatcher(self.services, ROUTES)
-        self.server = Server(network, clock, self._dispatcher, server_limits(config))
+        self.server = Server(network, clock, self._dispatcher, server_limits(config), times=times)
         self.gates = Gates(
             config=config,
             clock=clock,
@@ -204,6 +206,7 @@ class BrokerRole:
         random: Random,
         metadata: MetadataNode,
         authorizer: Authorizer,
+        times: RequestTimes | None = None,
     ) -> "BrokerRole":
         """Recover the logs and bind the listeners. Raises CannotListenError."""
         logs = LogManager(
@@ -226,6 +229,7 @@ class BrokerRole:
                 metadata=metadata,
                 authorizer=authorizer,
                 logs=logs,
+                times=times,
             )
         except BaseException:
             logs.abandon()
@@ -254,7 +258,7 @@ class BrokerRole:
             self._shares.coordinator,
         )
         if self._config.get_bool("log.cleaner.enable"):
-            self._compactor.start()
+            self.compactor.start()
 
     async def _join(self) -> None:
         """Take up the cluster's state and become part of it."""
@@ -290,7 +294,7 @@ class BrokerRole:
         on_config(TOPIC_DEFAULT_KEYS, self.replicas.configure_logs)
         on_config((VERIFICATION_KEY,), self.services.configure)
         on_config(REGISTRY_KEYS, self._schemas.configure)
-        on_config(COMPACTION_KEYS, self._compactor.configure)
+        on_config(COMPACTION_KEYS, self.compactor.configure)
 
     async def leave(self) -> None:
         """Give leaderships away, refuse new work and finish what is under way."""
@@ -309,7 +313,7 @@ class BrokerRole:
         await take_all(
             self._background.close,
             self.certificates.close,
-            self._compactor.stop,
+            self.compactor.stop,
             self.server.close,
             self.gates.close,
             self._dispatcher.close,

@@ -19,6 +19,7 @@ from barnabas.node.broker.throttling import EXEMPT_AT_CONTROLLER
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.metadata.node import MetadataNode
+from barnabas.node.net.request_times import RequestTimes
 from barnabas.node.net.server import Server
 from barnabas.node.security.authorizer import Authorizer
 
@@ -35,6 +36,7 @@ class ControllerRole:
         random: Random,
         metadata: MetadataNode,
         authorizer: Authorizer,
+        times: RequestTimes | None = None,
     ) -> None:
         """Put together what serves, and bind its listeners. Raises CannotListenError."""
         self._config = config
@@ -49,7 +51,12 @@ class ControllerRole:
         )
         self._dispatcher = Dispatcher(services, CONTROLLER_ROUTES)
         self.server = Server(
-            network, clock, self._dispatcher, server_limits(config), requests_overlap=True
+            network,
+            clock,
+            self._dispatcher,
+            server_limits(config),
+            requests_overlap=True,
+            times=times,
         )
         self.quotas = ListenerQuotas(
             config, clock, self.server, self._dispatcher, services, exempt=EXEMPT_AT_CONTROLLER

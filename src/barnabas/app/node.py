@@ -17,7 +17,8 @@ from barnabas.app.broker_role import BrokerRole
 from barnabas.app.certificates import ListenerCertificates
 from barnabas.app.controller_role import ControllerRole
 from barnabas.app.logins import Gates
-from barnabas.app.quotas import ListenerQuotas
+from barnabas.app.metrics.access import LISTENER_KEY
+from barnabas.app.quotas import ListenerQuotas, busy_clock
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.descriptors import DescriptorReserve
 from barnabas.base.disk import Disk
@@ -30,6 +31,7 @@ from barnabas.node.metadata.broker_lifecycle import UnreportedDirectoryError
 from barnabas.node.metadata.image import Endpoint
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.storage_format import log_directories
+from barnabas.node.net.request_times import RequestTimes
 from barnabas.node.net.server import Server
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.security.quotas.client_quotas import Figure
@@ -92,8 +94,13 @@ class Node:
         broker: BrokerRole | None,
         authorization: Authorization,
         failure: NodeFailure,
+        clock: Clock,
+        times: RequestTimes | None = None,
     ) -> None:
         """Use `open`. `own_disk` is the disk where nobody else closes it."""
+        self.clock = clock
+        self.times = times
+        """The requests, counted where the node shows its metrics."""
         self.config = config
         self.metadata = metadata
         self._own_disk = own_disk
@@ -126,6 +133,7 @@ class Node:
             network = TcpNetwork(DescriptorReserve(files_to_come))
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
+        times = RequestTimes(busy_clock(clock)) if config.get_str_or_none(LISTENER_KEY) else None
         metadata: MetadataNode | None = None
         authorization: Authorization | None = None
         broker: BrokerRole | None = None
@@ -150,6 +158,7 @@ class Node:
                     random=random,
                     metadata=metadata,
                     authorizer=authorization.authorizer,
+                    times=times,
                 )
             if "controller" in config.process_roles:
                 controller = ControllerRole(
@@ -159,6 +168,7 @@ class Node:
                     random=random,
                     metadata=metadata,
                     authorizer=authorization.authorizer,
+                    times=times,
                 )
         except BaseException:
             steps: list[Step] = []
@@ -180,6 +190,8 @@ class Node:
             broker=broker,
             authorization=authorization,
             failure=failure,
+            clock=clock,
+            times=times,
         )
 
     @property
@@ -232,6 +244,16 @@ class Node:
             return None
         known = self.metadata.image.brokers.get(self.config.node_id)
         return "the broker is fenced" if known is None or known.fenced else None
+
+    @property
+    def roles(self) -> Sequence[Role]:
+        """The parts that it plays."""
+        return self._roles
+
+    @property
+    def played_broker(self) -> BrokerRole | None:
+        """The broker's part; None of a node that plays none."""
+        return self._broker
 
     def advertised_endpoints(self) -> dict[str, Endpoint]:
         """The advertised endpoints, with the machine's name and bound ports filled in."""

@@ -50,7 +50,7 @@ class ListenerQuotas:
         self._throttled: tuple[Throttled, ...] = (dispatcher, services)
         self._quotas = ClientQuotas(_windows(config))
         self._throttling = Throttling(
-            self._quotas, clock, _busy_clock(clock), services.authorizer, exempt
+            self._quotas, clock, busy_clock(clock), services.authorizer, exempt
         )
         self._limits: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
@@ -105,7 +105,7 @@ def _windows(config: NodeConfig) -> QuotaWindows:
     )
 
 
-def _busy_clock(clock: Clock) -> Callable[[], int]:
+def busy_clock(clock: Clock) -> Callable[[], int]:
     """A clock for single requests; in a simulation they take no time."""
     if isinstance(clock, SystemClock):
         return time.perf_counter_ns

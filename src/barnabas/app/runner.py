@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
+from barnabas.app.metrics.collecting import NodeFigures
 from barnabas.app.node import Node
 from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
@@ -32,7 +33,11 @@ class StartError(ShownError):
 telemetry = logging.getLogger(__name__)
 
 
-def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None) -> int:
+Ready = Callable[[Node, str | None], None]
+"""Called with a node that serves, and the URL of its metrics, if it shows any."""
+
+
+def run_node(config: NodeConfig, on_ready: Ready | None = None) -> int:
     """Run until SIGTERM, SIGINT or SIGHUP; returns the exit code, 0 after a clean shutdown.
 
     A second signal ends the process at once, except SIGHUP, which a closed terminal may send
@@ -45,15 +50,21 @@ def run_node(config: NodeConfig, on_ready: Callable[[Node], None] | None = None)
         return runner.run(_serve(config, on_ready))
 
 
-async def _serve(config: NodeConfig, on_ready: Callable[[Node], None] | None) -> int:
+async def _serve(config: NodeConfig, on_ready: Ready | None) -> int:
     stopping = asyncio.Event()
     stop_on_signals(stopping, "second signal: the node ends at once, without a clean shutdown")
-    nodes: list[Node] = []
-    metrics = _show_metrics(config, nodes)
+    watched: list[NodeFigures] = []
+    metrics = _show_metrics(config, watched)
     try:
-        nodes.append(await _open(config))
-        return await _run(config, nodes[0], stopping, on_ready)
+        node = await _open(config)
+        if metrics is not None:
+            watched.append(NodeFigures(node))
+            watched[0].start()
+        url = None if metrics is None else metrics.url
+        return await _run(config, node, stopping, on_ready, url)
     finally:
+        for figures in watched:
+            figures.close()
         if metrics is not None:
             await asyncio.to_thread(metrics.close)
 
@@ -62,7 +73,8 @@ async def _run(
     config: NodeConfig,
     node: Node,
     stopping: asyncio.Event,
-    on_ready: Callable[[Node], None] | None,
+    on_ready: Ready | None,
+    metrics_url: str | None,
 ) -> int:
     starting = asyncio.create_task(node.start())
     stop = asyncio.create_task(stopping.wait())
@@ -86,7 +98,7 @@ async def _run(
     gc.freeze()
     telemetry.info("node %d serves %s", config.node_id, ", ".join(map(str, bound_listeners(node))))
     if on_ready is not None:
-        on_ready(node)
+        on_ready(node, metrics_url)
     check = asyncio.create_task(_say_unreachable(node))
     waits = [asyncio.create_task(event.wait()) for event in (stopping, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -106,8 +118,8 @@ async def _open(config: NodeConfig) -> Node:
         raise StartError(str(error)) from error
 
 
-def _show_metrics(config: NodeConfig, nodes: list[Node]) -> "MetricsEndpoint | None":
-    """Show the figures of the node that will be in `nodes`, if the configuration says so."""
+def _show_metrics(config: NodeConfig, watched: list[NodeFigures]) -> "MetricsEndpoint | None":
+    """Show the figures that will be in `watched`, if the configuration says so."""
     access = metrics_access(config)
     if access is None:
         return None
@@ -117,10 +129,10 @@ def _show_metrics(config: NodeConfig, nodes: list[Node]) -> "MetricsEndpoint | N
 
     where = config.get_str(LISTENER_KEY)
     try:
-        metrics = MetricsEndpoint.open(config, access, lambda: nodes[0] if nodes else None)
+        metrics = MetricsEndpoint.open(config, access, lambda: watched[0] if watched else None)
     except CannotShowError as error:
         raise StartError(f"cannot show metrics at {where}: {error.why}") from error
-    telemetry.info("metrics are at %s/metrics", where)
+    telemetry.info("metrics are at %s", metrics.url)
     return metrics
 
 

@@ -35,11 +35,13 @@ def command(properties: str, overrides: tuple[str, ...], log_level: str, as_json
 
     telemetry.configure(log_level)
 
-    def ready(node: Node) -> None:
+    def ready(node: Node, metrics_url: str | None) -> None:
         if as_json:
             listeners = {
                 item.name: f"{item.host}:{item.port}" for item in advertised_listeners(node)
             }
-            print_json({"ready": True, "node_id": config.node_id, "listeners": listeners})
+            shown = {} if metrics_url is None else {"metrics": metrics_url}
+            value = {"ready": True, "node_id": config.node_id, "listeners": listeners}
+            print_json({**value, **shown})
 
     return run_node(config, ready)

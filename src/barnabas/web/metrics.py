@@ -1,9 +1,10 @@
-"""Figures as Prometheus' text, through `prometheus_client`."""
+"""Figures as Prometheus' text: by `prometheus_client`, or as `Exposition` if there are many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -63,3 +64,77 @@ def process_text() -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     return generate_latest(registry)
+
+
+# Many samples: a line each, without an object for any of them.
+
+
+PART_LINES: Final = 1000
+"""Of the text, made at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of figures, as documented."""
+
+    name: str
+    kind: Literal["counter", "gauge", "summary"]
+    labels: tuple[str, ...]
+    what: str
+
+
+class Exposition:
+    """Samples of known families, in the order of the families."""
+
+    def __init__(self, families: Mapping[str, Family]) -> None:
+        self._families = families
+        self._columns: dict[str, list[tuple[Sequence[str], Sequence[float]]]] = {}
+
+    def add(self, name: str, value: float, suffix: str = "", /, **labels: str) -> None:
+        """Add a sample. `suffix` is for the counts and sums of a summary."""
+        self.column(name, (suffix + labels_text(labels),), (value,))
+
+    def column(self, name: str, labels: Sequence[str], values: Sequence[float]) -> None:
+        """Add samples whose labels are texts already. Raises KeyError for an unknown family."""
+        columns = self._columns.get(name)
+        if columns is None:
+            assert name in self._families, f"{name} is not documented"
+            columns = self._columns[name] = []
+        columns.append((labels, values))
+
+    def parts(self) -> Iterator[bytes]:
+        """The text, in parts of at most some PART_LINES lines."""
+        lines: list[str] = []
+        for name, family in self._families.items():
+            columns = self._columns.get(name)
+            if columns is None:
+                continue
+            lines.append(f"# HELP {name} {_help_text(family.what)}\n# TYPE {name} {family.kind}\n")
+            for labels, values in columns:
+                for start in range(0, len(values), PART_LINES):
+                    end = start + PART_LINES
+                    lines += [
+                        f"{name}{text} {value}\n"
+                        for text, value in zip(labels[start:end], values[start:end], strict=True)
+                    ]
+                    if len(lines) >= PART_LINES:
+                        yield "".join(lines).encode()
+                        lines.clear()
+        yield "".join(lines).encode()
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Labels as a sample has them, in alphabetical order; empty without any."""
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{key}="{_escaped(labels[key])}"' for key in sorted(labels)) + "}"
+
+
+def _escaped(value: str) -> str:
+    if "\\" in value or '"' in value or "\n" in value:
+        return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    return value
+
+
+def _help_text(what: str) -> str:
+    return what.replace("\\", r"\\").replace("\n", r"\n")

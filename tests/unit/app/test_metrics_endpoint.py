@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.app.metrics.access import metrics_access
+from barnabas.app.metrics.collecting import Show
 from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint, figure_text
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
@@ -125,6 +126,9 @@ class Node:
 
     def figures(self) -> Iterator[Figure]:
         return iter(FIGURES)
+
+    async def collect(self) -> list[Show]:
+        return []
 
     def not_ready(self) -> str | None:
         return self.reason

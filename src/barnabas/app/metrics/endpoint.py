@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from barnabas.app.metrics.access import LISTENER_NAME, Access
+from barnabas.app.metrics.collecting import Show, exposition
 from barnabas.base.descriptors import DescriptorReserve
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide
@@ -21,7 +22,7 @@ from barnabas.web.listening import BoundListener, Listener
 from barnabas.web.metrics import Families, metrics_text
 from barnabas.web.protection import Protection, Refusal, Refused, Rules
 from barnabas.web.server import ServerThread, WebServer
-from barnabas.web.watch import Watch
+from barnabas.web.watch import METRICS, Watch
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -45,13 +46,16 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Watched(Protocol):
-    """A node, as far as it is watched. Both are called on its event loop."""
+    """A node, as far as it is watched. All is called on its event loop."""
 
     def figures(self) -> Iterator[Figure]:
-        """What it measures now."""
+        """What it measures of quotas, logins and certificates."""
 
     def not_ready(self) -> str | None:
         """Why it cannot serve clients now; None if it can."""
+
+    async def collect(self) -> list[Show]:
+        """All other figures, to be made a text of on any thread."""
 
 
 class MetricsEndpoint:
@@ -60,7 +64,9 @@ class MetricsEndpoint:
     def __init__(self, server: ServerThread) -> None:
         """Use `open`."""
         self._server = server
-        self.port = server.server.listeners[0].port
+        listener = server.server.listeners[0]
+        self.port = listener.port
+        self.url = f"{listener}{METRICS}"
 
     @classmethod
     def open(
@@ -73,16 +79,24 @@ class MetricsEndpoint:
         tls = TlsSide(config, LISTENER_NAME, "SSL", is_server=True) if access.is_encrypted else None
         loop = asyncio.get_running_loop()
 
-        async def figures() -> list[Figure]:
+        async def figures() -> tuple[list[Figure], list[Show]]:
             found = node()
-            return [] if found is None else list(found.figures())
+            return ([], []) if found is None else (list(found.figures()), await found.collect())
 
         async def not_ready() -> str | None:
             found = node()
             return "the node is starting" if found is None else found.not_ready()
 
+        scraping = asyncio.Lock()
+
         async def metrics() -> bytes:
-            return figure_text(await _on(loop, figures()))
+            async with scraping:
+                found, shows = await _on(loop, figures())
+                parts = [figure_text(found)]
+                for part in exposition(shows).parts():
+                    parts.append(part)
+                    await asyncio.sleep(0)  # between parts the node's thread can go on
+                return b"".join(parts)
 
         async def ready() -> str | None:
             return await _on(loop, not_ready())

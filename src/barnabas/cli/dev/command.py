@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.base.config.properties import from_flags
-from barnabas.cli.dev.secure import PORT_HINT, DevWishes
+from barnabas.cli.dev.secure import METRICS_ON, PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_level_option, override_option
 from barnabas.cli.output import json_option, print_json
@@ -185,7 +185,7 @@ def _run_one(wishes: DevWishes) -> int:
         controller_port=controller_port,
         secured=secured,
     )
-    config = NodeConfig.from_properties({**properties, **wishes.overrides})
+    config = NodeConfig.from_properties({**METRICS_ON, **properties, **wishes.overrides})
     disk = LocalDisk()
     try:
         format_standalone(
@@ -194,15 +194,17 @@ def _run_one(wishes: DevWishes) -> int:
     finally:
         disk.close()
 
-    def ready(node: Node) -> None:
+    def ready(node: Node, metrics_url: str | None) -> None:
         address = advertised_listeners(node)[0]
         bootstrap = f"{address.host}:{address.port}"
         if wishes.as_json:
-            value = {"ready": True, "bootstrap_servers": bootstrap}
+            value = {"ready": True, "bootstrap_servers": bootstrap, "metrics": metrics_url}
             more = dev_secure.facts(secured, bootstrap)
             print_json({**value, "directory": wishes.directory, **more})
         else:
             _greet(bootstrap, None if wishes.is_temporary else wishes.directory, secured)
+            if metrics_url is not None:
+                click.echo(f"Metrics: {metrics_url}")
         sys.stdout.flush()
 
     try:

@@ -28,7 +28,7 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.ending import on_stop_signals
 from barnabas.base.local_disk import LocalDisk
 from barnabas.cli.dev.child_process import end_with
-from barnabas.cli.dev.secure import PORT_HINT, DevWishes, facts, greet, secured_for
+from barnabas.cli.dev.secure import METRICS_ON, PORT_HINT, DevWishes, facts, greet, secured_for
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import Row, print_json, print_table
 
@@ -47,6 +47,8 @@ class _Child:
 
     node: LocalNode
     process: Process
+    metrics: str | None = None
+    """The URL of its metrics, once it is ready."""
     last_lines: list[str] = field(default_factory=list)
 
     @property
@@ -200,6 +202,9 @@ class _Supervisor:
 
     async def _start(self, node: LocalNode) -> _Child:
         command = ["start", node.path, "--json", "--log-level", self._wishes.log_level]
+        for key, value in METRICS_ON.items():
+            if key not in node.properties:
+                command += ["--override", f"{key}={value}"]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "barnabas", *command),
             stdin=asyncio.subprocess.DEVNULL,
@@ -274,6 +279,7 @@ class _Supervisor:
                 "clients": child.node.client_address,
                 "controller": child.node.address(CONTROLLER_LISTENER),
                 "pid": child.process.pid,
+                "metrics": child.metrics,
                 "directory": child.node.directory,
             }
             for child in self._children
@@ -284,7 +290,7 @@ class _Supervisor:
             print_json({**value, "directory": self._wishes.directory, "nodes": rows, **more})
         else:
             click.echo(f"Ready: bootstrap.servers={bootstrap}")
-            columns = ["node", "clients", "controller", "pid", "directory"]
+            columns = ["node", "clients", "controller", "pid", "metrics", "directory"]
             if self._wishes.racks:
                 columns.insert(1, "rack")
             print_table(rows, columns)
@@ -305,7 +311,9 @@ async def _is_ready(child: _Child) -> bool:
     """Whether a node says on standard output that it is ready, before it ends."""
     assert child.process.stdout is not None
     line = await child.process.stdout.readline()
-    return bool(line) and bool(json.loads(line).get("ready"))
+    facts = json.loads(line) if line else {}
+    child.metrics = facts.get("metrics")
+    return bool(facts.get("ready"))
 
 
 def _last(child: _Child) -> str:

@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from barnabas.app.secured import ADMIN, DEMO_PREFIX, DEMO_USER, Secured, Security, open_secured
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
 
+METRICS_ON: Final = {"barnabas.metrics.listener": "http://127.0.0.1:0"}
+"""Development nodes show metrics at any free port of this machine, unless told otherwise."""
 PORT_HINT = "choose others with --port, or take free ones with --port 0"
 
 

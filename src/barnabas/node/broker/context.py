@@ -42,6 +42,12 @@ class RequestContext:
         self.clock_ns: Callable[[], int] | None = None
         """Set where the time that the request takes counts."""
 
+    def failed(self, error: int) -> None:
+        """Count an error that is answered."""
+        times = self.connection.times
+        if times is not None:
+            times.failed(self.api_key, error)
+
     @property
     def caller(self) -> Caller:
         """The requester and its address, for the authorizer."""

@@ -9,6 +9,7 @@ from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
 from barnabas.protocol.answers import encode_answer
 from barnabas.protocol.apis import APIS
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.schema import Message
 
 telemetry = logging.getLogger(__name__)
@@ -20,6 +21,9 @@ _HEADER_FLEXIBLE = Struct(">iiB")
 def respond(context: RequestContext, response: Message) -> list[Part]:
     """The frame of the answer to a request."""
     version = context.api_version
+    error: int = getattr(response, "error_code", ErrorCode.NONE)
+    if error:
+        context.failed(error)
     flexible = APIS[context.api_key].response_header_version(version) > 0
     return frame_response(context.correlation_id, flexible, encode_answer(response, version))
 

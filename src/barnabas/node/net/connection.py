@@ -17,6 +17,7 @@ from barnabas.base.peer_lines import peer_logger
 from barnabas.node.net.frames import FrameReader
 from barnabas.node.net.reply import Reply
 from barnabas.node.net.request_memory import RequestMemory, RequestShare
+from barnabas.node.net.request_times import RequestTimes, Sample
 from barnabas.protocol.errors import DecodeError
 
 __all__ = ["Connection", "Gate", "Reply", "Service"]
@@ -54,6 +55,7 @@ class Connection:
     """A StreamHandler for the request-answer protocol."""
 
     __slots__ = (
+        "_arrived_ns",
         "_busy",
         "_is_held",
         "_is_standing",
@@ -75,11 +77,13 @@ class Connection:
         "get_buffer",
         "is_admitted",
         "is_closed",
+        "is_follower",
         "last_active_tick",
         "listener",
         "listener_name",
         "peer_host",
         "state",
+        "times",
     )
 
     def __init__(
@@ -92,11 +96,14 @@ class Connection:
         may_overlap: bool = False,
         gate: Gate | None = None,
         memory: RequestMemory | None = None,
+        times: RequestTimes | None = None,
     ) -> None:
         """`may_overlap`: any request may start while those before it still wait.
 
-        `gate`: what the client has to pass first.
+        `gate`: what the client has to pass first. `times`: what counts the requests.
         """
+        self.times = times
+        self._arrived_ns = 0
         self._transport = transport
         self._service = service if gate is None else gate.service
         self._reader = FrameReader(
@@ -131,6 +138,8 @@ class Connection:
         self.listener_name = listener.name
         self.peer_host = transport.peer_host
         self.is_closed = False
+        self.is_follower = False
+        """Whether a follower fetches here: its fetches are counted apart."""
         self.is_admitted = gate is None
         """Whether the client is past the listener's gate."""
         self.last_active_tick = 0
@@ -207,6 +216,8 @@ class Connection:
         if self._share is not None:
             self._received(frames, self._share)
         elif frames:
+            if self.times is not None:
+                self._arrived_ns = self.times.clock_ns()
             self.frames.extend(frames)
             self._work()
 
@@ -264,24 +275,30 @@ class Connection:
         self._busy = True
         out: list[Part] = []
         out_bytes = 0
+        times = self.times
+        samples: list[Sample] = []
         try:
             if self._replies:
-                self._collect(out)
+                self._collect(out, samples)
             frames = self.frames
             is_open = self._transport.unsent_bytes() <= UNSENT_MAX_BYTES
             while frames and is_open and not self._is_held:
                 if self._replies and not self._may_overlap_now(frames[0]):
                     break
                 frame = frames.popleft()
-                answer = self._service(self, frame)
+                answer = (
+                    self._service(self, frame)
+                    if times is None
+                    else self._answer_counted(frame, times, samples)
+                )
                 if isinstance(answer, Reply):
                     self._await_reply(answer, frame)
-                    self._collect(out)
+                    self._collect(out, samples)
                 elif self._replies:
                     reply = Reply()
                     reply.complete(answer)
                     self._replies.append(reply)
-                    self._collect(out)  # handling it may have completed those before
+                    self._collect(out, samples)  # handling it may have completed those before
                 else:
                     out += answer
                     if frames:
@@ -301,15 +318,48 @@ class Connection:
         finally:
             self._busy = False
         if out:
-            self._transport.send(out)
+            self._send(out, samples)
         if self._share is not None:
             self._share.count(frames)
         if frames or self._paused:
             self._regulate()
 
+    def _answer_counted(
+        self, frame: bytearray, times: RequestTimes, samples: list[Sample]
+    ) -> "Sequence[Part] | Reply":
+        """Answer a request, count it, and time it if it is the turn of its API."""
+        left = len(self.frames)
+        begun_ns = times.clock_ns()
+        answer = self._service(self, frame)
+        api = times.of(frame, is_follower=self.is_follower)
+        api.count += 1
+        if len(self.frames) < left:
+            api.count += left - len(self.frames)  # those of a run are answered with it
+        if api.left > 0:
+            api.left -= 1
+            sample = Sample(api, self._arrived_ns, begun_ns, times.clock_ns())
+            if isinstance(answer, Reply):
+                answer.timed(sample, times.clock_ns)
+            else:
+                samples.append(sample)
+        return answer
+
+    def _send(self, out: list[Part], samples: list[Sample]) -> None:
+        times = self.times
+        if not samples or times is None:
+            self._transport.send(out)
+            return
+        collected_ns = times.clock_ns()
+        self._transport.send(out)
+        now_ns = times.clock_ns()
+        for sample in samples:
+            sample.sent(collected_ns, now_ns)
+
     def _received(self, frames: Sequence[bytearray], share: RequestShare) -> None:
         """As `received`, where all connections share the memory of their requests."""
         if frames:
+            if self.times is not None:
+                self._arrived_ns = self.times.clock_ns()
             share.has_room = False
             self.frames.extend(frames)
             self._work()
@@ -333,10 +383,13 @@ class Connection:
             self._transport.send(out)
         self.close()
 
-    def _collect(self, out: list[Part]) -> None:
+    def _collect(self, out: list[Part], samples: list[Sample]) -> None:
         replies = self._replies
         while replies and replies[0].is_done:
-            out += replies.popleft().take()
+            reply = replies.popleft()
+            out += reply.take()
+            if reply.sample is not None:
+                samples.append(reply.sample)
         if not replies:
             self._produce_only = True
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.base.network import Part
+from barnabas.node.net.request_times import Sample
 
 if TYPE_CHECKING:
     from barnabas.node.net.connection import Connection
@@ -12,7 +13,15 @@ if TYPE_CHECKING:
 class Reply:
     """An answer that comes later."""
 
-    __slots__ = ("_change", "_connection", "_parts", "busy_ns", "on_abandon")
+    __slots__ = (
+        "_change",
+        "_clock_ns",
+        "_connection",
+        "_parts",
+        "busy_ns",
+        "on_abandon",
+        "sample",
+    )
 
     def __init__(self) -> None:
         self._change: Callable[[Sequence[Part]], Sequence[Part]] | None = None
@@ -21,6 +30,9 @@ class Reply:
         self.busy_ns = 0
         """How long making it kept the loop, where that is measured."""
         self.on_abandon: Callable[[], None] | None = None
+        self.sample: Sample | None = None
+        """Set where the request is timed."""
+        self._clock_ns: Callable[[], int] | None = None
 
     @property
     def is_done(self) -> bool:
@@ -30,6 +42,8 @@ class Reply:
         """Give the answer. Harmless when the connection has gone."""
         assert self._parts is None, "a request is answered once"
         self._parts = parts if self._change is None else self._change(parts)
+        if self.sample is not None and self._clock_ns is not None:
+            self.sample.completed = self._clock_ns()
         if self._connection is not None:
             self._connection.reply_ready()
 
@@ -43,6 +57,13 @@ class Reply:
         self._change = change
         if self._parts is not None:
             self._parts = change(self._parts)
+
+    def timed(self, sample: Sample, clock_ns: Callable[[], int]) -> None:
+        """Note in `sample` when the answer comes."""
+        self.sample = sample
+        self._clock_ns = clock_ns
+        if self._parts is not None:
+            sample.completed = clock_ns()
 
     def bind(self, connection: "Connection") -> None:
         """Say which connection waits."""

@@ -15,6 +15,7 @@ from barnabas.base.peer_lines import peer_logger
 from barnabas.node.net.connection import Connection, Gate, Service
 from barnabas.node.net.connection_quotas import ConnectionLimits, ConnectionQuotas, IpRates
 from barnabas.node.net.request_memory import RequestMemory
+from barnabas.node.net.request_times import RequestTimes
 
 LOGIN_MAX_MS = 600_000
 """Within this a client has to log in where it may be idle for ever."""
@@ -68,8 +69,13 @@ class Server:
         limits: ServerLimits,
         *,
         requests_overlap: bool = False,
+        times: RequestTimes | None = None,
     ) -> None:
-        """`requests_overlap`: a request need not wait for those before it on its connection."""
+        """`requests_overlap`: a request need not wait for those before it on its connection.
+
+        `times`: what counts the requests, where anybody looks at it.
+        """
+        self._times = times
         self._network = network
         self._clock = clock
         self._service = service
@@ -189,6 +195,7 @@ class Server:
             may_overlap=self._requests_overlap,
             gate=gate,
             memory=self._memory,
+            times=self._times,
         )
         if gate is not None:
             self._outside[connection] = self._tick + SWEEPS_PER_IDLE_PERIOD

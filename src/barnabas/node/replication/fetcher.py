@@ -13,7 +13,7 @@ Source: Kafka's AbstractFetcherThread, ReplicaFetcherThread and RemoteLeaderEndP
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -75,11 +75,13 @@ telemetry = logging.getLogger(__name__)
 class _Followed:
     """A partition that is fetched."""
 
-    __slots__ = ("backoff_ms", "is_in_sync", "partition")
+    __slots__ = ("backoff_ms", "is_in_sync", "lag", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.backoff_ms = 0
+        self.lag = 0
+        """Records of those that the leader had committed when it answered last, and this lacks."""
         self.is_in_sync = False
         """Whether it has all that the leader has committed."""
 
@@ -126,6 +128,16 @@ class Fetcher:
     def session_id(self) -> int:
         """The fetch session that the leader keeps for it, 0 for none."""
         return self._session.session_id
+
+    def lags(self) -> Iterator[tuple[Partition, int]]:
+        """Each followed partition, and how many committed records it lacks."""
+        for followed in list(self._followed.values()):
+            yield followed.partition, followed.lag
+
+    @property
+    def failing_count(self) -> int:
+        """How many partitions rest after a failure."""
+        return len(self._resting)
 
     # -- what is followed
 
@@ -396,7 +408,8 @@ class Fetcher:
         if records is not None and self._quota.is_active:
             self._quota.record_if_throttled(partition.topic_partition, len(records))
         followed.backoff_ms = 0
-        followed.is_in_sync = data.high_watermark <= partition.log.log_end_offset
+        followed.lag = max(0, data.high_watermark - partition.log.log_end_offset)
+        followed.is_in_sync = not followed.lag
         if self._position(partition) != position:
             self._changed[key] = None
 

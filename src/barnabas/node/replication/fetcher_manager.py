@@ -87,6 +87,13 @@ class FetcherManager:
         self.leader_quota = ReplicationQuota(clock, samples, sample_ms)
         self.follower_quota = ReplicationQuota(clock, samples, sample_ms)
 
+    def fetchers(self) -> list[tuple[str, Fetcher]]:
+        """The fetchers, each with the name that Kafka gives its thread."""
+        return [
+            (f"ReplicaFetcherThread-{fetcher_id}-{leader_id}", fetcher)
+            for (leader_id, fetcher_id), fetcher in self._fetchers.items()
+        ]
+
     def start(self) -> None:
         """Begin to fetch what is followed."""
         self._is_started = True

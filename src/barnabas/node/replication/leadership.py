@@ -295,6 +295,11 @@ class Leadership:
         ):
             return
         self.pending = None
+        traffic = self._context.traffic
+        if len(isr) > len(self.isr):
+            traffic.isr_expands += 1
+        elif len(isr) < len(self.isr):
+            traffic.isr_shrinks += 1
         self.isr = isr
         partition.partition_epoch = partition_epoch
         self._mark()
@@ -310,6 +315,7 @@ class Leadership:
         """The controller refused; returns whether to ask again."""
         if self.pending is not proposal:
             return False
+        self._context.traffic.failed_isr_updates += 1
         telemetry.info(
             "%s: the controller refused an ISR change: %s",
             self._partition.topic_partition,

@@ -64,6 +64,7 @@ class Partition:
         "replicas",
         "topic_id",
         "topic_partition",
+        "traffic",
     )
 
     def __init__(
@@ -98,6 +99,8 @@ class Partition:
         self._log_start_told = log.log_start_offset
         self._flush_task: asyncio.Task[None] | None = None
         self._context = context
+        self.traffic = context.traffic.of(topic_partition.topic)
+        """The counts of its topic."""
 
     @property
     def is_leader(self) -> bool:
@@ -239,8 +242,14 @@ class Partition:
             terms=terms,
             checked=checked,
         )
+        traffic = self.traffic
+        traffic.produces += 1
         if result.error or result.is_duplicate:
+            if result.error:
+                traffic.refused(result.error, len(data))
             return result
+        traffic.messages_in += result.last_offset - result.first_offset + 1
+        traffic.bytes_in += len(data)
         leading = self.leading
         if leading is not None:
             leading.appended(result.first_offset)
@@ -271,10 +280,16 @@ class Partition:
             or log.config.flush_messages != LONG_MAX
         ):
             return []
+        segment, end_offset = log.active, log.log_end_offset
+        size_bytes = segment.size_bytes
         first_offsets = log.append_plain(
             batches, self.leader_epoch, now_ms, are_unfolded=are_unfolded
         )
         if first_offsets:
+            traffic = self.traffic
+            traffic.produces += len(first_offsets)
+            traffic.messages_in += log.log_end_offset - end_offset
+            traffic.bytes_in += segment.size_bytes - size_bytes
             if self._commit_waiters or self.read_waiters or self.follower_waiters:
                 self._advance(log.log_end_offset)
             else:
@@ -283,14 +298,20 @@ class Partition:
 
     def append_own_alone(self, batch: bytearray) -> bool:
         """As `append_alone`, for a plain batch of this node's own; whether it was appended."""
+        log = self.log
+        end_offset = log.log_end_offset
         if (
             self.leading is not None
             or self._flush_task is not None
-            or self.log.config.flush_messages != LONG_MAX
-            or self.log.append_own(batch, self.leader_epoch, keep_tail=False) < 0
+            or log.config.flush_messages != LONG_MAX
+            or log.append_own(batch, self.leader_epoch, keep_tail=False) < 0
         ):
             return False
-        self._advance(self.log.log_end_offset)
+        traffic = self.traffic
+        traffic.produces += 1
+        traffic.messages_in += log.log_end_offset - end_offset
+        traffic.bytes_in += len(batch)
+        self._advance(log.log_end_offset)
         return True
 
     async def _flush(self) -> None:
@@ -380,6 +401,7 @@ class Partition:
             )
             if result.error:
                 return result
+            self._context.traffic.replication_bytes_in += len(records)
         high_watermark = min(leader_high_watermark, log.log_end_offset)
         if high_watermark > self._high_watermark:
             self._advance(high_watermark)
@@ -464,6 +486,15 @@ class Partition:
     def _tell_readers(self) -> None:
         if self.read_waiters or self.follower_waiters:
             self._context.on_advanced(self)
+
+    @property
+    def waits(self) -> tuple[int, int]:
+        """How many wait for its appends to be stored or committed, and for records to go."""
+        waiters = self._commit_waiters
+        return (
+            (len(waiters) if waiters else 0) + len(self._stored_waiters),
+            len(self._low_watermark_waiters),
+        )
 
     async def close(self) -> None:
         """Wait for an fsync under way."""

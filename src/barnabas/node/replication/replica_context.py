@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.base.clock import Clock
 from barnabas.node.metadata.image import BrokerImage
+from barnabas.node.replication.traffic import Traffic
 
 if TYPE_CHECKING:
     from barnabas.node.replication.leadership import IsrProposal
@@ -40,3 +41,5 @@ class ReplicaContext:
     """As the image has them now."""
     incomplete: dict["Partition", None] = field(default_factory=dict)
     """Partitions led here that have a replica outside their ISR."""
+    traffic: Traffic = field(default_factory=Traffic)
+    """What goes in and out."""

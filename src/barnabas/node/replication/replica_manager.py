@@ -133,6 +133,11 @@ class ReplicaManager:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return found
 
+    @property
+    def failed_count(self) -> int:
+        """Partitions placed here that have no log because their disk failed."""
+        return len(self._failed) // 2
+
     def __iter__(self) -> Iterator[Partition]:
         for partitions in list(self._by_name.values()):
             yield from list(partitions.values())
@@ -368,6 +373,7 @@ class ReplicaManager:
             del by_name[index]
             if not by_name:
                 del self._by_name[topic]
+                self.context.traffic.forget(topic)
         partition.leave(error)
         if len(self.moves):
             self._guard(

@@ -35,7 +35,9 @@ def versions(api: apis.AnyApi) -> range:
 
 
 def context_of(api: apis.AnyApi, version: int) -> RequestContext:
-    connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT", state=None)
+    connection: Any = SimpleNamespace(
+        times=None, peer_host="client", listener_name="PLAINTEXT", state=None
+    )
     return RequestContext(api.key, version, 7, None, connection, ANONYMOUS)
 
 

@@ -36,6 +36,7 @@ def context(
     principal: Principal = ALICE, protocol: str = "SASL_SSL", *, is_token: bool = False
 ) -> RequestContext:
     connection: Any = SimpleNamespace(
+        times=None,
         peer_host="10.0.0.1",
         listener_name="L",
         listener=SimpleNamespace(security_protocol=protocol),

@@ -34,7 +34,11 @@ async def test_a_request_that_has_not_begun_leaves_nothing_behind() -> None:
     dispatcher = Dispatcher(services, [route(apis.DESCRIBE_CLUSTER, handler)])
     frame = encode_request(ApiKey.DESCRIBE_CLUSTER, 0, 1, "test", DescribeClusterRequest())
     connection = SimpleNamespace(
-        state=None, peer_host="client", listener_name="PLAINTEXT", listener=ListenerOptions()
+        state=None,
+        times=None,
+        peer_host="client",
+        listener_name="PLAINTEXT",
+        listener=ListenerOptions(),
     )
     reply = dispatcher(cast("Connection", connection), bytearray(frame))
     assert isinstance(reply, Reply)

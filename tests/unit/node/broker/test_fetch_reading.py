@@ -86,7 +86,7 @@ class Bench:
             replica_state=ReplicaState(replica_id=replica, replica_epoch=broker_epoch),
             rack_id=rack,
         )
-        connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
+        connection: Any = SimpleNamespace(times=None, peer_host="client", listener_name="PLAINTEXT")
         context = RequestContext(ApiKey.FETCH, version, 1, None, connection, ANONYMOUS)
         session = FetchSession(NO_SESSION, False, 0, is_follower=replica >= 0)
         target = FetchTarget("topic", 0, offset, 1 << 20, epoch, last_epoch, log_start)
@@ -99,7 +99,7 @@ class Bench:
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=replica, replica_epoch=BROKER_EPOCH)
         )
-        connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
+        connection: Any = SimpleNamespace(times=None, peer_host="client", listener_name="PLAINTEXT")
         context = RequestContext(ApiKey.FETCH, 17, 1, None, connection, ANONYMOUS)
         reader = Reader.of(self.services, context, request, session)
         for target in list(session.ready):

@@ -102,6 +102,7 @@ class Broker:
 
     def _connection(self) -> Any:
         return SimpleNamespace(
+            times=None,
             peer_host="client",
             listener_name="PLAINTEXT",
             is_closed=False,

@@ -50,6 +50,7 @@ class Broker:
         )
         self.connection: Any = SimpleNamespace(
             state=None,
+            times=None,
             peer_host="localhost",
             listener_name="PLAINTEXT",
             listener=ListenerOptions(),

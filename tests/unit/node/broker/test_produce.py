@@ -26,7 +26,9 @@ async def test_where_each_append_is_flushed_the_answer_waits_for_it(acks: int) -
     partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, ReplicaContext(1, bench.clock))
     partition.become_leader(PartitionImage((1,), (1,), 1, leader_epoch=0, partition_epoch=0))
     services = cast("Any", SimpleNamespace(clock=bench.clock))
-    connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
+    connection = cast(
+        "Any", SimpleNamespace(times=None, peer_host="client", listener_name="PLAINTEXT")
+    )
     outcome = Outcome(
         services, RequestContext(ApiKey.PRODUCE, 12, 1, None, connection, ANONYMOUS), acks
     )
@@ -46,7 +48,9 @@ def test_zstd_is_for_clients_of_version_7_on(version: int) -> None:
     partition = Partition(TOPIC_PARTITION, TOPIC_ID, bench.log, ReplicaContext(1, bench.clock))
     partition.become_leader(PartitionImage((1,), (1,), 1, leader_epoch=0, partition_epoch=0))
     services = cast("Any", SimpleNamespace(clock=bench.clock))
-    connection = cast("Any", SimpleNamespace(peer_host="client", listener_name="PLAINTEXT"))
+    connection = cast(
+        "Any", SimpleNamespace(times=None, peer_host="client", listener_name="PLAINTEXT")
+    )
     context = RequestContext(ApiKey.PRODUCE, version, 1, None, connection, ANONYMOUS)
     checks: Checks = {("topic", 0): CheckedBatch(bench.log.config)}
     outcome = Outcome(services, context, 1, checks=checks)

@@ -64,6 +64,7 @@ class Bench:
         )
         self.sent: list[bytes] = []
         transport: Any = SimpleNamespace(
+            times=None,
             peer_host="client",
             send=self._send,
             unsent_bytes=lambda: 0,

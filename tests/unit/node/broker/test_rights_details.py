@@ -326,7 +326,9 @@ async def test_two_phase_commit_is_a_right_of_its_own(has_right: bool) -> None:
         authorizer=Rights(*rights),
         transactions=SimpleNamespace(init_producer_id=init_producer_id),
     )
-    connection: Any = SimpleNamespace(state=None, peer_host="h", listener_name="PLAINTEXT")
+    connection: Any = SimpleNamespace(
+        state=None, times=None, peer_host="h", listener_name="PLAINTEXT"
+    )
     context = RequestContext(
         ApiKey.INIT_PRODUCER_ID, 6, 1, None, cast("Any", connection), ANONYMOUS
     )

@@ -40,7 +40,11 @@ class Listener:
         self.contexts: list[RequestContext] = []
         services: Any = SimpleNamespace(served_apis=set())
         self.connection: Any = SimpleNamespace(
-            state=None, peer_host="client", listener_name="PLAINTEXT", listener=ListenerOptions()
+            state=None,
+            times=None,
+            peer_host="client",
+            listener_name="PLAINTEXT",
+            listener=ListenerOptions(),
         )
         self.dispatcher = Dispatcher(services, [route(apis.HEARTBEAT, self.handle)])
 

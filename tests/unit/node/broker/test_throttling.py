@@ -83,6 +83,7 @@ class Broker:
         self.answered = asyncio.Event()
         self.is_reading = True
         transport: Any = SimpleNamespace(
+            times=None,
             peer_host="client",
             send=self._send,
             unsent_bytes=lambda: 0,
@@ -359,7 +360,7 @@ def _answers() -> list[tuple[AnyApi, int]]:
 
 
 def context_of(api: AnyApi, version: int) -> RequestContext:
-    connection: Any = SimpleNamespace(peer_host="client", listener_name="PLAINTEXT")
+    connection: Any = SimpleNamespace(times=None, peer_host="client", listener_name="PLAINTEXT")
     return RequestContext(api.key, version, 7, "app", connection, ANONYMOUS)
 
 

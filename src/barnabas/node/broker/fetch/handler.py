@@ -61,9 +61,11 @@ def handle_fetch(
     grants = current_grants(services, context)
     session = _session(services, request, version, grants)
     if isinstance(session, ErrorCode):
+        context.failed(session)
         parts = encode_fetch(version, session, 0, [])
         return frame_response(context.correlation_id, version >= FLEXIBLE_FROM, parts)
     session.check_again(grants)
+    context.connection.is_follower = session.is_follower
     is_full = request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH)
     fetch = Fetch(services, context, request, session, is_full)
     fetch.look(is_first=True)
@@ -325,15 +327,16 @@ class Fetch:
                 told.append((target, answer))
         if self._reader.late is not None:
             self._reader.late.abandon()
-        if session.session_id == NO_SESSION:
-            session.close()
         parts = self._encode([answer for _, answer in told])
         throttling = self._services.throttling
         if throttling is not None and not throttling.fetched(
             self._context, sum(map(len, parts)), is_follower=session.is_follower
         ):
-            return self._respond_without_records()
-        self._told(told)
+            parts = self._respond_without_records()
+        else:
+            self._told(told)
+        if session.session_id == NO_SESSION:
+            session.close()
         return parts
 
     def _told(self, told: list[tuple[FetchTarget, FetchAnswer]]) -> None:
@@ -343,6 +346,8 @@ class Fetch:
             # After an error or a divergence everything must be sent again, since the client
             # discarded it.
             is_taken = not answer.error and answer.diverging is None
+            if answer.error:
+                self._context.failed(answer.error)
             target.high_watermark_sent = answer.high_watermark if is_taken else -1
             target.log_start_offset_sent = answer.log_start_offset if is_taken else -1
             if answer.size_bytes:

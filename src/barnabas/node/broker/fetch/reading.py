@@ -26,6 +26,7 @@ from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.log.reader import ReadResult
 from barnabas.node.log.remote_reads import DeferredRead, RemoteRead
 from barnabas.node.replication.partition import Partition
+from barnabas.node.replication.traffic import EXPECTED_OF_FETCH
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records.batch import CorruptBatchError
@@ -111,6 +112,7 @@ class Reader:
             self.session.watch(target, None)
             return self._refuse(target, found)
         self.session.watch(target, found)
+        found.traffic.fetches += 1
         error = found.check_epoch(target.current_leader_epoch)
         if not error and self.leader_only and not found.is_leader:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -261,14 +263,21 @@ class Reader:
         return follower is not None and not follower.is_in_isr and quota.is_exceeded()
 
     def sent(self, target: FetchTarget, size_bytes: int) -> None:
-        """Count what a throttled follower is sent."""
-        if self.replica_id >= 0 and target.partition is not None:
+        """Count what is sent, and what a throttled follower is."""
+        if target.partition is None:
+            return
+        if self.replica_id < 0:
+            target.partition.traffic.bytes_out += size_bytes
+        else:
+            self.services.replicas.context.traffic.replication_bytes_out += size_bytes
             quota = self.services.replicas.fetchers.leader_quota
             if quota.is_active:
                 quota.record_if_throttled(target.partition.topic_partition, size_bytes)
 
     def _refuse(self, target: FetchTarget, error: ErrorCode) -> FetchAnswer:
         hint = None
+        if target.partition is not None and error not in EXPECTED_OF_FETCH:
+            target.partition.traffic.failed_fetches += 1
         if self.hints_leader and error in HINTED:
             hint = current_leader(self.services, target.topic, target.index)
         return FetchAnswer(

@@ -158,6 +158,7 @@ class Outcome:
     def refuse(self, index: int, error: ErrorCode, message: str | None = None) -> None:
         """Note that nothing was appended, and perhaps why."""
         self.has_errors = True
+        self._context.failed(error)
         if message is not None:
             self._messages[self._topic, index] = AppendResult(error, message=message)
         self._topic_answers.append(PartitionAnswer(index, error, -1, -1, -1))

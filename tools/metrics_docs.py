@@ -1,0 +1,79 @@
+"""Writes docs/metrics.md from the catalog of a node's metrics: `python tools/metrics_docs.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from barnabas.app.metrics.catalog import GROUPS
+from barnabas.web.metrics import Family
+
+DOCS: Final = Path(__file__).parents[1] / "docs"
+HEAD: Final = """# Metrics
+
+Every service answers `GET /metrics` in Prometheus' text format. A node does so at the listener that
+its properties name:
+
+```properties
+barnabas.metrics.listener=http://127.0.0.1:9404
+```
+
+`barnabas dev` turns metrics on at any free port of this machine and prints the URL; choose another
+address with `--override barnabas.metrics.listener=http://127.0.0.1:9404`. For access from other
+machines use `https://`, with the node's own `ssl.keystore.…` keys or those of
+`listener.name.metrics.`, and `barnabas.metrics.users=prometheus:password` for HTTP's basic
+authentication. The registry, the SQL server and Connect workers answer at their own listeners:
+[operations.md](operations.md) lists them.
+
+## Prometheus
+
+```yaml
+scrape_configs:
+  - job_name: kafka
+    static_configs:
+      - targets: ["node1:9404", "node2:9404", "node3:9404"]
+```
+
+Names are those under which the JMX exporter shows Kafka's metrics, with its example configuration
+and `lowercaseOutputName: true`, and those of the common exporter of consumer lag. Existing
+dashboards and alerts work unchanged; what is missing has no counterpart in this broker.
+
+- A counter of `kafka_server_brokertopicmetrics_` without `topic` is the sum of all topics, as in
+  Kafka. So sum over `topic!=""`, or take the sample without the label.
+- Every request is counted. Some 200 a second of each API are timed; percentiles are of the last 30
+  to 60 seconds. `request="Fetch"` holds `FetchConsumer` and `FetchFollower` together.
+- Figures of partitions come from the node that leads them, but for `kafka_log_log_`, which every
+  replica has. Those of the cluster come from the controllers; `activecontrollercount` says which
+  of them is active.
+- A scrape is collected in turns with the node's other work. Its cost is measured in `make bench`.
+
+## Figures of a node
+"""
+
+
+def main() -> None:
+    """Write the file."""
+    (DOCS / "metrics.md").write_text(document(), encoding="utf-8")
+
+
+def document() -> str:
+    """The whole document."""
+    return "\n".join([HEAD, *(_section(title, families) for title, families in GROUPS.items())])
+
+
+def _section(title: str, families: Iterable[Family]) -> str:
+    rows = [
+        f"| `{family.name}` | {family.kind} | {_labels(family)} | {family.what} |"
+        for family in families
+    ]
+    head = ["| Metric | Type | Labels | Meaning |", "|---|---|---|---|"]
+    return "\n".join([f"### {title}", "", *head, *rows, ""])
+
+
+def _labels(family: Family) -> str:
+    return ", ".join(f"`{label}`" for label in family.labels)
+
+
+if __name__ == "__main__":
+    main()
