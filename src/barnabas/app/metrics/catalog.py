@@ -106,7 +106,7 @@ CONTROLLER: Final = (
         "kafka_controller_controllerstats_",
         (),
         {
-            "uncleanleaderelections_total": "Elections whose new leader was not in sync: records may "
+            "uncleanleaderelections_total": "Elections whose leader was not in sync: records may "
             "be lost.",
         },
     ),
