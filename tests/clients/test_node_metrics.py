@@ -81,7 +81,9 @@ def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
         properties.write(f"barnabas.metrics.listener=http://127.0.0.1:{metrics_port}\n")
     node.start()
     try:
-        bootstrap = {"bootstrap.servers": f"127.0.0.1:{node.port}"}
+        bootstrap: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": f"127.0.0.1:{node.port}"
+        }
         admin = AdminClient(bootstrap)
         admin.create_topics([NewTopic("orders", 3, 1)])["orders"].result(PATIENCE_S)
         producer = Producer(bootstrap)
