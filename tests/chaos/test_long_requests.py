@@ -31,7 +31,7 @@ CALM_S = 0.15
 PAUSE_S = 0.002
 SLACK_S = 0.5
 """Reading, deciding and writing one request of so many elements keeps the loop for up to a third
-of a second of processor time, and two at once may meet: changes of 16,000 configurations do."""
+of a second of processor time, and two at once may meet."""
 NO_NEW_TOPICS = {"auto.create.topics.enable": "false"}
 """Metadata version 0 would create each topic that it names."""
 MEMORY_SLACK_BYTES = 16 << 20

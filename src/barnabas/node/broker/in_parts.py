@@ -6,10 +6,13 @@
   as what the node holds. Kafka answers it as often; its clients put answers into a map;
 - between two parts other connections have their turn;
 - an answer larger than `socket.request.max.bytes` ends the connection, before it is encoded whole.
+
+`decided_in_parts` is for what the controller decides: a part is one decision, with one write to the
+metadata log, so parts are larger.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +23,8 @@ from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.schema import Message
 
 PART_ELEMENTS_MAX = 32
+DECIDED_ELEMENTS_MAX = 512
+"""Deciding a change of configurations takes some ten microseconds for each."""
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
@@ -88,3 +93,36 @@ class Each:
             await asyncio.sleep(0)
         assert whole is not None, "a request of one part is answered at once"
         return whole
+
+
+async def decided_in_parts(each: Each, request: Req, ask: Callable[[Req], Awaitable[Resp]]) -> Resp:
+    """The controller's answer to a request whose elements it decides each for itself.
+
+    Elements with equal keys are asked for together, as it refuses what is named repeatedly.
+    """
+    whole: Resp | None = None
+    for part in _parts(getattr(request, each.asked), each.key):
+        if whole is not None:
+            await asyncio.sleep(0)
+        setattr(request, each.asked, part)
+        response = await ask(request)
+        if whole is None:
+            whole = response
+        else:
+            getattr(whole, each.answered).extend(getattr(response, each.answered))
+    assert whole is not None, "there is a part at least"
+    return whole
+
+
+def _parts(elements: Iterable[Any], key: Callable[[Any], Hashable]) -> Iterator[list[Any]]:
+    by_key: dict[Hashable, list[Any]] = {}
+    for element in elements:
+        by_key.setdefault(key(element), []).append(element)
+    part: list[Any] = []
+    for equal in by_key.values():
+        part += equal[:2]  # more are refused as two are
+        if len(part) >= DECIDED_ELEMENTS_MAX:
+            yield part
+            part = []
+    if part or not by_key:
+        yield part

@@ -9,8 +9,19 @@ from typing import Any, cast
 import pytest
 
 from barnabas.node.broker.context import RequestContext
-from barnabas.node.broker.in_parts import PART_ELEMENTS_MAX, Each
+from barnabas.node.broker.in_parts import (
+    DECIDED_ELEMENTS_MAX,
+    PART_ELEMENTS_MAX,
+    Each,
+    decided_in_parts,
+)
 from barnabas.protocol.api import ApiKey
+from barnabas.protocol.messages.configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from barnabas.protocol.messages.groups import (
     DescribedGroup,
     DescribeGroupsRequest,
@@ -101,3 +112,56 @@ async def test_an_answer_that_is_too_large_ends_the_connection(
     assert parts == 1
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == "closing 203.0.113.7: its DESCRIBE_GROUPS asks for more than 500 bytes"
+
+
+EACH_CHANGE = Each("resources", "responses", attrgetter("resource_name"))
+
+
+def changes(*names: str) -> IncrementalAlterConfigsRequest:
+    resources = [AlterConfigsResource(resource_type=2, resource_name=name) for name in names]
+    return IncrementalAlterConfigsRequest(resources=resources)
+
+
+class Controller:
+    """Answers a part of a request, and remembers how much it was asked at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def decide(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        names = [resource.resource_name for resource in request.resources]
+        self.asked.append(names)
+        answers = [
+            AlterConfigsResourceResponse(resource_name=name) for name in dict.fromkeys(names)
+        ]
+        return IncrementalAlterConfigsResponse(responses=answers)
+
+
+async def test_a_long_decision_is_made_in_parts() -> None:
+    names = [f"topic-{number}" for number in range(2 * DECIDED_ELEMENTS_MAX + 1)]
+    controller = Controller()
+    response = await decided_in_parts(EACH_CHANGE, changes(*names), controller.decide)
+    assert [len(part) for part in controller.asked] == [512, 512, 1]
+    assert [answer.resource_name for answer in response.responses] == names
+
+
+async def test_what_is_named_repeatedly_is_decided_together() -> None:
+    others = [f"topic-{number}" for number in range(2 * DECIDED_ELEMENTS_MAX)]
+    controller = Controller()
+    request = changes("twice", *others, "twice", *["often"] * DECIDED_ELEMENTS_MAX)
+    response = await decided_in_parts(EACH_CHANGE, request, controller.decide)
+    parts = {
+        name: [part for part in controller.asked if name in part] for name in ("twice", "often")
+    }
+    for name, found in parts.items():
+        assert [part.count(name) for part in found] == [2]
+    answered = [answer.resource_name for answer in response.responses]
+    assert answered == ["twice", *others, "often"]
+
+
+async def test_a_request_for_nothing_is_passed_on() -> None:
+    controller = Controller()
+    response = await decided_in_parts(EACH_CHANGE, changes(), controller.decide)
+    assert (controller.asked, response.responses) == ([[]], [])

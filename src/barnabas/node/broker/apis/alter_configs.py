@@ -23,6 +23,7 @@ cluster, and are set here and now, by those who may ALTER_CONFIGS of the cluster
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from barnabas.base.errors import ConfigError
@@ -34,7 +35,9 @@ from barnabas.node.broker.apis.config_resources import (
 )
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import ask_controller
+from barnabas.node.broker.in_parts import Each, decided_in_parts
 from barnabas.node.broker.services import BrokerServices
+from barnabas.node.loop.pauses import in_turns
 from barnabas.node.metadata.controller.config_changes import changes_of
 from barnabas.node.metadata.controller.decision import Failure
 from barnabas.node.metadata.image import ConfigResourceType
@@ -129,7 +132,12 @@ Key = tuple[int, str]
 """Type and name of a resource."""
 
 
-def decide_here(
+EACH_CHANGE = Each(
+    "resources", "responses", lambda resource: (resource.resource_type, resource.resource_name)
+)
+
+
+async def decide_here(
     services: BrokerServices,
     context: RequestContext,
     resources: Sequence[Resource],
@@ -142,7 +150,7 @@ def decide_here(
     answers: dict[Key, Answer] = {}
     left = []
     refused_sizes = refused_pool_sizes(services, resources)
-    for resource in resources:
+    async for resource in in_turns(resources):
         key = (resource.resource_type, resource.resource_name)
         reason = None
         if not refuse(services, context, Operation.ALTER_CONFIGS, *key, is_lookup=True):
@@ -170,9 +178,11 @@ async def handle_alter_configs(
     services: BrokerServices, context: RequestContext, request: AlterConfigsRequest
 ) -> AlterConfigsResponse:
     """Replace the configuration of resources, each for itself; answers are in their order."""
-    here, left = decide_here(services, context, request.resources, _decide)
+    here, left = await decide_here(services, context, request.resources, _decide)
     passed_on = AlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    response: AlterConfigsResponse = await ask_controller(services, context, passed_on)
+    response: AlterConfigsResponse = await decided_in_parts(
+        EACH_CHANGE, passed_on, partial(ask_controller, services, context)
+    )
     response.responses = in_order(request.resources, here, response.responses)
     return response
 
@@ -204,9 +214,11 @@ async def handle_incremental_alter_configs(
             return _alter_loggers(services, context, resource, request.validate_only)
         return None if reason is None else _result(resource, ErrorCode.INVALID_REQUEST, reason)
 
-    here, left = decide_here(services, context, request.resources, decide)
+    here, left = await decide_here(services, context, request.resources, decide)
     passed_on = IncrementalAlterConfigsRequest(resources=left, validate_only=request.validate_only)
-    response: IncrementalAlterConfigsResponse = await ask_controller(services, context, passed_on)
+    response: IncrementalAlterConfigsResponse = await decided_in_parts(
+        EACH_CHANGE, passed_on, partial(ask_controller, services, context)
+    )
     response.responses = in_order(request.resources, here, response.responses)
     return response
 

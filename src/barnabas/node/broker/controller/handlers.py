@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.node.broker.apis.acls import handle_describe_acls
+from barnabas.node.broker.apis.alter_configs import EACH_CHANGE
 from barnabas.node.broker.apis.cluster import (
     CONTROLLERS,
     EACH_QUORUM,
@@ -27,7 +28,7 @@ from barnabas.node.broker.authorized_operations import NOT_ASKED, cluster_operat
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.controller.requests import asker_of
 from barnabas.node.broker.controller.versions import fit
-from barnabas.node.broker.in_parts import Each
+from barnabas.node.broker.in_parts import Each, decided_in_parts
 from barnabas.node.broker.route import Route, route
 from barnabas.node.broker.throttling import Throttling
 from barnabas.node.metadata.active_controller import ActiveController
@@ -232,7 +233,11 @@ async def handle_alter_configs_at_controller(
     passed_on, refused = without_refused(
         services.image, request, configs.AlterConfigsResourceResponse
     )
-    response = await decide(services, context, passed_on, configs.AlterConfigsResponse)
+    response = await decided_in_parts(
+        EACH_CHANGE,
+        passed_on,
+        lambda part: decide(services, context, part, configs.AlterConfigsResponse),
+    )
     response.responses += refused
     return response
 
@@ -246,7 +251,11 @@ async def handle_incremental_alter_configs_at_controller(
     passed_on, refused = without_refused(
         services.image, request, configs.AlterConfigsResourceResponse
     )
-    response = await decide(services, context, passed_on, configs.IncrementalAlterConfigsResponse)
+    response = await decided_in_parts(
+        EACH_CHANGE,
+        passed_on,
+        lambda part: decide(services, context, part, configs.IncrementalAlterConfigsResponse),
+    )
     response.responses += refused
     return response
 
