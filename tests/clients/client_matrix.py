@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import pytest
 
 BASE_TIME_MS = 1_760_000_000_000
+KEPT = {"retention.ms": "-1"}
+"""For topics of old records."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -114,8 +116,8 @@ class CoreMatrix:
     def create_topic(
         self, client: ClientUnderTest, topic: str, partitions: int, config: dict[str, str]
     ) -> None:
-        """Create a topic that every node knows."""
-        client.create_topic(topic, partitions, config)
+        """Create a topic that every node knows, and whose old records stay."""
+        client.create_topic(topic, partitions, {**KEPT, **config})
         self.settle()
 
     @pytest.fixture

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
 from support.child_signals import usual_signals
@@ -24,7 +25,7 @@ def cli(kafka: Kafka) -> ClusterCli:
 
 @pytest.fixture
 def topic(kafka: Kafka) -> str:
-    return kafka.topic(config={"retention.ms": "-1"})  # some records are old
+    return kafka.topic(config=KEPT)
 
 
 def test_lines_in_lines_out(cli: ClusterCli, topic: str) -> None:
@@ -88,7 +89,7 @@ def test_json_goes_round(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     cli.ok("produce", topic, "-F", "json", stdin=text.encode())
     read = cli.ok("consume", topic, "-F", "json")
     assert json.loads(read.lines[0])["value"] == '{"a":[1,"ü"]}'
-    copy = kafka.topic("copy")
+    copy = kafka.topic("copy", config=KEPT)
     cli.ok("produce", copy, "-F", "json", "--repartition", stdin=read.out)
     places = {"topic", "offset"}
     copied = cli.json_lines("consume", copy)
@@ -104,7 +105,7 @@ def test_a_timestamp_of_0_goes_round_in_its_place(
     stamps = [5, 0, 6, 0, 0, 7]
     lines = [json.dumps({"value": str(n), "timestamp": at}) for n, at in enumerate(stamps)]
     cli.ok("produce", topic, "-F", "json", stdin="\n".join(lines).encode())
-    copy = kafka.topic("copy")
+    copy = kafka.topic("copy", config=KEPT)
     cli.ok("produce", copy, "-F", "json", stdin=cli.ok("consume", topic, "-F", "json").out)
     read = cli.json_lines("consume", copy)
     assert [(record["value"], record["timestamp"]) for record in read] == [

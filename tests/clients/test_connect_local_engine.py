@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from client_matrix import KEPT
 from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
@@ -156,7 +157,7 @@ def test_transactions_end_where_they_are_wanted(
 def test_sink_tasks_share_a_topic_and_dead_letters_keep_what_failed(
     kafka: Kafka, engine: LocalEngine, tmp_path: Path
 ) -> None:
-    topic, dead, name = kafka.topic("in", 3), kafka.name("dead"), kafka.name("sink")
+    topic, dead, name = kafka.topic("in", 3, KEPT), kafka.name("dead"), kafka.name("sink")
     offsets = TopicOffsets(kafka.bootstrap_servers, "unused", name)
     producer = kafka.producer()
     for number in range(300):

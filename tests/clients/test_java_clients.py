@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
 from support.java_host import JavaHost
@@ -34,7 +35,7 @@ def step(java: JavaHost, kafka: Kafka) -> Step:
 
 
 def test_producer(kafka: Kafka, step: Step) -> None:
-    assert step("produce", kafka.topic(partitions=3)) == {
+    assert step("produce", kafka.topic(partitions=3, config=KEPT)) == {
         "partitions": 3,
         "first": [1, 0, 1_700_000_000_123],
         "sizes": [1, 1],
@@ -62,7 +63,7 @@ def test_producer_refused(kafka: Kafka, step: Step) -> None:
 
 def test_consumer(kafka: Kafka, step: Step, node_ids: list[int]) -> None:
     """Seek, look-up by time, commits with metadata, pauses, resets, small fetches."""
-    seen = step("consume", kafka.topic(partitions=3), kafka.name("group"))
+    seen = step("consume", kafka.topic(partitions=3, config=KEPT), kafka.name("group"))
     leaders = [info.split(":") for info in seen.pop("infos")]
     assert [partition for partition, _ in leaders] == ["0", "1", "2"]
     assert {int(leader) for _, leader in leaders} == set(node_ids)
@@ -184,7 +185,7 @@ def test_admin_of_configs(kafka: Kafka, step: Step) -> None:
 
 def test_admin_of_offsets(kafka: Kafka, step: Step) -> None:
     none = [-1, -1]
-    assert step("offsets", kafka.topic(partitions=2)) == {
+    assert step("offsets", kafka.topic(partitions=2, config=KEPT)) == {
         "earliest": [[0, -1], [0, -1]],
         "latest": [[5, -1], [0, -1]],
         "max timestamp": [[1, 9000], none],

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
 from support.java_host import JavaHost, ToolResult, ToolRun
@@ -495,7 +496,7 @@ def test_groups_survive_members_that_come_and_go(
 
 
 def test_offsets_are_looked_up(kafka: Kafka, tool: Tool) -> None:
-    topic = kafka.topic(partitions=2, config={"retention.ms": "-1"})  # its records are old
+    topic = kafka.topic(partitions=2, config=KEPT)
     producer = kafka.producer()
     for offset, timestamp_ms in enumerate((1000, 5000, 3000, 5000)):
         producer.produce(topic, f"{offset}", partition=1, timestamp=timestamp_ms)

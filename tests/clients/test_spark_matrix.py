@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_matrix import BASE_TIME_MS, CODECS, ClientMatrix, Message, numbered
+from client_matrix import BASE_TIME_MS, CODECS, KEPT, ClientMatrix, Message, numbered
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -182,7 +182,7 @@ def test_a_batch_has_every_partition_between_its_ends(kafka: Kafka, client: Spar
 def test_a_span_of_time_is_exact_to_the_record_in_every_partition(
     kafka: Kafka, client: SparkClient, codec: str
 ) -> None:
-    topic = kafka.topic(partitions=2)
+    topic = kafka.topic(partitions=2, config=KEPT)
     for partition in range(2):
         client.produce(
             topic,
@@ -205,7 +205,7 @@ def test_a_span_of_time_is_exact_to_the_record_in_every_partition(
 def test_a_start_after_the_last_record_is_an_error_unless_latest_is_asked_for(
     kafka: Kafka, client: SparkClient
 ) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     client.produce(topic, numbered(5))
     late = str(BASE_TIME_MS + 1_000_000)
     with pytest.raises(PySparkException, match=r"(?i)no offset|matched"):
@@ -316,7 +316,7 @@ def test_a_stream_split_into_more_parts_than_partitions_has_each_record_once(
 def test_a_stream_takes_a_bounded_number_at_a_time(
     kafka: Kafka, client: SparkClient, tmp_path: Path
 ) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     client.produce(topic, numbered(100))
     sizes: list[int] = []
     query = (
@@ -337,7 +337,7 @@ def test_a_stream_takes_a_bounded_number_at_a_time(
 
 
 def test_a_stream_from_topic_to_topic(kafka: Kafka, client: SparkClient, tmp_path: Path) -> None:
-    source, target = kafka.topic("source"), kafka.topic("target")
+    source, target = (kafka.topic(hint, config=KEPT) for hint in ("source", "target"))
     client.produce(source, numbered(120))
     query = (
         client.spark.readStream.format("kafka")
@@ -362,7 +362,7 @@ def test_a_stream_from_topic_to_topic(kafka: Kafka, client: SparkClient, tmp_pat
 def test_topics_are_found_by_pattern(kafka: Kafka, client: SparkClient) -> None:
     prefix = f"pattern-{uuid.uuid4().hex[:8]}"
     for suffix in ("a", "b"):
-        client.create_topic(f"{prefix}-{suffix}", 1, {})
+        client.create_topic(f"{prefix}-{suffix}", 1, KEPT)
         client.produce(f"{prefix}-{suffix}", numbered(3))
     frame: Any = (
         client.spark.read.format("kafka")

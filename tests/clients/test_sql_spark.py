@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from client_matrix import KEPT
 from confluent_kafka.cimpl import Message
 from pyspark.sql import SparkSession
 
@@ -64,9 +65,7 @@ class World:
 
     def __init__(self, kafka: Kafka, spark: SparkSession, directory: Path) -> None:
         self.kafka, self.spark, self.directory = kafka, spark, directory
-        # The records are old: retention would delete them under a slow test.
-        kept = {"retention.ms": "-1"}
-        self.names = {name: kafka.topic(name, PARTITIONS, kept) for name in ("s", "t", "q")}
+        self.names = {name: kafka.topic(name, PARTITIONS, KEPT) for name in ("s", "t", "q")}
         self.sent: list[tuple[str, TopicRecord]] = []
         self.notes: list[Note] = []
         self.queries: list[SparkQuery] = []

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from client_cluster import NODES, SettledKafka
-from client_matrix import CoreMatrix, numbered
+from client_matrix import KEPT, CoreMatrix, numbered
 from test_aiokafka import AiokafkaClient
 from test_confluent_kafka import ConfluentClient
 from test_franz_go import BUILD_TIMEOUT_S, copy_in_transactions
@@ -76,7 +76,7 @@ class TestKcat(CoreMatrix):
 def test_java_client(
     java: JavaHost, kafka: Kafka, step: str, partitions: int, expected: dict[str, Any]
 ) -> None:
-    names = [kafka.topic(partitions=partitions), kafka.name("group")]
+    names = [kafka.topic(partitions=partitions, config=KEPT), kafka.name("group")]
     result = java.run("client-steps", kafka.bootstrap_servers, step, *names)
     seen = json.loads(result.lines[-1])
     assert {key: seen[key] for key in expected} == expected
@@ -91,7 +91,7 @@ def test_franz_go_copies_in_transactions(kafka: Kafka, is_consumer: bool) -> Non
 def test_spark(kafka: Kafka) -> None:
     """Spark writes, and reads back in one batch, from leaders on all nodes."""
     shared_session()
-    topic = kafka.topic(partitions=6)
+    topic = kafka.topic(partitions=6, config=KEPT)
     client = SparkClient(kafka.bootstrap_servers)
     client.produce(topic, numbered(100))
     assert client.read(topic, 0, 0, 100) == numbered(100)

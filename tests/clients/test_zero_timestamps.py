@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow
 import pytest
+from client_matrix import KEPT
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
 import barnabas
@@ -63,7 +64,7 @@ def wanted(given: list[int] = STAMPS) -> list[tuple[bytes | None, int]]:
 
 
 def test_records_written_at_least_once_keep_it(kafka: Kafka) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     writer = RecordWriter(kafka.bootstrap_servers, dict(kafka.client_config))
     records = [
         KafkaRecord(topic, b"k", str(number).encode(), stamp, [("h", b"1")])
@@ -79,7 +80,7 @@ def test_records_written_at_least_once_keep_it(kafka: Kafka) -> None:
 
 
 def test_what_sql_writes_keeps_it(kafka: Kafka) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     cluster = KafkaCluster(kafka.client_config)
     for number, stamp in enumerate(STAMPS):
         cluster.write(topic, TopicRecord(b"k", str(number).encode(), stamp))
@@ -93,7 +94,10 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_keys_have_the_partition_that_librdkafka_gives_them(kafka: Kafka, codec: str) -> None:
-    topic, other = kafka.topic("ours", partitions=5), kafka.topic("theirs", partitions=5)
+    topic, other = (
+        kafka.topic("ours", partitions=5, config=KEPT),
+        kafka.topic("theirs", partitions=5, config=KEPT),
+    )
     config = {**kafka.client_config, "partitioner": "murmur2_random", "compression.type": codec}
     told: list[tuple[str | None, int | None, int | None]] = []
 
@@ -123,7 +127,10 @@ def test_keys_have_the_partition_that_librdkafka_gives_them(kafka: Kafka, codec:
 
 @pytest.mark.parametrize("kind", ["consistent_random", "murmur2", "fnv1a"])
 def test_each_partitioner_is_librdkafka_s(kafka: Kafka, kind: str) -> None:
-    topic, other = kafka.topic("ours", partitions=7), kafka.topic("theirs", partitions=7)
+    topic, other = (
+        kafka.topic("ours", partitions=7, config=KEPT),
+        kafka.topic("theirs", partitions=7, config=KEPT),
+    )
     producer = OrderedProducer({**kafka.client_config, "partitioner": kind})
     for number in range(40):
         producer.produce(other, None, f"key-{number}")
@@ -136,7 +143,7 @@ def test_each_partitioner_is_librdkafka_s(kafka: Kafka, kind: str) -> None:
 
 
 def test_a_lost_answer_doubles_nothing(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     call: Callable[..., Any] = Connection.call
     losses = itertools.count()
 
@@ -159,7 +166,7 @@ def test_a_lost_answer_doubles_nothing(kafka: Kafka, monkeypatch: pytest.MonkeyP
 
 
 def test_a_record_that_is_refused_is_reported_and_no_other(kafka: Kafka) -> None:
-    topic = kafka.topic(config={"max.message.bytes": "3000"})
+    topic = kafka.topic(config=KEPT | {"max.message.bytes": "3000"})
     failed: list[tuple[str, bytes | None]] = []
 
     def on_delivery(error: Any, message: Message) -> None:
@@ -193,7 +200,7 @@ SPLITS = {"from the start": [0, 1, 2], "later": [1, 0, 2], "never": [1, 2, 3]}
 
 @pytest.mark.parametrize("name", SPLITS)
 def test_format_barnabas_keeps_it(kafka: Kafka, name: str) -> None:
-    topic, sink = kafka.topic(), kafka.name("sink")
+    topic, sink = kafka.topic(config=KEPT), kafka.name("sink")
     options = read_options(
         {
             "kafka.bootstrap.servers": kafka.bootstrap_servers,
@@ -218,7 +225,7 @@ def test_format_barnabas_keeps_it(kafka: Kafka, name: str) -> None:
 
 
 def test_a_failed_task_takes_both_its_transactions_back(kafka: Kafka) -> None:
-    topic, prefix = kafka.topic(), task_prefix(kafka.name("sink"))
+    topic, prefix = kafka.topic(config=KEPT), task_prefix(kafka.name("sink"))
     options = read_options({"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic})
     batches = [
         pyarrow.record_batch({"value": ["x"], "timestamp": pyarrow.array([at], pyarrow.int64())})
@@ -235,7 +242,7 @@ def never() -> Any:
 
 
 def test_a_source_connector_s_records_keep_it(kafka: Kafka) -> None:
-    topic = kafka.topic()
+    topic = kafka.topic(config=KEPT)
     output = KafkaOutput(dict(kafka.client_config), TopicCreation((), never), has_receipts=True)
     offsets: list[int] = []
     for number, stamp in enumerate(STAMPS):
@@ -249,7 +256,7 @@ def test_a_source_connector_s_records_keep_it(kafka: Kafka) -> None:
 
 @pytest.mark.parametrize("name", SPLITS)
 def test_an_exactly_once_source_connector_s_records_keep_it(kafka: Kafka, name: str) -> None:
-    topic, offsets_topic = kafka.topic("out"), kafka.topic("offsets")
+    topic, offsets_topic = kafka.topic("out", config=KEPT), kafka.topic("offsets")
     settings = {**kafka.client_config, "transactional.id": kafka.name("task")}
     output = KafkaTransactions(settings, TopicCreation((), never), offsets_topic)
 
@@ -279,7 +286,7 @@ def test_logins_and_certificates_are_those_of_librdkafka(security: str) -> None:
         barnabas.Cluster(security=security) as cluster,
         Kafka(cluster.bootstrap_servers, "secured", lambda _: cluster.client_config) as kafka,
     ):
-        topic = kafka.topic()
+        topic = kafka.topic(config=KEPT)
         writer = RecordWriter(cluster.bootstrap_servers, cluster.client_config)
         writer.write(0, [KafkaRecord(topic, b"k", b"0", 0)])
         writer.close()

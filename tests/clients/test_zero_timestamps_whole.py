@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_matrix import KEPT
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -39,7 +40,7 @@ def servers(request: pytest.FixtureRequest) -> str:
 
 def create(servers: str, topic: str, replicas: int = -1, **config: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    settings = {name.replace("_", "."): value for name, value in config.items()}
+    settings = KEPT | {name.replace("_", "."): value for name, value in config.items()}
     new = NewTopic(topic, 1, replicas, config=settings)
     admin.create_topics([new])[topic].result(PATIENCE_S)
 
