@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from confluent_kafka import Consumer
+from prometheus_client.parser import text_string_to_metric_families
 from suffering import let_it_last
 
 from barnabas.app.testing import Kafka
@@ -35,6 +36,8 @@ SETTLE_S = 180.0
 TWICE_S_MAX = 12.0
 """A session, and the time to stop: how long two workers may believe that a task is theirs."""
 SEEDS = (1,)
+Task = tuple[str, str]
+"""A connector's name, and the number of one of its tasks."""
 
 
 class Lines:
@@ -67,10 +70,10 @@ class Watch:
     def __init__(self, workers: list[OurWorker]) -> None:
         self._workers = workers
         self._client = httpx.Client(trust_env=False, timeout=2)
-        self._since: dict[str, float] = {}
+        self._since: dict[Task, float] = {}
         self._stop = threading.Event()
-        self.longest: dict[str, float] = {}
-        self.seen: dict[str, set[str]] = {}
+        self.longest: dict[Task, float] = {}
+        self.seen: dict[Task, set[str]] = {}
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -78,9 +81,9 @@ class Watch:
         while not self._stop.wait(0.3):
             self.look()
 
-    def look(self) -> dict[str, set[str]]:
+    def look(self) -> dict[Task, set[str]]:
         """Who runs each task now, as far as workers answer."""
-        found: dict[str, set[str]] = {}
+        found: dict[Task, set[str]] = {}
         for worker in self._workers:
             if worker.process is None or not worker.url:
                 continue
@@ -88,10 +91,11 @@ class Watch:
                 text = self._client.get(f"{worker.url}/metrics").text
             except httpx.HTTPError:
                 continue
-            for line in text.splitlines():
-                if line.startswith("kafka_connect_connector_task_status{"):
-                    task = line.partition(",status=")[0]
-                    found.setdefault(task, set()).add(worker.url)
+            for family in text_string_to_metric_families(text):
+                for sample in family.samples:
+                    if sample.name == "kafka_connect_connector_task_status":
+                        task = sample.labels["connector"], sample.labels["task"]
+                        found.setdefault(task, set()).add(worker.url)
         now = time.monotonic()
         twice = {task for task, where in found.items() if len(where) > 1}
         for task in twice:
@@ -285,10 +289,7 @@ def test_nothing_is_lost_and_nothing_runs_twice(chaos: Chaos) -> None:
         chaos.append()
 
         def is_whole() -> bool:
-            wanted = {
-                f'kafka_connect_connector_task_status{{connector="{name}",task="0"'
-                for name in chaos.lines
-            }
+            wanted = {(name, "0") for name in chaos.lines}
             seen = watch.look()
             return seen.keys() == wanted and all(len(where) == 1 for where in seen.values())
 
