@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import (
+    Rule,
+    RuleKind,
+    RuleMode,
+    RuleSet,
     Schema,
     SchemaReference,
     SchemaRegistryClient,
@@ -158,6 +162,25 @@ def test_messages_inside_others(
     producer.produce(topic, framed.getvalue())
     producer.flush()
     assert with_registry("consume", topic, "--value-format", "protobuf").lines == ['{"n": 5}']
+
+
+def test_a_schema_with_rules_that_nothing_runs_is_refused(
+    kafka: Kafka, cli: ClusterCli, registry_url: str
+) -> None:
+    """What should be encrypted must not be sent as it is."""
+    topic = kafka.topic()
+    encrypt = Rule(
+        *("card", None, RuleKind.TRANSFORM, RuleMode.WRITEREAD, "ENCRYPT"),
+        *(["PII"], None, None, None, None, False),
+    )
+    rules = RuleSet(domain_rules=[encrypt], migration_rules=[])
+    with SchemaRegistryClient({"url": registry_url}) as client:
+        schema = Schema(json.dumps(ORDER), "AVRO", rule_set=rules)
+        number = client.register_schema(f"{topic}-value", schema)
+    arguments = ("produce", topic, "-v", ORDER_TEXT, "--value-schema-id", str(number))
+    result = cli.run(*arguments, "--schema-registry-url", registry_url)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "Could not find rule executor of type ENCRYPT" in result.err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from barnabas.cli.option_sets import Function, with_options
 
 if TYPE_CHECKING:
     from ssl import SSLContext
-    from urllib.request import OpenerDirector
 
 SHOWN_MAX = 200
 """How many characters of an answer that is not the service's are shown."""
@@ -59,6 +58,8 @@ class HttpService(ABC):
         """
         from urllib.parse import quote, urlencode
 
+        from barnabas.base.rest import split_user
+
         parts = [quote(str(part), safe="") for part in path]
         if "" in parts:
             raise CliError("the name is empty", ExitCode.USAGE)
@@ -73,7 +74,7 @@ class HttpService(ABC):
             try:
                 return self._ask_one(url, method, target, body)
             except OSError as error:
-                reasons.append(f"{_split_user(url)[0]} ({_why(error)})")
+                reasons.append(f"{split_user(url)[0]} ({_why(error)})")
         raise CliError(
             f"no {self.NAME} answers at {', '.join(reasons)}",
             ExitCode.UNREACHABLE,
@@ -81,44 +82,32 @@ class HttpService(ABC):
         )
 
     def _ask_one(self, url: str, method: str, target: str, body: Any) -> Any:
-        from urllib.error import HTTPError
-        from urllib.request import Request
+        from urllib.parse import unquote
 
-        base, user = _split_user(url)
+        from barnabas.base.rest import ask, basic_login, split_user
+
+        base, user = split_user(url)
         accepted = dict.fromkeys((self.CONTENT_TYPE, "application/json"))
         headers = {"Accept": ", ".join(accepted), "User-Agent": "barnabas"}
-        user = self.user or user
-        if user is not None:
-            import base64
-
-            headers["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
-        data = None
+        if self.user is not None or user is not None:
+            headers["Authorization"] = basic_login(self.user or unquote(user or ""))
         if body is not None:
             headers["Content-Type"] = self.CONTENT_TYPE
-            data = json.dumps(body).encode()
-        request = Request(base.rstrip("/") + target, data, headers, method=method)
-        try:
-            with self._opener(base).open(request, timeout=self.timeout_s) as answer:
-                return self._decoded(base, answer.status, answer.read())
-        except HTTPError as error:
-            with error:
-                return self._decoded(base, error.code, error.read())
+        status, data = ask(
+            base.rstrip("/") + target,
+            headers=headers,
+            timeout_s=self.timeout_s,
+            method=method,
+            body=body,
+            tls=self._tls,
+        )
+        return self._decoded(base, status, data)
 
-    def _opener(self, url: str) -> "OpenerDirector":
-        """Proxies of the environment serve, but not for an address of this machine."""
-        from urllib.parse import urlsplit
-        from urllib.request import HTTPSHandler, ProxyHandler, build_opener
-
-        handlers: list[Any] = []
-        host = urlsplit(url).hostname or ""
-        if host in ("localhost", "::1") or host.startswith("127."):
-            handlers.append(ProxyHandler({}))
-        if self.ca_file is not None or self.cert_file is not None:
-            handlers.append(HTTPSHandler(context=self._tls()))
-        return build_opener(*handlers)
-
-    def _tls(self) -> "SSLContext":
-        """Raises CliError for files that are not what they should be."""
+    @property
+    def _tls(self) -> "SSLContext | None":
+        """None is what Python does by itself. Raises CliError for unfit files."""
+        if self.ca_file is None and self.cert_file is None:
+            return None
         from barnabas.base.tls.contexts import client_context
         from barnabas.base.tls.key_stores import key_of_files
 
@@ -257,14 +246,3 @@ def _why(error: OSError) -> str:
         return "no answer"
     text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return str(text).lower()
-
-
-def _split_user(url: str) -> tuple[str, str | None]:
-    """A URL without its user and password, and these."""
-    from urllib.parse import unquote, urlsplit, urlunsplit
-
-    parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
-    if not at:
-        return url, None
-    return urlunsplit(parts._replace(netloc=host)), unquote(user)

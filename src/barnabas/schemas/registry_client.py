@@ -8,20 +8,17 @@ are one registry: the client asks the next one where one does not answer.
 
 from __future__ import annotations
 
-import base64
 import http.client
 import json
 import ssl
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 from uuid import UUID
 
+from barnabas.base.rest import ask, basic_login, split_user
 from barnabas.base.tls.contexts import client_context
 from barnabas.base.tls.key_stores import KeyPair
 from barnabas.schemas.errors import RegistryError
@@ -30,10 +27,9 @@ TIMEOUT_S = 30.0
 _KEPT_MAX = 10_000
 """The size of each cache; a full one is emptied."""
 _VERSION_KEPT_S = 60.0
-_ANSWER_BYTES_MAX = 64 * 1024 * 1024
 _REFERENCES_MAX = 1_000
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
-_NOT_FOUND = 404
+_NOT_DONE, _NOT_FOUND = 300, 404
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _RETRIABLE = (408, 429, 500, 502, 503, 504)
@@ -109,7 +105,9 @@ class RegistryClient:
         urls = urls.split(",") if isinstance(urls, str) else urls
         if not urls:
             raise ValueError("a schema registry needs a URL")
-        self._bases = [_split_user(url.strip().rstrip("/"), user_info) for url in urls]
+        self._bases = [split_user(url.strip().rstrip("/")) for url in urls]
+        """Each with the user that it names."""
+        self._user_info = user_info
         self._authorization = authorization
         self._headers = {"Accept": _MEDIA_TYPE, **(headers or {})}
         self._tls = tls
@@ -251,10 +249,8 @@ class RegistryClient:
             failure = RegistryError("The schema registry was not asked")
             for base, user in self._bases:
                 try:
-                    authorization = self._authorization() if self._authorization else user
-                    return self._ask_one(
-                        base, path, authorization, body, may_miss=may_miss or body is None
-                    )
+                    login = self._login(user)
+                    return self._ask_one(base, path, login, body, may_miss=may_miss or body is None)
                 except RegistryError as error:
                     if not error.retriable:
                         raise
@@ -263,27 +259,22 @@ class RegistryClient:
             if not self._waits(failures):
                 raise failure
 
+    def _login(self, user: str | None) -> dict[str, str]:
+        if self._authorization:
+            return {"Authorization": self._authorization()}
+        user = user or self._user_info
+        return {"Authorization": basic_login(user)} if user else {}
+
     def _ask_one(
-        self, base: str, path: str, authorization: str | None, body: Any, *, may_miss: bool
+        self, base: str, path: str, login: Mapping[str, str], body: Any, *, may_miss: bool
     ) -> Any:
-        request = urllib.request.Request(base + path, headers=self._headers)
-        if authorization:
-            request.add_header("Authorization", authorization)
+        headers = {**self._headers, **login}
         if body is not None:
-            request.add_header("Content-Type", _MEDIA_TYPE)
-            request.data = json.dumps(body).encode()
+            headers["Content-Type"] = _MEDIA_TYPE
         try:
-            with _opener(self._tls).open(request, timeout=self._timeout_s) as response:
-                data = response.read(_ANSWER_BYTES_MAX)
-        except urllib.error.HTTPError as error:
-            with error:
-                if error.code == _NOT_FOUND and may_miss:
-                    return None
-                reason = error.read(_ANSWER_BYTES_MAX).decode("utf-8", "replace")
-            raise RegistryError(
-                f"The schema registry answers {error.code}: {_message(reason)}",
-                retriable=error.code in _RETRIABLE,
-            ) from error
+            status, data = ask(
+                base + path, headers=headers, timeout_s=self._timeout_s, body=body, tls=self._tls
+            )
         except (OSError, http.client.HTTPException) as error:
             raise RegistryError(
                 f"The schema registry at {base} does not answer: {error}", retriable=True
@@ -292,31 +283,17 @@ class RegistryClient:
             raise RegistryError(
                 f"The address {base} or a header for the schema registry is not one of HTTP"
             ) from None
+        if status == _NOT_FOUND and may_miss:
+            return None
+        if status >= _NOT_DONE:
+            reason = _message(data.decode("utf-8", "replace"))
+            raise RegistryError(
+                f"The schema registry answers {status}: {reason}", retriable=status in _RETRIABLE
+            )
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
             raise RegistryError("The schema registry's answer is not JSON") from error
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirections, without the login where they lead to another server."""
-
-    def redirect_request(self, req: Any, *about: Any) -> urllib.request.Request | None:
-        made = super().redirect_request(req, *about)
-        if made is not None and _server(made.full_url) != _server(req.full_url):
-            made.remove_header("Authorization")
-        return made
-
-
-@lru_cache(maxsize=64)
-def _opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
-    """What sends requests. Making one may read the system's certificates, which is slow."""
-    return urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls), _Redirects())
-
-
-def _server(url: str) -> tuple[str, str]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.netloc
 
 
 def _keep(cache: dict[_K, _V], key: _K, value: _V) -> _V:
@@ -332,16 +309,6 @@ def _path_of(subject: str) -> str:
 
 def _body(schema_type: str, text: str) -> dict[str, str]:
     return {"schema": text} | ({} if schema_type == "AVRO" else {"schemaType": schema_type})
-
-
-def _split_user(url: str, user_info: str | None) -> tuple[str, str | None]:
-    """The URL without its user, and the header that names them."""
-    parts = urlsplit(url)
-    own, at, host = parts.netloc.rpartition("@")
-    if at:
-        url = urlunsplit(parts._replace(netloc=host))
-    user = own or user_info
-    return url, f"Basic {base64.b64encode(user.encode()).decode()}" if user else None
 
 
 def _member(answer: Any, name: str, kind: type) -> Any:

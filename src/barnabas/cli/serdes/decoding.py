@@ -2,14 +2,15 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.cli.errors import CliError
 from barnabas.cli.records.records import JsonText, headers_of
 from barnabas.cli.registry.client import Registry
 from barnabas.cli.serdes.options import FORMATS, confluent_client, needs_extra
-from barnabas.cli.serdes.stored import Named, StoredSchema
+from barnabas.cli.serdes.stored import Named, StoredSchema, why
+from barnabas.schemas.wire_format import decode_indexes, taken_apart
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -63,21 +64,22 @@ class Decoder:
         except CliError:
             raise
         except Exception as error:  # each format's library has its own errors
-            raise CliError(f"the {self._part} does not fit {named}: {error}") from error
+            raise CliError(f"the {self._part} does not fit {named}: {why(error)}") from error
 
     def _named_by(self, data: bytes, context: "SerializationContext") -> Named:
-        from confluent_kafka.schema_registry import dual_schema_id_deserializer
-        from confluent_kafka.schema_registry.serde import SchemaId
-
-        found = SchemaId("")
         try:
-            dual_schema_id_deserializer(data, context, found)
-        except Exception as error:  # too short, or another first byte
+            return Named(self._taken_apart(data, context)[0])
+        except ValueError as error:
             raise CliError(
                 f"the {self._part} names no schema: it does not begin with a magic byte and a "
                 "schema id"
             ) from error
-        return Named(cast("int | UUID", found.id if found.guid is None else found.guid))
+
+    def _taken_apart(
+        self, data: bytes, context: "SerializationContext"
+    ) -> tuple["int | UUID", bytes]:
+        headers = cast("Sequence[tuple[str, bytes | None]]", context.headers or ())
+        return taken_apart(data, headers, is_key=self._part == "key")
 
     def _for(self, named: Named) -> ToJson:
         schema = StoredSchema(self._registry, named)
@@ -111,17 +113,13 @@ class Decoder:
         return lambda data, context: _dumps(deserialize(data, context))
 
     def _protobuf(self, schema: StoredSchema, config: dict[str, Any]) -> ToJson:
-        from confluent_kafka.schema_registry import dual_schema_id_deserializer
         from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
-        from confluent_kafka.schema_registry.serde import SchemaId
         from google.protobuf.json_format import MessageToDict
 
         by_indexes: dict[tuple[int, ...], Any] = {}
 
         def to_json(data: bytes, context: "SerializationContext") -> str:
-            framing = SchemaId("PROTOBUF")
-            dual_schema_id_deserializer(data, context, framing)
-            indexes = tuple(framing.message_indexes or ())
+            indexes = tuple(decode_indexes(self._taken_apart(data, context)[1])[0])
             deserialize = by_indexes.get(indexes)
             if deserialize is None:
                 # It asks no registry: of those that do, none finds a message inside another.

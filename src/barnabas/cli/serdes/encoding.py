@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.registry.client import Registry
 from barnabas.cli.registry.files import read_text, schema_body, type_of_file
 from barnabas.cli.serdes.avro_json import from_json
 from barnabas.cli.serdes.options import confluent_client, needs_extra
-from barnabas.cli.serdes.stored import Named, StoredSchema
+from barnabas.cli.serdes.stored import Named, StoredSchema, why
+from barnabas.schemas.wire_format import encode_indexes, prefix_of
 
 if TYPE_CHECKING:
     from confluent_kafka.serialization import SerializationContext
@@ -43,6 +44,7 @@ class Encoder:
             assert file is not None
             body = schema_body(type_of_file(file), read_text(file))
             number = int(registry.ask("POST", ("subjects", subject, "versions"), body=body)["id"])
+        self._number = number
         self._named = Named(number)
         schema = StoredSchema(registry, self._named)
         subjects = registry.get(*self._named.path, "subjects")
@@ -70,15 +72,14 @@ class Encoder:
             return self._to_bytes(value, self._context)
         except Exception as error:  # each format's library has its own errors
             raise CliError(
-                f"the {self._part} does not fit {self._named}: {error}", ExitCode.USAGE
+                f"the {self._part} does not fit {self._named}: {why(error)}", ExitCode.USAGE
             ) from error
 
     def _frame(self, payload: bytes, _: object, used: Any) -> bytes:
         """Confluent's own forgets the id where it was given (`use.schema.id`, 2.16)."""
-        from confluent_kafka.schema_registry.serde import SchemaId
-
-        framing = SchemaId("", cast("int", self._named.name), None, used.message_indexes)
-        return framing.id_to_bytes() + payload
+        indexes = used.message_indexes
+        path = b"" if indexes is None else encode_indexes(indexes)
+        return prefix_of(self._number) + path + payload
 
     def _avro(self, schema: StoredSchema, config: dict[str, Any]) -> ToBytes:
         from confluent_kafka.schema_registry.avro import AvroSerializer

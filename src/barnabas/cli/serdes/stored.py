@@ -33,6 +33,11 @@ class Named:
         return ("schemas", "ids", self.name)
 
 
+def why(error: Exception) -> str:
+    """Why a format's library failed; Confluent's say it in the cause where a rule fails."""
+    return str(error) or str(error.__cause__ or type(error).__name__)
+
+
 class StoredSchema:
     """A schema that a registry has. Raises CliError where it has not, or does not answer."""
 
