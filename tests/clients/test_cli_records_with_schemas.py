@@ -170,8 +170,17 @@ def test_a_schema_with_rules_that_nothing_runs_is_refused(
     """What should be encrypted must not be sent as it is."""
     topic = kafka.topic()
     encrypt = Rule(
-        *("card", None, RuleKind.TRANSFORM, RuleMode.WRITEREAD, "ENCRYPT"),
-        *(["PII"], None, None, None, None, False),
+        name="card",
+        doc=None,
+        kind=RuleKind.TRANSFORM,
+        mode=RuleMode.WRITEREAD,
+        type="ENCRYPT",
+        tags=["PII"],
+        params=None,
+        expr=None,
+        on_success=None,
+        on_failure=None,
+        disabled=False,
     )
     rules = RuleSet(domain_rules=[encrypt], migration_rules=[])
     with SchemaRegistryClient({"url": registry_url}) as client:

@@ -77,13 +77,12 @@ class Broker:
                 header, _ = decode_request_header(requests.read(SIZE.unpack(head)[0]))
                 key, version = header.request_api_key, header.request_api_version
                 self.asked.append((key, version))
-                answer = self._versions(version) if key == ApiKey.API_VERSIONS else None
-                if key != ApiKey.API_VERSIONS:
-                    answer = self.answers[key]
+                answer = self.answers.get(key)
+                if key == ApiKey.API_VERSIONS:
+                    answer = self._versions(version)
+                    version = version if version <= self.newest_of_versions else 0
                 if answer is None:
                     return
-                if key == ApiKey.API_VERSIONS and version > self.newest_of_versions:
-                    version = 0
                 body = encode_response_header(APIS[key], version, header.correlation_id)
                 body += encode(answer, version)
                 stream.sendall(SIZE.pack(len(body)) + body)
