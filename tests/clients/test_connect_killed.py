@@ -17,7 +17,8 @@ from barnabas.app.testing import Kafka
 from support.connect.tasks import STRING, TopicOffsets, read_topic
 from support.node_process import wait_until
 
-LINES = 60
+LINES = 100
+LINES_MODULE = "support.connect.distributed_lines"
 ROOT = Path(__file__).parents[1]
 WAIT_SECONDS = 240.0
 
@@ -33,7 +34,7 @@ class Doomed:
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "group.id": kafka.name("workers"),
                 "key.converter": STRING,
-                "barnabas.connect.plugins": "FileStreamSource,FileStreamSink",
+                "barnabas.connect.plugins": f"FileStreamSource,FileStreamSink,{LINES_MODULE}",
                 "value.converter": STRING,
                 # A member that was killed is waited for.
                 "consumer.session.timeout.ms": "6000",
@@ -99,7 +100,13 @@ def _close(process: subprocess.Popen[str]) -> None:
 
 
 def _source(
-    kafka: Kafka, tmp_path: Path, steps: Sequence[str], *, is_exactly_once: bool, **more: str
+    kafka: Kafka,
+    tmp_path: Path,
+    steps: Sequence[str],
+    *,
+    is_exactly_once: bool,
+    connector: str = "FileStreamSource",
+    **more: str,
 ) -> list[bytes | None]:
     topic, stored = kafka.topic("lines"), kafka.topic("offsets")
     file = tmp_path / "lines.txt"
@@ -108,7 +115,7 @@ def _source(
         tmp_path,
         {
             "settings": {
-                "connector.class": "FileStreamSource",
+                "connector.class": connector,
                 "file": str(file),
                 "topic": topic,
                 "batch.size": "1",
@@ -171,11 +178,30 @@ def test_source_exactly_once_writes_each_record_once(
     assert _source(kafka, tmp_path, steps, is_exactly_once=True) == EXPECTED
 
 
+_IN_THE_WORKER = ["planned", "before the transaction's end", "after the transaction's end", "told"]
+_DISTRIBUTED = ["planned", "prepared", "decided", "committed", "told"]
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_source_exactly_once_on_spark_writes_each_record_once(kafka: Kafka, tmp_path: Path) -> None:
-    steps = ["planned", "prepared", "decided", "committed", "told"]
-    assert _source(kafka, tmp_path, steps, is_exactly_once=True, engine="spark") == EXPECTED
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("connector", "steps"),
+    [
+        pytest.param("FileStreamSource", _IN_THE_WORKER, id="in the worker"),
+        pytest.param(f"{LINES_MODULE}:DistributedLines", _DISTRIBUTED, id="distributed"),
+        # Each run begins with a distributed one, and the ways take turns.
+        pytest.param(
+            f"{LINES_MODULE}:AlternatingLines", [*_DISTRIBUTED, *_IN_THE_WORKER], id="in turn"
+        ),
+    ],
+)
+def test_source_exactly_once_on_spark_writes_each_record_once(
+    kafka: Kafka, tmp_path: Path, connector: str, steps: Sequence[str]
+) -> None:
+    found = _source(
+        kafka, tmp_path, steps, is_exactly_once=True, connector=connector, engine="spark"
+    )
+    assert found == EXPECTED
 
 
 @pytest.mark.slow
@@ -197,7 +223,7 @@ def test_sink_loses_nothing(kafka: Kafka, tmp_path: Path) -> None:
     )
     doomed.die("before a sink's commit")
     doomed.die("after a sink's commit")
-    doomed.run_until(lambda: file.read_bytes().endswith(b"line 59\n"))
+    doomed.run_until(lambda: file.read_bytes().endswith(EXPECTED[-1] + b"\n"))
     found = file.read_bytes().split(b"\n")[:-1]
     assert sorted(set(found), key=EXPECTED.index) == EXPECTED
     assert len(found) == LINES + 20

@@ -75,7 +75,7 @@ class Copying:
             directory,
             {
                 "settings": {
-                    "connector.class": "FileStreamSource",
+                    "connector.class": "support.connect.distributed_lines:DistributedLines",
                     "file": str(file),
                     "topic": self.topic,
                     "batch.size": "1",

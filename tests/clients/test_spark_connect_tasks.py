@@ -21,6 +21,7 @@ from support.spark import shared_session
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed <socket:ResourceWarning"
 )  # PySpark's collect()
+LINES = "support.connect.distributed_lines"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -36,7 +37,7 @@ def worker(kafka: Kafka) -> dict[str, str]:
         "bootstrap.servers": kafka.bootstrap_servers,
         "group.id": kafka.name("workers"),
         "key.converter": STRING,
-        "barnabas.connect.plugins": f"FileStreamSource,FileStreamSink,{__name__}",
+        "barnabas.connect.plugins": f"FileStreamSource,FileStreamSink,{LINES},{__name__}",
         "value.converter": STRING,
         "consumer.session.timeout.ms": "10000",
     }
@@ -46,11 +47,36 @@ def worker(kafka: Kafka) -> dict[str, str]:
 def test_file_to_topic_to_file(
     kafka: Kafka, engine: SparkEngine, tmp_path: Path, is_exactly_once: bool
 ) -> None:
+    names = f"{LINES}:DistributedLines", f"{LINES}:DistributedLinesSink"
+    copy(kafka, engine, tmp_path, names, is_exactly_once=is_exactly_once)
+
+
+@pytest.mark.parametrize("is_exactly_once", [False, True])
+def test_what_is_not_worth_distributing_needs_no_spark(
+    kafka: Kafka, tmp_path: Path, is_exactly_once: bool
+) -> None:
+    engine = SparkEngine(lambda: pytest.fail("Spark is started"))
+    names = "FileStreamSource", "FileStreamSink"
+    try:
+        copy(kafka, engine, tmp_path, names, is_exactly_once=is_exactly_once)
+    finally:
+        engine.close()
+
+
+def copy(
+    kafka: Kafka,
+    engine: SparkEngine,
+    tmp_path: Path,
+    names: tuple[str, str],
+    *,
+    is_exactly_once: bool,
+) -> None:
+    """Copy a file through a topic into another, with a source that is started twice."""
     topic, stored, name = kafka.topic("lines"), kafka.topic("offsets"), kafka.name("source")
     offsets = TopicOffsets(kafka.bootstrap_servers, stored, name)
-    file, copy = tmp_path / "lines.txt", tmp_path / "copy.txt"
+    file, target = tmp_path / "lines.txt", tmp_path / "copy.txt"
     file.write_text("".join(f"line {number}\n" for number in range(100)))
-    settings = {"connector.class": "FileStreamSource", "file": str(file), "topic": topic}
+    settings = {"connector.class": names[0], "file": str(file), "topic": topic}
     given = worker(kafka)
 
     def run() -> TaskRun:
@@ -77,11 +103,11 @@ def test_file_to_topic_to_file(
     sink = TaskRun(
         engine,
         kafka.name("sink"),
-        {"connector.class": "FileStreamSink", "file": str(copy), "topics": topic},
+        {"connector.class": names[1], "file": str(target), "topics": topic},
         given,
         offsets,
     )
-    sink.wait_until(lambda: copy.exists() and copy.read_bytes() == file.read_bytes())
+    sink.wait_until(lambda: target.exists() and target.read_bytes() == file.read_bytes())
     sink.stop()
     assert sink.task.metrics()["sink-record-send-total"] == 101
 
@@ -92,7 +118,7 @@ def test_error_of_a_converter_on_an_executor_ends_the_task(
     topic, name = kafka.topic("in"), kafka.name("sink")
     kafka.produce(topic, [b"{"])
     settings = {
-        "connector.class": "FileStreamSink",
+        "connector.class": f"{LINES}:DistributedLinesSink",
         "file": str(tmp_path / "out.txt"),
         "topics": topic,
         "value.converter": JSON,
@@ -116,7 +142,7 @@ def test_fenced_task_writes_nothing_any_more(
     run = TaskRun(
         engine,
         name,
-        {"connector.class": "FileStreamSource", "file": str(file), "topic": topic},
+        {"connector.class": f"{LINES}:DistributedLines", "file": str(file), "topic": topic},
         given,
         offsets,
         offsets_topic=stored,

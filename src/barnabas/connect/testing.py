@@ -157,11 +157,10 @@ class _PicklingRunner(LocalBatchRunner):
 class _KitEngine(LocalEngine):
     def runner(
         self,
-        plan: TaskPlan,
+        connector: Connector,
         spec: FlowSpec,
         transport: Transport,
         stopping: Any,
-        packages: Mapping[str, str],
         boundary: Boundary | None,
     ) -> BatchRunner:
         return _PicklingRunner(spec, transport, stopping, boundary)

@@ -61,7 +61,7 @@ class Topic:
 
     def drain(self, spark: Any, settings: dict[str, str], name: str = "Lake-Sink") -> None:
         """Run a task until all is written or something fails."""
-        context = TaskContext(name, 0, settings, spark=spark)
+        context = TaskContext(name, 0, settings, session=lambda: spark)
         writer = IcebergSink().writer(context)
         there = SinkRange("orders", 0, self.committed, len(self.records))
         planned = writer.plan([there], 2**40)
@@ -106,7 +106,7 @@ def be_late(spark: Any, settings: dict[str, str]) -> list[str]:
     First the other's commit is before the late one's look at the table, then right after it.
     """
     old, new = (
-        LakeTask(IcebergSink().writer(TaskContext("late", 0, settings, spark=spark)))
+        LakeTask(IcebergSink().writer(TaskContext("late", 0, settings, session=lambda: spark)))
         for _ in range(2)
     )
     old.commit(*old.written(0, 5))
@@ -186,7 +186,7 @@ def write_behind(spark: Any, settings: dict[str, str], given: dict[str, Any]) ->
 def tend(spark: Any, settings: dict[str, str]) -> None:
     """Commit a dozen times with one task, which tends the table after each."""
     topic = Topic()
-    writer = IcebergSink().writer(TaskContext("tended", 0, settings, spark=spark))
+    writer = IcebergSink().writer(TaskContext("tended", 0, settings, session=lambda: spark))
     for number in range(12):
         topic.add(NARROW, id=number)
         where = SinkRange("orders", 0, number, number + 1)

@@ -86,18 +86,25 @@ class TransactionContext(Protocol):
 class TaskContext:
     """The inputs of a task's reader or writer, on the driver.
 
-    `spark` is the Spark session where tasks run on Spark; None in the local engine. `transactions`
-    are the connector's to end, with `transaction.boundary=connector`; None otherwise. `wait` lets
-    seconds pass; it returns true, at once, where the task is to end.
+    `transactions` are the connector's to end, with `transaction.boundary=connector`; None
+    otherwise. `wait` lets seconds pass; it returns true, at once, where the task is to end.
     """
 
     connector: str
     task: int
     settings: Settings = field(repr=False)
     offsets: OffsetReader | None = None
-    spark: Any = None
+    session: Callable[[], Any] | None = None
     transactions: TransactionContext | None = None
     wait: Callable[[float], bool | None] = sleep
+
+    @property
+    def spark(self) -> Any:
+        """Return the Spark session, starting Spark if needed; None in the local engine.
+
+        Raises SparkStartError.
+        """
+        return None if self.session is None else self.session()
 
 
 class Receipts(Protocol):
@@ -128,6 +135,14 @@ class SourceReader(ABC):
 
         Splits are not ordered among each other: what must stay in order is one split.
         """
+
+    def is_worth_distributing(self, partitions: Sequence[Any]) -> bool:
+        """Whether executors read these splits; False if the worker's process does it sooner.
+
+        Asked of connectors that are worth distributing. So it can differ from one micro-batch to
+        the next.
+        """
+        return True
 
     @abstractmethod
     def read(self, partition: Any) -> Iterator[SourceRecord]:
@@ -286,6 +301,14 @@ class Connector(ABC):
     def engines(self, settings: Settings) -> frozenset[EngineKind]:
         """Return which engines of a worker can run its tasks."""
         return ALL_ENGINES
+
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Whether a worker on Spark has executors do its micro-batches.
+
+        False if each is one part, or if what is read or written is at the worker: the worker's
+        process then does them, as with the local engine.
+        """
+        return True
 
     def spark_packages(self, settings: Settings) -> Mapping[str, str]:
         """Return the Java packages that tasks need on Spark: name of a class -> coordinates.

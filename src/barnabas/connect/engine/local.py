@@ -130,11 +130,10 @@ class LocalEngine:
         connector = connector_of(settings)
         check_files(connector, settings)
         transport = self.transport(plan, settings)
-        packages = connector.spark_packages(settings)
         boundary = None
         if plan.is_exactly_once and isinstance(connector, SourceConnector):
             boundary = make_boundary(connector, settings, plan.worker_settings)
-        runner = self.runner(plan, spec, transport, stopping, packages, boundary)
+        runner = self.runner(connector, spec, transport, stopping, boundary)
         if isinstance(connector, SourceConnector):
             return SourceTask(
                 plan,
@@ -164,14 +163,13 @@ class LocalEngine:
 
     def runner(
         self,
-        plan: TaskPlan,
+        connector: Connector,
         spec: FlowSpec,
         transport: Transport,
         stopping: Event,
-        packages: Mapping[str, str],
         boundary: Boundary | None,
     ) -> BatchRunner:
-        """Return who carries out the micro-batches of a task; `packages` are for Spark.
+        """Return who carries out the micro-batches of a task.
 
         `boundary` is where a source's transactions end; None is at least once.
         """

@@ -1,6 +1,8 @@
-"""The engine on Spark: each micro-batch is one job, which a thread of the driver plans.
+"""The engine on Spark: a micro-batch is one job, which a thread of the driver plans.
 
-The session is made at the first task, of the worker's settings:
+Connectors declare what is not worth distributing, such as a piece of a database's log: that thread
+does it itself, since a job would take some hundred milliseconds longer, and have one task. Spark
+starts when it is first needed, with the worker's settings:
 
     barnabas.connect.spark.master     local[2], spark://…, yarn …; sc://… is Spark Connect
     barnabas.connect.spark.packages   Maven coordinates, beside what connectors ask for
@@ -15,7 +17,7 @@ from collections.abc import Callable, Mapping
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.connect.engine.base import TaskPlan
+from barnabas.connect.connectors.base import Connector
 from barnabas.connect.engine.chain import Settings, names, with_prefix
 from barnabas.connect.engine.flow import FlowSpec
 from barnabas.connect.engine.kafka_transport import KafkaTransport
@@ -47,25 +49,28 @@ class SparkEngine(LocalEngine):
 
     def runner(
         self,
-        plan: TaskPlan,
+        connector: Connector,
         spec: FlowSpec,
         transport: Transport,
         stopping: Event,
-        packages: Mapping[str, str],
         boundary: Boundary | None,
     ) -> BatchRunner:
         """Return who carries out the micro-batches of a task. Raises ConfigError."""
         assert isinstance(transport, KafkaTransport)
-        if boundary is not None and not isinstance(boundary, EachBatch):
+        is_distributed = connector.is_worth_distributing(spec.settings)
+        if is_distributed and boundary is not None and not isinstance(boundary, EachBatch):
             raise ConfigError(
-                f"{SETTING}={kind_of(spec.settings)} needs {ENGINE}=local: on Spark each "
-                "micro-batch is committed for itself, as with poll"
+                f"{SETTING}={kind_of(spec.settings)} needs {ENGINE}=local for this connector: on "
+                "Spark each micro-batch is committed for itself, as with poll"
             )
+        packages = connector.spark_packages(spec.settings)
         return SparkBatchRunner(
             spec,
             transport,
             self.session,
             lambda: self.add_packages(packages),
+            super().runner(connector, spec, transport, stopping, boundary),
+            is_distributed=is_distributed,
             is_exactly_once=boundary is not None,
         )
 
@@ -74,13 +79,12 @@ class SparkEngine(LocalEngine):
 
         Through Spark Connect there is no way: its server has what it was started with.
         """
-        session = self.session()
-        if packages and not is_connect(session):
+        if packages and not is_connect(session := self.session()):
             with self._adding:
                 add_packages(session, packages)
 
     def session(self) -> SparkSession:
-        """Return the session, which the first task waits for, and the next after Spark was lost.
+        """Return the session, which its first user waits for, and the next after Spark was lost.
 
         Raises SparkStartError.
         """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from barnabas.connect.engine.clients import java_settings
 from barnabas.connect.engine.kafka_errors import is_passing
@@ -216,6 +216,16 @@ class BatchCommits:
             raise BatchAbortedError(str(error)) from error
         except (CommitError, KafkaException, CoordinatorError) as error:
             raise ConnectError(f"cannot commit a micro-batch: {error}") from error
+
+    def finish(self) -> None:
+        """Say that all decided is committed. Raises ConnectError."""
+        try:
+            self._committer.finish()
+        except KafkaException as error:
+            text = f"cannot finish a micro-batch: {error.args[0].str()}"
+            if error.args[0].code() == KafkaError._FENCED:
+                text = "another run has taken over"
+            raise ConnectError(text) from error
 
     def drop(self, prepared: Sequence[Prepared]) -> None:
         """Abort what belongs to a micro-batch that failed."""

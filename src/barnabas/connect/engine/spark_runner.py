@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
+from barnabas.connect.engine.flow import FlowSpec, SourceFlow
 from barnabas.connect.engine.jobs import RangeDone, SplitDone, merged_offsets
 from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.runner import SinkFailedError
+from barnabas.connect.engine.runner import BatchRunner, SinkFailedError
 from barnabas.connect.engine.spark_exactly_once import (
     BatchCommits,
     TransactionPlace,
@@ -27,7 +27,12 @@ _POOL = "spark.scheduler.pool"
 
 
 class SparkBatchRunner:
-    """Carries out the micro-batches of one task."""
+    """Carries out the micro-batches of one task; what is not worth distributing, in this process.
+
+    Exactly once, the two ways commit under different transactional ids. Each run takes both before
+    it begins, and finishes what an earlier one has decided. A micro-batch is committed whole before
+    the next begins, whichever way that goes.
+    """
 
     def __init__(
         self,
@@ -35,35 +40,45 @@ class SparkBatchRunner:
         transport: KafkaTransport,
         session: Callable[[], SparkSession],
         add_packages: Callable[[], None],
+        local: BatchRunner,
         *,
+        is_distributed: bool,
         is_exactly_once: bool,
     ) -> None:
+        """`local` does micro-batches in this process: all, unless `is_distributed`."""
         self._spec = spec
         self._transport = transport
         self._session = session
         self._add_packages = add_packages
+        self._local = local
+        self._is_distributed = is_distributed
         self._commits: BatchCommits | None = None
         self._is_exactly_once = is_exactly_once
 
     def prepare_source(self) -> None:
-        """Check settings, start Spark, and see that no earlier run of the task writes any more."""
+        """Check settings, and see that no earlier run of the task writes any more."""
         SourceFlow(self._spec).close()
         self._add_packages()
         if self._is_exactly_once:
             self._commits = BatchCommits(self._transport, sink_options(self._transport))
             self._commits.take_over()
+        self._local.prepare_source()
 
     def prepare_sink(self) -> None:
         """Check settings, and start Spark with what the connector needs."""
-        if self._spec.policy.dead_letter_topic:
-            self._transport.dead_letters()
-        SinkFlow(self._spec, lambda raw: None).close()
+        self._local.prepare_sink()
         self._add_packages()
+        if self._is_distributed:
+            self._session()
 
     def run_source(
         self, reader: SourceReader, splits: Sequence[Any], more: Offsets
     ) -> tuple[Sequence[SplitDone], Offsets]:
         """Write the records of splits."""
+        if not (self._is_distributed and reader.is_worth_distributing(splits)):
+            if self._commits is not None:
+                self._commits.finish()
+            return self._local.run_source(reader, splits, more)
         place = None if self._commits is None else self._commits.next_place()
         job = SplitJob(self._spec, self._transport, reader, list(splits), place)
         results = self._run(job, len(splits))
@@ -92,6 +107,8 @@ class SparkBatchRunner:
 
     def run_sink(self, writer: SinkWriter, ranges: Sequence[SinkRange]) -> Sequence[RangeDone]:
         """Write ranges."""
+        if not self._is_distributed:
+            return self._local.run_sink(writer, ranges)
         job = RangeJob(self._spec, self._transport, writer, list(ranges))
         try:
             results = self._run(job, len(ranges))
@@ -103,20 +120,26 @@ class SparkBatchRunner:
                 raise SinkFailedError([each.message for each in done]) from one.as_error()
         return done
 
-    is_open = False
-    """Each micro-batch ends its transactions."""
+    @property
+    def is_open(self) -> bool:
+        """Whether micro-batches that were run wait for the end of their transaction."""
+        return self._local.is_open
 
     def end_transaction(self, *, is_last: bool = False) -> None:
-        """Do nothing."""
+        """Commit if it is time."""
+        self._local.end_transaction(is_last=is_last)
 
     def commit_transaction(self) -> None:
-        """Do nothing."""
+        """Commit now what waits."""
+        self._local.commit_transaction()
 
     def close(self) -> None:
         """Close what it holds open."""
-        if self._commits is not None:
-            self._commits.close()
-        self._transport.close()
+        try:
+            self._local.close()
+        finally:
+            if self._commits is not None:
+                self._commits.close()
 
     def _run(self, job: Callable[[int], Any], count: int) -> list[Any]:
         """Return the results, in order. Raises RetriableError where Spark could not do the job."""

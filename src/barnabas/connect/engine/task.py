@@ -185,7 +185,7 @@ class EngineTask(ABC):
             self.plan.id.task,
             self.settings,
             offsets,
-            None if spark is None else spark(),
+            spark,
             transactions,
             _Wait(self.stopping),
         )

@@ -93,6 +93,10 @@ class Datagen(SourceConnector):
             return {name: [str(error)]}
         return {}
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: each micro-batch is one part."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """All tasks make up records, each its own."""
         return [{**self._settings, TASK: str(number)} for number in range(tasks_max)]

@@ -74,6 +74,10 @@ class FileStreamSource(SourceConnector):
         """Take the settings."""
         self._settings = settings
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: the file is the worker's, and its lines stay in order."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """One file is one task."""
         return [dict(self._settings)]
@@ -139,6 +143,10 @@ class FileStreamSink(SinkConnector):
     def start(self, context: ConnectorContext, settings: Settings) -> None:
         """Take the settings."""
         self._settings = settings
+
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: the file is the worker's, and one task at a time appends to it."""
+        return False
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """All tasks write to the same file."""

@@ -39,6 +39,10 @@ class HttpSource(SourceConnector):
         check(self.definition, settings)
         self._settings = settings
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: the worker has the records of a page already."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """One address is one task."""
         return [dict(self._settings)]

@@ -108,6 +108,10 @@ class JdbcSource(SourceConnector):
         refuse(settings, SOURCE_UNSUPPORTED)
         self._settings = settings
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: the worker has the rows of a query already."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Deal the tables that there are now out to tasks. Raises ConnectError if there is none."""
         parsed = SOURCE.parse(self._settings)

@@ -79,6 +79,10 @@ class MirrorCheckpoint(SourceConnector):
         schedule.repeat(refresh, flow.interval_s("refresh.groups"), "refreshing groups")
         schedule.start()
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: checkpoints are few."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Deal out the groups."""
         flow = self._flow

@@ -52,6 +52,10 @@ class MirrorHeartbeat(SourceConnector):
         schedule.once(lambda: target.create_compacted(HEARTBEATS, replicas), "creating heartbeats")
         schedule.start()
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: it is one record at a time."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """One task, unless heartbeats are off."""
         if self._flow is None or self._flow.interval_s("emit.heartbeats") is None:

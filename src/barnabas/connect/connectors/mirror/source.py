@@ -100,6 +100,10 @@ class MirrorSource(SourceConnector):
             schedule.repeat(work, interval_s, name)
         schedule.start()
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: tasks are what is read side by side; each copies in one piece."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """Deal out the partitions."""
         if self._mirror is None or self._flow is None:

@@ -74,6 +74,10 @@ class MongoSource(SourceConnector):
         """Take the settings."""
         self._settings = settings
 
+    def is_worth_distributing(self, settings: Settings) -> bool:
+        """Not: a task has one change stream, which the worker reads."""
+        return False
+
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
         """A change stream is one task."""
         return [dict(self._settings)]

@@ -114,6 +114,10 @@ class PostgresReader(SourceReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Split]:
         return self._planned or ()
 
+    def is_worth_distributing(self, partitions: Sequence[Split]) -> bool:
+        """Tables of a snapshot are; the log is one piece, which is here already."""
+        return any(isinstance(one, SnapshotSplit) for one in partitions)
+
     def read(self, partition: Split) -> Iterator[SourceRecord]:
         if isinstance(partition, LogSplit):
             log = PostgresLog(self._settings, time)
