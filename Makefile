@@ -25,7 +25,7 @@ help:
 	@echo "make setup   install everything into $(VENV)"
 	@echo "make demo    broker, PostgreSQL, connectors, generators, Spark and dashboard (SECONDS=60 NODES=3 EXACTLY_ONCE=1 SECURE=1 WAREHOUSE=parquet)"
 	@echo "make test    linters, types and all tests"
-	@echo "make test-cluster  every module of clients against three nodes"
+	@echo "make test-cluster  every module of clients against three nodes, and again with SASL_SSL and ACLs"
 	@echo "make check   linters and types alone"
 	@echo "make audit   look for known vulnerabilities in what is installed; a part of make check"
 	@echo "make format  format the code"
@@ -96,8 +96,11 @@ test: setup
 	@$(BESIDE_EACH_OTHER) style imports audit $(KAFKA_LIBS) compiled
 	$(BIN)/pytest --numprocesses $(JOBS) $(ARGS)
 
+# Plain, and then secured: tests/clients/secured_matrix.py lists what takes no part in that.
 test-cluster: setup compiled | $(KAFKA_LIBS)
 	BARNABAS_TEST_NODES=3 $(BIN)/pytest tests/clients --numprocesses $(CLUSTER_JOBS) $(ARGS)
+	BARNABAS_TEST_NODES=3 BARNABAS_TEST_SECURITY=scram \
+		$(BIN)/pytest tests/clients --numprocesses $(CLUSTER_JOBS) $(ARGS)
 
 format: setup
 	$(BIN)/ruff check --fix --quiet

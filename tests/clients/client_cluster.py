@@ -1,24 +1,44 @@
-"""The cluster that the modules of clients run against: one node, or three processes."""
+"""The cluster that the modules of clients run against: one node or three, plain or secured."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 from barnabas.app.testing import Kafka
+from support import client_logins
+from support.apache_kafka import ApacheKafka
+from support.cluster_processes import Barnabas, ClusterProcesses
+from support.secured_processes import secured_processes
 
 NODES = int(os.environ.get("BARNABAS_TEST_NODES", "1"))
 PROGRAM = os.environ.get("BARNABAS_TEST_PROGRAM", "barnabas")
 """`kafka` holds the modules themselves against three nodes of Apache Kafka."""
+SECURITY = os.environ.get("BARNABAS_TEST_SECURITY", "")
+"""`scram`: clients log in over TLS, and have their rights by ACLs."""
 LASTING = {"log.retention.check.interval.ms": "86400000"}
 """Records of the matrix are older than a week."""
 Settle = Callable[[], None]
 
 
+def processes(
+    directory: Path, nodes: int, settings: dict[str, str] = LASTING
+) -> AbstractContextManager[ClusterProcesses]:
+    """So many nodes, while they run; secured where that is asked for."""
+    program = ApacheKafka() if PROGRAM == "kafka" else Barnabas()
+    start = secured_processes if SECURITY else ClusterProcesses
+    return start(directory, nodes, settings, program=program, racks=nodes > 1)
+
+
 class SettledKafka(Kafka):
     """Its topics are known to every node before anyone asks for them."""
 
-    settle: Settle
+    def __init__(self, bootstrap_servers: str, test_name: str, settle: Settle) -> None:
+        login = client_logins.librdkafka(bootstrap_servers)
+        super().__init__(bootstrap_servers, test_name, lambda _: login)
+        self.settle = settle
 
     def topic(self, *arguments: object, **options: object) -> str:
         name = super().topic(*arguments, **options)  # type: ignore[arg-type]

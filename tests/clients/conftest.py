@@ -1,22 +1,33 @@
 """What the modules of clients share, and the cluster that they run against.
 
 `BARNABAS_TEST_NODES=3` (`make test-cluster`) runs every module against three nodes instead of
-one; without it `test_three_nodes.py` alone does, with a selection.
+one; without it `test_three_nodes.py` alone does, with a selection. `BARNABAS_TEST_SECURITY=scram`
+runs the modules that `secured_matrix.py` does not leave out against a cluster where clients log in
+by SCRAM over TLS and need rights.
 """
 
 from collections.abc import Iterator
 
 import pytest
-from client_cluster import LASTING, NODES, PROGRAM, Settle, SettledKafka
+from client_cluster import NODES, SECURITY, Settle, SettledKafka, processes
+from secured_matrix import left_out
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.engine.local import LocalEngine
 from support import java_host
-from support.apache_kafka import ApacheKafka
-from support.cluster_processes import Barnabas, ClusterProcesses
+from support.cluster_processes import ClusterProcesses
 from support.connect.postgres import database_server
 
 __all__ = ["database_server"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out of the secured matrix what takes no part in it."""
+    if not SECURITY:
+        return
+    apart = [item for item in items if left_out(item.path)]
+    items[:] = [item for item in items if not left_out(item.path)]
+    config.hook.pytest_deselected(items=apart)
 
 
 @pytest.fixture(scope="session")
@@ -31,17 +42,23 @@ def java() -> Iterator[java_host.JavaHost]:
 @pytest.fixture(scope="session")
 def three_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
     """A cluster of three processes; topics have three replicas unless asked otherwise."""
-    program = ApacheKafka() if PROGRAM == "kafka" else Barnabas()
-    directory = tmp_path_factory.mktemp("three-nodes")
-    with ClusterProcesses(directory, max(NODES, 3), LASTING, program=program) as cluster:
+    with processes(tmp_path_factory.mktemp("three-nodes"), max(NODES, 3)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
+    """One node where clients log in."""
+    with processes(tmp_path_factory.mktemp("secured-node"), 1) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
-    """The session's cluster: the plugin's single node, or the three."""
-    if NODES > 1:
-        cluster: ClusterProcesses = request.getfixturevalue("three_nodes")
+    """The session's cluster: the plugin's single node, the three, or a secured one."""
+    if NODES > 1 or SECURITY:
+        name = "three_nodes" if NODES > 1 else "secured_node"
+        cluster: ClusterProcesses = request.getfixturevalue(name)
         return cluster.bootstrap_servers
     single: str = request.getfixturevalue("kafka_bootstrap_servers")
     return single
@@ -61,8 +78,7 @@ def kafka(
     kafka_bootstrap_servers: str, settle: Settle, request: pytest.FixtureRequest
 ) -> Iterator[Kafka]:
     """As the plugin's."""
-    with SettledKafka(kafka_bootstrap_servers, request.node.name) as handle:
-        handle.settle = settle
+    with SettledKafka(kafka_bootstrap_servers, request.node.name, settle) as handle:
         yield handle
 
 

@@ -11,6 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import OffsetAndMetadata
 from client_matrix import ClientMatrix, Message
 
+from support import client_logins
 from support.patience import PATIENCE_S
 
 
@@ -40,7 +41,7 @@ class AiokafkaClient:
     )
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
+        self.place = client_logins.python(bootstrap_servers)
         self.runner = asyncio.Runner()
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class AiokafkaClient:
 
     def _admin(self, step: Any) -> Any:
         async def run() -> Any:
-            admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
+            admin = AIOKafkaAdminClient(**self.place)
             await admin.start()
             try:
                 return await step(admin)
@@ -61,7 +62,7 @@ class AiokafkaClient:
         return self._run(run())
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        copies = len(self.bootstrap_servers.split(","))  # it has no word for the default
+        copies = len(self.place["bootstrap_servers"].split(","))  # it has no word for the default
         topic = NewTopic(name, partitions, copies, topic_configs=config)
         response = self._admin(lambda admin: admin.create_topics([topic]))
         assert all(entry[1] == 0 for entry in response.topic_errors), response
@@ -77,7 +78,7 @@ class AiokafkaClient:
     ) -> None:
         async def run() -> None:
             producer = AIOKafkaProducer(
-                bootstrap_servers=self.bootstrap_servers,
+                **self.place,
                 compression_type=None if codec == "none" else codec,
                 acks=acks if acks == "all" else int(acks),
                 enable_idempotence=idempotent,
@@ -107,7 +108,7 @@ class AiokafkaClient:
         async def run() -> Any:
             consumer = AIOKafkaConsumer(
                 *topics,
-                bootstrap_servers=self.bootstrap_servers,
+                **self.place,
                 group_id=group,
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,

@@ -14,7 +14,7 @@ from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
 from support.child_signals import usual_signals
-from support.cli import ClusterCli
+from support.cli import ClusterCli, with_login
 from support.patience import PATIENCE_S
 
 
@@ -204,11 +204,10 @@ def test_a_record_too_large_is_refused(cli: ClusterCli, kafka: Kafka) -> None:
 
 def test_follow(cli: ClusterCli, topic: str) -> None:
     cli.ok("produce", topic, stdin=b"before\n")
-    command = [sys.executable, "-m", "barnabas", "consume", topic, "-f", "--from", "earliest"]
+    consume = ["consume", topic, "-f", "--from", "earliest", "-b", cli.bootstrap_servers]
+    command = [sys.executable, "-m", "barnabas", *with_login(consume)]
     with usual_signals():
-        follower = subprocess.Popen(
-            [*command, "-b", cli.bootstrap_servers], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        follower = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with follower:
         assert follower.stdout is not None
         assert follower.stdout.readline() == b"before\n"
@@ -222,7 +221,8 @@ def test_follow(cli: ClusterCli, topic: str) -> None:
 
 def test_a_reader_that_leaves_is_no_error(cli: ClusterCli, topic: str) -> None:
     cli.ok("produce", topic, stdin=b"a line that is somewhat long\n" * 20000)
-    command = f"{sys.executable} -m barnabas consume {topic} -b {cli.bootstrap_servers} | head -n 1"
+    consume = " ".join(with_login(["consume", topic, "-b", cli.bootstrap_servers]))
+    command = f"{sys.executable} -m barnabas {consume} | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, timeout=60, check=False
     )

@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from support import client_logins
 from support.patience import PATIENCE_S
 
 
@@ -55,7 +56,7 @@ class ConfluentClient:
     )
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.base: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+        self.base = client_logins.librdkafka(bootstrap_servers)
         self.admin = AdminClient(self.base)
 
     def close(self) -> None:

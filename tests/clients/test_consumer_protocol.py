@@ -76,7 +76,7 @@ class Crowd:
     def add(self, protocol: str, **extra: Any) -> Consumer:
         consumer = Consumer(
             {
-                "bootstrap.servers": self.kafka.bootstrap_servers,
+                **self.kafka.client_config,
                 "group.id": self.group,
                 "group.protocol": protocol,
                 "auto.offset.reset": "earliest",
@@ -119,7 +119,7 @@ def crowd(kafka: Kafka) -> Any:
 
 
 def test_librdkafka_shares_and_describes(crowd: Crowd, java: JavaHost) -> None:
-    producer = Producer({"bootstrap.servers": crowd.kafka.bootstrap_servers})
+    producer = Producer(dict(crowd.kafka.client_config))
     for number in range(60):
         producer.produce(crowd.topic, f"v{number}", partition=number % 6)
     producer.flush()
@@ -129,7 +129,7 @@ def test_librdkafka_shares_and_describes(crowd: Crowd, java: JavaHost) -> None:
     crowd.add("consumer")
     crowd.shares(3, 3)
     assert sorted(crowd.values) == sorted({f"v{number}" for number in range(60)})
-    admin = AdminClient({"bootstrap.servers": crowd.kafka.bootstrap_servers})
+    admin = AdminClient(dict(crowd.kafka.client_config))
     group = admin.describe_consumer_groups([crowd.group])[crowd.group].result(TIMEOUT_S)
     assert (group.state.name, group.type.name, len(group.members)) == ("STABLE", "CONSUMER", 2)
     bootstrap = ("--bootstrap-server", crowd.kafka.bootstrap_servers)

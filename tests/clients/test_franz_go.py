@@ -1,9 +1,10 @@
 """franz-go: its own suite, and records that are copied in transactions.
 
-Its suite runs on three nodes alone, where it takes minutes: `make test-cluster`. As upstream runs
-it, each topic has half a million records; `KGO_TEST_RECORDS` says how many it has here, and
-`BARNABAS_TEST_REPEATS` how often the suite runs, on the same cluster. `BARNABAS_TEST_FRANZ_GO` is
-an expression that selects some of its tests.
+Its suite runs on three nodes alone, where it takes minutes: `make test-cluster`, in plain text,
+with a login by SCRAM over TLS, and with certificates. As upstream runs it, each topic has half a
+million records; `KGO_TEST_RECORDS` says how many it has here, and `BARNABAS_TEST_REPEATS` how often
+the suite runs, on the same cluster. `BARNABAS_TEST_FRANZ_GO` is an expression that selects some of
+its tests.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from client_cluster import NODES
+from client_cluster import NODES, SECURITY
 from test_transactions import read
 
 import barnabas
 from barnabas.app.testing import Kafka
-from support.foreign_programs import go_program, go_suite, output_of
+from support import client_logins
+from support.foreign_programs import Insertion, go_program, go_suite, output_of
 from support.patience import PATIENCE_S
 
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
@@ -34,6 +36,13 @@ ENDS_EARLY = "Test848RegexBrokerResolves"
 internal topics too), and demands two others: it fails now and then."""
 SETS_NO_TLS = "TestIssue769"
 """It brings a dialer of its own, with which the client takes no TLS settings."""
+LOGS_IN = Insertion(
+    "github.com/twmb/franz-go",
+    "pkg/kgo/helpers_test.go",
+    "\t\topts = append(opts, DialTLSConfig(testCert))\n\t}\n",
+    "\tif saslScram != nil {\n\t\topts = append(opts, SASL(saslScram))\n\t}\n",
+)
+"""Its clients take TLS settings from the environment, but a login in two tests alone."""
 REPEATS = int(os.environ.get("BARNABAS_TEST_REPEATS", "1"))
 ON_THREE = "takes minutes: make test-cluster runs it"
 
@@ -56,6 +65,7 @@ def copy_in_transactions(program: Path, kafka: Kafka, *, is_consumer: bool) -> N
         "Members": 2,
         "Count": COPIED,
         "Consumer": is_consumer,
+        **client_logins.go(kafka.bootstrap_servers),
     }
     assert output_of([program, json.dumps(settings)], PATIENCE_S) == f"{COPIED}\n"
     copies = sorted(f"copy of {number}" for number in range(COPIED))
@@ -70,7 +80,12 @@ def test_records_are_copied_in_transactions(chain: Path, kafka: Kafka, is_consum
 
 def run_suite(bootstrap_servers: str, copies: int, *without: str, **settings: str) -> None:
     """Run the client's own tests, but for `without`; fails with what they print."""
-    program, sources = go_suite("franz_suite", PACKAGE)
+    login = client_logins.go(bootstrap_servers)
+    if login:
+        settings["KGO_TEST_TLS"] = f"ca:{login['CA']}"
+        settings["KGO_TEST_SCRAM"] = f"{login['User']}:{login['Password']}:512"
+        without = (*without, SETS_NO_TLS)
+    program, sources = go_suite("franz_suite", PACKAGE, LOGS_IN if login else None)
     environment = {
         "KGO_SEEDS": bootstrap_servers,
         "KGO_TEST_RF": str(copies),
@@ -104,6 +119,7 @@ def test_its_own_suite(kafka: Kafka, copies: int) -> None:
 
 
 @pytest.mark.skipif(NODES == 1, reason=ON_THREE)
+@pytest.mark.skipif(SECURITY != "", reason="the session's cluster has ACLs")
 @pytest.mark.timeout(REPEATS * SUITE_TIMEOUT_S + BUILD_TIMEOUT_S)
 def test_its_own_suite_with_certificates_and_acls() -> None:
     with barnabas.Cluster(NODES, security="mtls") as cluster:

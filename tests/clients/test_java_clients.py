@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from client_cluster import SECURITY
 from client_matrix import KEPT
 
 from barnabas.app.testing import Kafka
@@ -248,6 +249,7 @@ def test_admin_of_the_cluster(kafka: Kafka, step: Step, node_ids: list[int]) -> 
     }
 
 
+@pytest.mark.skipif(SECURITY != "", reason="with a login there is an authorizer")
 def test_without_an_authorizer_there_are_no_acls(kafka: Kafka, step: Step) -> None:
     assert step("acls", kafka.topic()) == {"acls": "SecurityDisabledException"}
 

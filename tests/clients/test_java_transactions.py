@@ -24,9 +24,8 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture
 def kafka(three_nodes: ClusterProcesses, request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    with SettledKafka(three_nodes.bootstrap_servers, request.node.name) as handle:
-        assert isinstance(handle, SettledKafka)
-        handle.settle = three_nodes.wait_until_healthy
+    settle = three_nodes.wait_until_healthy
+    with SettledKafka(three_nodes.bootstrap_servers, request.node.name, settle) as handle:
         yield handle
 
 

@@ -8,6 +8,7 @@ from client_matrix import ClientMatrix, Message
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from support import client_logins
 from support.patience import PATIENCE_S
 
 
@@ -38,8 +39,8 @@ class KafkaPythonClient:
     )
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
-        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+        self.place = client_logins.python(bootstrap_servers)
+        self.admin = KafkaAdminClient(**self.place)
 
     def close(self) -> None:
         self.admin.close()
@@ -58,7 +59,7 @@ class KafkaPythonClient:
         idempotent: bool = False,
     ) -> None:
         producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap_servers,
+            **self.place,
             compression_type=None if codec == "none" else codec,
             acks=acks if acks == "all" else int(acks),
             enable_idempotence=idempotent,
@@ -85,7 +86,7 @@ class KafkaPythonClient:
 
     def _consumer(self, group: str | None = None) -> KafkaConsumer:
         return KafkaConsumer(
-            bootstrap_servers=self.bootstrap_servers,
+            **self.place,
             group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,

@@ -16,16 +16,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from client_cluster import NODES, processes
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from support.cluster_processes import EAGER, ClusterProcesses
+from support import client_logins
+from support.cluster_processes import EAGER
 from support.java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
-from support.node_process import NodeProcess, wait_until
+from support.node_process import wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    *([pytest.mark.slow] if NODES == 1 else ()),  # `make test-cluster` runs it
     pytest.mark.skipif(not HAS_STREAMS, reason=f"{MISSING}, with Kafka Streams"),
 ]
 
@@ -65,14 +68,10 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    """A node whose members are heard often."""
-    process = NodeProcess(tmp_path_factory.mktemp("streams-node"), QUICK)
-    process.start()
-    try:
-        yield process
-    finally:
-        process.stop()
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of nodes whose members are heard often."""
+    with processes(tmp_path_factory.mktemp("streams-nodes"), NODES, QUICK) as cluster:
+        yield cluster.bootstrap_servers
 
 
 class Instance:
@@ -130,17 +129,17 @@ class Charging:
         self.servers = servers
         self.application = name
         self.sessions, self.energy = f"{name}-sessions", f"{name}-energy"
-        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin = AdminClient(client_logins.librdkafka(self.servers))
         topics = [NewTopic(topic, PARTITIONS) for topic in (self.sessions, self.energy)]
         for created in admin.create_topics(topics).values():
             created.result()
-        self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 5})
+        self._producer = Producer(client_logins.librdkafka(self.servers) | {"linger.ms": 5})
         self._random = random.Random(7)
         self.totals: dict[str, tuple[int, int]] = {}
         self.seen: dict[str, list[tuple[int, int]]] = {}
         self._reader = Consumer(
             {
-                "bootstrap.servers": self.servers,
+                **client_logins.librdkafka(self.servers),
                 "group.id": f"{name}-reader",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
@@ -208,7 +207,8 @@ def start(classes: Path, tmp_path: Path) -> Iterator[Callable[[str, str], Starte
         charging = Charging(servers, f"charging-{protocol}")
         ends.append(charging.close)
         topics = charging.sessions, charging.energy
-        arguments = (servers, charging.application, *topics, *SETTINGS[protocol])
+        login = (f"{name}={value}" for name, value in client_logins.java(servers).items())
+        arguments = (servers, charging.application, *topics, *SETTINGS[protocol], *login)
         first, second = (
             Instance(classes, tmp_path / name, *arguments) for name in ("first", "second")
         )
@@ -246,9 +246,9 @@ def work_through(
 
 
 def test_streams_protocol(
-    node: NodeProcess, start: Callable[[str, str], Started], java: JavaHost
+    servers: str, start: Callable[[str, str], Started], java: JavaHost
 ) -> None:
-    charging, first, second = start(node.bootstrap_servers, "streams")
+    charging, first, second = start(servers, "streams")
     work_through(charging, first, second)
     check_tool(charging, first, java)
 
@@ -291,8 +291,8 @@ def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
     assert tool("--list") == []
 
 
-def test_classic_protocol(node: NodeProcess, start: Callable[[str, str], Started]) -> None:
-    charging, first, second = start(node.bootstrap_servers, "classic")
+def test_classic_protocol(servers: str, start: Callable[[str, str], Started]) -> None:
+    charging, first, second = start(servers, "classic")
     work_through(charging, first, second)
     first.stop()
 
@@ -302,7 +302,7 @@ def test_nodes_are_killed_too(
     protocol: str, tmp_path: Path, start: Callable[[str, str], Started]
 ) -> None:
     """Each of three nodes in turn, and with it whatever it coordinates and leads."""
-    with ClusterProcesses(tmp_path / "nodes", 3, EAGER | QUICK) as cluster:
+    with processes(tmp_path / "nodes", 3, EAGER | QUICK) as cluster:
         charging, first, second = start(cluster.bootstrap_servers, protocol)
 
         def disturb() -> None:

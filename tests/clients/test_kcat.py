@@ -15,6 +15,7 @@ import pytest
 from client_matrix import ClientMatrix, Message
 from test_confluent_kafka import ConfluentClient
 
+from support import client_logins
 from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
@@ -39,7 +40,7 @@ class KcatClient(ConfluentClient):
     def kcat(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run kcat to its end; returns what it printed."""
         done = subprocess.run(
-            ["kcat", "-b", self.base["bootstrap.servers"], *arguments],
+            ["kcat", *client_logins.kcat(self.base["bootstrap.servers"]), *arguments],
             input=stdin,
             capture_output=True,
             timeout=PATIENCE_S,

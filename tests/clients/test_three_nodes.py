@@ -42,9 +42,7 @@ def settle(three_nodes: ClusterProcesses) -> Callable[[], None]:
 def kafka(
     three_nodes: ClusterProcesses, settle: Callable[[], None], request: pytest.FixtureRequest
 ) -> Iterator[Kafka]:
-    with SettledKafka(three_nodes.bootstrap_servers, request.node.name) as handle:
-        assert isinstance(handle, SettledKafka)
-        handle.settle = settle
+    with SettledKafka(three_nodes.bootstrap_servers, request.node.name, settle) as handle:
         yield handle
 
 

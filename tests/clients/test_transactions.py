@@ -17,6 +17,7 @@ from barnabas.protocol.messages.transactions import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from support import client_logins
 from support.java_host import JavaHost
 from support.patience import PATIENCE_S
 from support.raw_client import RawClient
@@ -37,7 +38,7 @@ def read(
     """Every record's value, by partition."""
     consumer = Consumer(
         {
-            "bootstrap.servers": kafka.bootstrap_servers,
+            **kafka.client_config,
             "group.id": kafka.name("reader"),
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
@@ -215,7 +216,7 @@ async def test_aiokafka_commits_and_aborts(kafka: Kafka) -> None:
 
     topic = kafka.topic()
     producer = aiokafka.AIOKafkaProducer(
-        bootstrap_servers=kafka.bootstrap_servers, transactional_id=kafka.name()
+        **client_logins.python(kafka.bootstrap_servers), transactional_id=kafka.name()
     )
     await producer.start()
     try:

@@ -1,15 +1,22 @@
-"""The `barnabas` command within the test's process."""
+"""The `barnabas` command within the test's process.
+
+It logs in at the servers of `-b` where `client_logins` says how.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 from barnabas.cli.main import run
+from support import client_logins
+
+SERVERS, COMMAND_CONFIG = "-b", "--command-config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +50,20 @@ def run_cli(*arguments: str, stdin: bytes = b"") -> Result:
         contextlib.redirect_stderr(err),
         mock.patch("sys.stdin", given),
     ):
-        code = run(list(arguments))
+        code = run(with_login(arguments))
     assert isinstance(out.buffer, io.BytesIO)
     assert "Traceback" not in err.getvalue()
     return Result(int(code), out.buffer.getvalue(), err.getvalue())
+
+
+def with_login(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command with the login that the servers of `-b` ask for."""
+    if SERVERS not in arguments or COMMAND_CONFIG in arguments:
+        return list(arguments)
+    at = arguments.index(SERVERS) + 2
+    file = client_logins.java_file(arguments[at - 1])
+    login = () if file is None else (COMMAND_CONFIG, file)
+    return [*arguments[:at], *login, *arguments[at:]]
 
 
 class ClusterCli:

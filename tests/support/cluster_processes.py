@@ -28,9 +28,11 @@ from barnabas.protocol.messages.voters import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
 )
+from support import client_logins
 from support.node_process import wait_until
 from support.ports import free_port
 from support.raw_client import RawClient
+from support.secured_settings import Security
 
 CLUSTER_ID = "x" * 22
 T = TypeVar("T")
@@ -216,7 +218,9 @@ class ClusterProcesses:
         program: Program | None = None,
         places: Sequence[Place] = (),
         racks: bool = True,
+        security: Security | None = None,
     ) -> None:
+        """Clients of a secured cluster find their login in `client_logins`."""
         program = program or Barnabas()
         places = places or [Loopback()] * nodes
         self.nodes = {
@@ -249,10 +253,14 @@ class ClusterProcesses:
             }
             if racks:
                 own["broker.rack"] = f"rack-{node.node_id}"
+            if security is not None:
+                ports = (node.port, node.controller_port)
+                own |= security.settings() | security.node(node.node_id, host, *ports)
             settings[node.node_id] = shared | own | (overrides or {})
+        arguments = () if security is None else security.format_arguments()
         with self._killed_by_failures():
             for node_id, node in self.nodes.items():
-                node.format(settings[node_id])
+                node.format(settings[node_id], arguments)
             for node in self.nodes.values():
                 node.wait_formatted()
 
@@ -332,7 +340,7 @@ class ClusterProcesses:
         config: dict[str, str] | None = None,
     ) -> None:
         """Create a topic and wait until all its replicas are in sync."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        admin = AdminClient(client_logins.librdkafka(self.bootstrap_servers) | {"log_level": 0})
         topic = NewTopic(name, partitions, replication_factor, config=config or {})
         admin.create_topics([topic], operation_timeout=30)[name].result(60)
         self.wait_until_healthy()

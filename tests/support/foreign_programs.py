@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -40,14 +41,19 @@ def go_program(folder: str) -> Path:
     return _built(source, "*", fetch=["go", "mod", "download"], build=build) / "program"
 
 
-def go_suite(folder: str, package: str) -> tuple[Path, Path]:
-    """The compiled tests of a package that a module of `support/go` imports, and its sources."""
+def go_suite(folder: str, package: str, insertion: Insertion | None = None) -> tuple[Path, Path]:
+    """The compiled tests of a package that a module of `support/go` imports, and its sources.
+
+    With an insertion they are those of a copy of the module, as Go's overlays cannot replace files
+    in its cache of modules.
+    """
     _need("go")
     built = _built(
         SOURCES / "go" / folder,
         "*",
         fetch=["go", "mod", "download"],
         build=["go", "test", "-c", "-vet=off", "-o", "program", package],
+        insertion=insertion,
     )
     find = ["go", "list", "-f", "{{.Dir}}", package]
     found = subprocess.run(find, cwd=built, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
@@ -70,16 +76,55 @@ def maven_jars(pom: Path, folder: Path) -> Path:
     return folder
 
 
+@dataclass(frozen=True)
+class Insertion:
+    """A text that is put into a file of a module of Go, after another that is there once."""
+
+    module: str
+    file: str
+    after: str
+    text: str
+
+    def make(self, folder: Path) -> None:
+        """Make a copy of the module there, with the text, and let the module there require it."""
+        found = _go("list", "-m", "-f", "{{.Dir}}", self.module, cwd=folder)
+        copy = folder / "changed"
+        shutil.copytree(found, copy, copy_function=shutil.copyfile)
+        for directory, _, _ in os.walk(copy):
+            os.chmod(directory, 0o755)
+        path = copy / self.file
+        whole = path.read_text()
+        assert whole.count(self.after) == 1, f"{self.file} has changed"
+        path.write_text(whole.replace(self.after, self.after + self.text))
+        _go("mod", "edit", "-replace", f"{self.module}=./changed", cwd=folder)
+
+
+def _go(*arguments: str, cwd: Path) -> str:
+    done = subprocess.run(
+        ["go", *arguments], cwd=cwd, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def _need(*programs: str) -> None:
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}")
 
 
-def _built(source: Path, pattern: str, *, fetch: Sequence[str], build: Sequence[str] = ()) -> Path:
+def _built(
+    source: Path,
+    pattern: str,
+    *,
+    fetch: Sequence[str],
+    build: Sequence[str] = (),
+    insertion: Insertion | None = None,
+) -> Path:
     """A folder with copies of the sources in which both commands have succeeded, once for all."""
     files = sorted(source.glob(pattern))
     digest = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files))
+    digest.update(repr(insertion).encode() if insertion else b"")
     built = CACHE / f"{source.name}-{digest.hexdigest()[:16]}"
     if not built.exists():
         CACHE.mkdir(exist_ok=True)
@@ -88,6 +133,8 @@ def _built(source: Path, pattern: str, *, fetch: Sequence[str], build: Sequence[
                 shutil.copy(file, folder)
             if fault := _fault(fetch, folder):
                 pytest.skip(fault)
+            if insertion:
+                insertion.make(Path(folder))
             if build and (fault := _fault(build, folder)):
                 pytest.fail(fault)
             _keep(Path(folder), built)

@@ -22,6 +22,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.base.config.properties import parse_properties
+from support import client_logins
+
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(__file__).with_name("java")
 LIBS = sorted(ROOT.glob(".cache/kafka-4.3*/libs"))
@@ -32,6 +35,8 @@ MISSING = "needs java, javac and Kafka's jars in .cache/kafka-4.3*/libs"
 needs_java = pytest.mark.skipif(not AVAILABLE, reason=MISSING)
 TIMEOUT_S = 60.0
 SHOWN_CHARACTERS = 2000
+SERVERS, SERVERS_SETTING = "--bootstrap-server", "bootstrap.servers="
+COMMAND_CONFIG = "--command-config"
 
 TOOLS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
@@ -168,11 +173,12 @@ class JavaHost:
         """The only file that clients may take a bearer token from: Java has a list of them."""
 
     def start(self, tool: str, *arguments: str, stdin: str = "") -> ToolRun:
-        """Start a tool and leave it running."""
+        """Start a tool and leave it running; it logs in where `client_logins` says how."""
+        given = _with_login(tool, arguments)
         with self._sending:
             number = len(self._runs)
-            run = self._runs[number] = ToolRun(self, number, " ".join((tool, *arguments)))
-        self.send({"id": number, "run": TOOLS[tool], "args": arguments, "stdin": stdin})
+            run = self._runs[number] = ToolRun(self, number, " ".join((tool, *given)))
+        self.send({"id": number, "run": TOOLS[tool], "args": given, "stdin": stdin})
         return run
 
     def run(
@@ -223,6 +229,32 @@ class JavaHost:
             process.wait(TIMEOUT_S)
             self._reader.join()
         self._directory.cleanup()
+
+
+def _with_login(tool: str, arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments with the login that the servers among them ask for.
+
+    Our own programs take a properties file in place of the servers.
+    """
+    if tool.endswith("-steps"):
+        file = client_logins.java_file(arguments[0])
+        return arguments if file is None else (file, *arguments[1:])
+    left, given = [*arguments], {}
+    if COMMAND_CONFIG in left:
+        place = left.index(COMMAND_CONFIG)
+        given = parse_properties(Path(left[place + 1]).read_text())
+        del left[place : place + 2]
+    at, servers = 0, ""
+    if SERVERS in left:
+        at = left.index(SERVERS) + 2
+        servers = left[at - 1]
+    for argument in left:
+        if argument.startswith(SERVERS_SETTING):
+            servers = argument.removeprefix(SERVERS_SETTING)
+    file = client_logins.java_file(servers, given)
+    if file is None or "security.protocol" in given:
+        return arguments
+    return (*left[:at], COMMAND_CONFIG, file, *left[at:])
 
 
 def _command(token_file: Path) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes a test wants."""
+"""A client that sends exactly the bytes a test wants, after a login where one is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from struct import pack, unpack
 from types import TracebackType
 from typing import Any, TypeVar
 
+from barnabas.kafka.wire import AccessError, Connection, WireError
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_at
 from barnabas.protocol.errors import ErrorCode
@@ -31,6 +32,7 @@ from barnabas.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from barnabas.protocol.schema import Message
+from support import client_logins
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
@@ -45,9 +47,16 @@ class RawClient:
     ) -> None:
         """`source` is the address to come from, where it matters."""
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
-        self.socket = socket.create_connection(
-            (host, int(port)), timeout_s, (source, 0) if source else None
-        )
+        access = client_logins.access(bootstrap_servers, timeout_s)
+        if access is None:
+            self.socket = socket.create_connection(
+                (host, int(port)), timeout_s, (source, 0) if source else None
+            )
+        else:
+            try:
+                self.socket = Connection(access, host, int(port))._socket
+            except (AccessError, WireError) as error:
+                raise OSError(str(error)) from error
         self.correlation_id = 0
 
     def __enter__(self) -> RawClient:

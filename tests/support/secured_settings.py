@@ -34,7 +34,7 @@ class Security:
 
     authority: Authority
     users: tuple[str, ...] = ()
-    """Who may log in by PLAIN at the clients' listener, beside `NODES`."""
+    """Who may log in at the clients' listener beside `NODES`: by PLAIN or `BETWEEN_BROKERS`."""
 
     def settings(self) -> dict[str, str]:
         """What all nodes share."""
@@ -73,8 +73,14 @@ class Security:
 
     def format_arguments(self) -> list[str]:
         """What `storage format` must be told: nodes log in before anybody can make users."""
-        credentials = f"name={NODES},password={password(NODES)}"
-        return ["--add-scram", f"{BETWEEN_BROKERS}=[{credentials}]"]
+        return [
+            argument
+            for user in (NODES, *self.users)
+            for argument in (
+                "--add-scram",
+                f"{BETWEEN_BROKERS}=[name={user},password={password(user)}]",
+            )
+        ]
 
     def client(
         self, bootstrap_servers: str, user: str, mechanism: str = "PLAIN", **settings: Any

@@ -27,13 +27,13 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** Groups of the consumer protocol, as Kafka's own consumer takes part in them. */
 public final class GroupSteps {
     private static final Duration LIMIT = Duration.ofSeconds(40);
-    private final String bootstrap;
+    private final Map<String, Object> cluster;
     private final Map<String, Object> seen = new LinkedHashMap<>();
     private final Set<String> values = new HashSet<>();
     private int duplicates;
 
     private GroupSteps(String bootstrap) {
-        this.bootstrap = bootstrap;
+        cluster = Cluster.settings(bootstrap);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -152,7 +152,7 @@ public final class GroupSteps {
     // -- helpers
 
     private Admin admin() {
-        return Admin.create(Map.of("bootstrap.servers", bootstrap));
+        return Admin.create(cluster);
     }
 
     private static ConsumerGroupDescription describe(Admin admin, String group) throws Exception {
@@ -169,7 +169,7 @@ public final class GroupSteps {
 
     private Consumer<String, String> consumer(String group, String protocol, Map<String, Object> extra) {
         Map<String, Object> config = new HashMap<>(extra);
-        config.put("bootstrap.servers", bootstrap);
+        config.putAll(cluster);
         config.put("group.id", group);
         config.put("group.protocol", protocol);
         config.put("enable.auto.commit", false);
@@ -178,7 +178,7 @@ public final class GroupSteps {
     }
 
     private void produce(String topic, int partitions, int count) throws Exception {
-        Map<String, Object> config = Map.of("bootstrap.servers", bootstrap);
+        Map<String, Object> config = cluster;
         int base = values.size();
         try (var producer = new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
             for (int i = 0; i < count; i++) {

@@ -29,11 +29,11 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** Share groups, as Kafka's own share consumer takes part in them. */
 public final class ShareSteps {
     private static final Duration LIMIT = Duration.ofSeconds(60);
-    private final String bootstrap;
+    private final Map<String, Object> cluster;
     private final Map<String, Object> seen = new LinkedHashMap<>();
 
     private ShareSteps(String bootstrap) {
-        this.bootstrap = bootstrap;
+        cluster = Cluster.settings(bootstrap);
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -142,8 +142,8 @@ public final class ShareSteps {
     /** Records of aborted transactions are not seen by a group that reads what is committed. */
     private void transactions(String topic, String group) throws Exception {
         configure(group, Map.of("share.auto.offset.reset", "earliest", "share.isolation.level", "read_committed"));
-        Map<String, Object> config = new HashMap<>(Map.of("bootstrap.servers", bootstrap,
-            "transactional.id", group, "linger.ms", "0"));
+        Map<String, Object> config = Cluster.with(cluster,
+            Map.of("transactional.id", group, "linger.ms", "0"));
         Set<String> expected = new HashSet<>();
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(
                 config, new StringSerializer(), new StringSerializer())) {
@@ -241,13 +241,13 @@ public final class ShareSteps {
     }
 
     private KafkaShareConsumer<String, String> consumer(String group, Map<String, Object> extra) {
-        Map<String, Object> config = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "group.id", group));
+        Map<String, Object> config = Cluster.with(cluster, Map.of("group.id", group));
         config.putAll(extra);
         return new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer());
     }
 
     private Admin admin() {
-        return Admin.create(Map.of("bootstrap.servers", bootstrap));
+        return Admin.create(cluster);
     }
 
     private void configure(String group, Map<String, String> values) throws Exception {
@@ -261,7 +261,7 @@ public final class ShareSteps {
 
     private void produce(String topic, int first, int count) throws Exception {
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(
-                Map.of("bootstrap.servers", bootstrap), new StringSerializer(), new StringSerializer())) {
+                cluster, new StringSerializer(), new StringSerializer())) {
             for (int index = first; index < first + count; index++) {
                 producer.send(new ProducerRecord<>(topic, null, "v" + index));
             }

@@ -19,13 +19,13 @@ import org.apache.kafka.common.serialization.StringSerializer;
 public final class TransactionSteps {
     private static final int RECORDS = 100;
     private static final int PARTITIONS = 3;
-    private final String bootstrap;
+    private final Map<String, Object> cluster;
     private final String topic;
     private final String other;
     private ConsumerGroupMetadata group;
 
     private TransactionSteps(String bootstrap, String topic, String other) {
-        this.bootstrap = bootstrap;
+        cluster = Cluster.settings(bootstrap);
         this.topic = topic;
         this.other = other;
     }
@@ -77,7 +77,7 @@ public final class TransactionSteps {
     /** The group as a consumer names it that is no member. */
     private ConsumerGroupMetadata groupOfNobody() {
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
-                Map.of("bootstrap.servers", bootstrap, "group.id", other),
+                Cluster.with(cluster, Map.of("group.id", other)),
                 new StringDeserializer(), new StringDeserializer())) {
             return consumer.groupMetadata();
         }
@@ -107,7 +107,7 @@ public final class TransactionSteps {
 
     private KafkaProducer<String, String> producer(String id) {
         KafkaProducer<String, String> producer = new KafkaProducer<>(
-            Map.of("bootstrap.servers", bootstrap, "transactional.id", id),
+            Cluster.with(cluster, Map.of("transactional.id", id)),
             new StringSerializer(), new StringSerializer());
         producer.initTransactions();
         return producer;

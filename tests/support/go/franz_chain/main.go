@@ -7,6 +7,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 const (
@@ -28,6 +31,28 @@ type settings struct {
 	Source, Target, Group string
 	Members, Count        int
 	Consumer              bool // a group of the consumer protocol (KIP-848)
+	CA, User, Password    string
+	Mechanism             string // none: no login, and no TLS
+}
+
+// access says how to reach the cluster.
+func (given settings) access() []kgo.Opt {
+	seeds := kgo.SeedBrokers(given.Bootstrap...)
+	if given.Mechanism == "" {
+		return []kgo.Opt{seeds}
+	}
+	if given.Mechanism != "SCRAM-SHA-512" {
+		fail(fmt.Errorf("no login by %s", given.Mechanism))
+	}
+	authorities, err := os.ReadFile(given.CA)
+	fail(err)
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		fail(fmt.Errorf("no certificates in %s", given.CA))
+	}
+	login := scram.Auth{User: given.User, Pass: given.Password}.AsSha512Mechanism()
+	encryption := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return []kgo.Opt{seeds, kgo.DialTLSConfig(encryption), kgo.SASL(login)}
 }
 
 func fail(err error) {
@@ -38,8 +63,7 @@ func fail(err error) {
 }
 
 func copyRecords(ctx context.Context, given settings, member int, committed *atomic.Int64) {
-	options := []kgo.Opt{
-		kgo.SeedBrokers(given.Bootstrap...),
+	options := append(given.access(),
 		kgo.ConsumerGroup(given.Group),
 		kgo.ConsumeTopics(given.Source),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
@@ -47,7 +71,7 @@ func copyRecords(ctx context.Context, given settings, member int, committed *ato
 		kgo.RequireStableFetchOffsets(),
 		kgo.TransactionalID(fmt.Sprint(given.Group, "-", member)),
 		kgo.DefaultProduceTopic(given.Target),
-	}
+	)
 	if given.Consumer {
 		options = append(options, kgo.ServerSideBalancer())
 	}
