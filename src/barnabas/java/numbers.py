@@ -115,6 +115,12 @@ def scaled(digits: int, scale: int) -> Decimal:
     return Decimal(f"{digits}E{-scale}")
 
 
+def to_byte_array(number: int) -> bytes:
+    """`BigInteger.toByteArray`: as few bytes as hold the sign too."""
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
+
+
 def plain_text(number: Decimal) -> str:
     """`BigDecimal.toPlainString`; for absurd exponents the short form, so that it stays bounded."""
     return format(number, "f") if abs(number.adjusted()) < 10_000 else str(number)

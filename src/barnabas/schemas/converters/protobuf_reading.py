@@ -16,11 +16,14 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from barnabas.java.numbers import low_bits
 from barnabas.schemas.converters.base import Parts
 from barnabas.schemas.converters.protobuf_writing import (
+    ALWAYS,
+    ENTRIES,
     ENUM,
     KIND,
     PRECISION,
     TAG,
     UNION,
+    WRAPPER,
     ProtobufOptions,
 )
 from barnabas.schemas.data.builder import array_of, map_of, optional, struct_of
@@ -38,6 +41,8 @@ from barnabas.schemas.data.schema import (
 )
 from barnabas.schemas.protobuf.messages import MessageSchema
 
+_REPEATED: Final = FieldDescriptorProto.LABEL_REPEATED
+_OPTIONAL: Final = FieldDescriptorProto.LABEL_OPTIONAL
 Convert = Callable[[Any], Any]
 Made = tuple[Schema, Convert]
 _F: Final = FieldDescriptor
@@ -93,9 +98,13 @@ class ProtobufReading:
         self._parts = Parts()
         self._open.clear()  # of a message that had too many
         wrapped = _WRAPPERS.get(message.full_name)
-        if wrapped is not None:
-            return Schema(wrapped), lambda value: value.value
+        if wrapped is not None and self._options.unwraps_roots:
+            return self._wrapped(wrapped)
         return self._message(message)
+
+    def _wrapped(self, kind: Type) -> Made:
+        parameters = {WRAPPER: ""} if self._options.marks_messages else {}
+        return Schema(kind, parameters=parameters), lambda value: value.value
 
     def _message(self, message: Descriptor) -> Made:
         known = self._open.get(message.full_name)
@@ -107,7 +116,7 @@ class ProtobufReading:
         self._open[message.full_name] = reads, within
         proto = _proto(message)
         synthetic = {f.oneof_index for f in proto.field if f.proto3_optional}
-        repeated = _repeated(proto)
+        repeated, words = _labelled(proto, _REPEATED), _labelled(proto, _OPTIONAL)
         fields: list[tuple[str, Schema]] = []
         for oneof in message.oneofs:
             if oneof.index not in synthetic:
@@ -115,12 +124,13 @@ class ProtobufReading:
         for field in message.fields:
             containing = field.containing_oneof
             if containing is None or containing.index in synthetic:
-                is_optional_word = containing is not None
                 schema, convert = self._field(
                     field,
                     is_repeated=field.name in repeated,
-                    is_optional_word=is_optional_word,
+                    is_optional_word=field.has_presence and field.name in words,
                 )
+                if self._options.marks_messages and not field.has_presence:
+                    schema = replace(schema, parameters={**schema.parameters, ALWAYS: ""})
                 fields.append((field.name, schema))
                 reads.append(_reader_of(field, convert, is_repeated=field.name in repeated))
         del self._open[message.full_name]
@@ -195,8 +205,9 @@ class ProtobufReading:
         known = _LOGICAL.get(message.full_name)
         if known is not None:
             return known(self._loaded.parameters.get(field.full_name, {}))
-        if self._options.has_wrappers and message.full_name in _WRAPPERS:
-            return Schema(_WRAPPERS[message.full_name]), lambda value: value.value
+        unwraps = self._options.has_wrappers or self._options.unwraps_fields
+        if unwraps and message.full_name in _WRAPPERS:
+            return self._wrapped(_WRAPPERS[message.full_name])
         if is_repeated and _is_entry(message):
             return self._map(message)
         return self._message(message)
@@ -225,11 +236,12 @@ class ProtobufReading:
     def _map(self, message: Descriptor) -> Made:
         members = {field.name: field for field in message.fields}
         proto = _proto(message)
-        repeated = _repeated(proto)
-        optionals = {field.name for field in proto.field if field.proto3_optional}
+        repeated, words = _labelled(proto, _REPEATED), _labelled(proto, _OPTIONAL)
         (keys, of_key), (values, of_value) = (
             self._field(
-                members[name], is_repeated=name in repeated, is_optional_word=name in optionals
+                members[name],
+                is_repeated=name in repeated,
+                is_optional_word=members[name].has_presence and name in words,
             )
             for name in ("key", "value")
         )
@@ -238,6 +250,8 @@ class ProtobufReading:
         if message.GetOptions().map_entry:
             schema = replace(schema, name=None)
             return schema, lambda value: {of_key(key): of_value(value[key]) for key in value}
+        if self._options.marks_messages:
+            schema = replace(schema, parameters={ENTRIES: ""})
         read_value = _reader_of(members["value"], of_value, is_repeated="value" in repeated)
         read_key = _reader_of(members["key"], of_key, is_repeated=False)
         return schema, lambda value: {read_key(entry): read_value(entry) for entry in value}
@@ -249,9 +263,9 @@ def _proto(message: Descriptor) -> DescriptorProto:
     return proto
 
 
-def _repeated(proto: DescriptorProto) -> set[str]:
-    """The names of repeated fields."""
-    return {f.name for f in proto.field if f.label == FieldDescriptorProto.LABEL_REPEATED}
+def _labelled(proto: DescriptorProto, label: int) -> set[str]:
+    """The names of fields with a label."""
+    return {f.name for f in proto.field if f.label == label}
 
 
 class _StructReader:

@@ -31,6 +31,12 @@ TAG: Final = f"{PLACE}.Tag"
 ENUM: Final = f"{PLACE}.Enum"
 UNION: Final = f"{PLACE}.Union."
 KIND: Final = f"{PLACE}.Type"
+ALWAYS: Final = "barnabas.always"
+"""Marks a field that has a value in every message."""
+ENTRIES: Final = "barnabas.entries"
+"""Marks a map whose message has a list of entries, and no map."""
+WRAPPER: Final = "barnabas.wrapper"
+"""Marks a simple value in a message of google.protobuf's wrappers."""
 PRECISION: Final = "connect.decimal.precision"
 PRECISION_DEFAULT: Final = 64
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -66,6 +72,12 @@ class ProtobufOptions:
     flattens_unions: bool = False
     indexes_unions: bool = True
     ignores_defaults: bool = False
+    unwraps_roots: bool = True
+    """Whether a message of google.protobuf's wrappers is a simple value where it is a root."""
+    unwraps_fields: bool = False
+    """Whether it is one in a field too, as with `has_wrappers`."""
+    marks_messages: bool = False
+    """Whether parameters say what messages need: ALWAYS, ENTRIES and WRAPPER."""
 
 
 def is_union(schema: Schema) -> bool:

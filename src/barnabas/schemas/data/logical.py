@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
 
+from barnabas.java.numbers import to_byte_array
 from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import SCALE, Schema
 
@@ -34,10 +35,7 @@ def decimal_scale(schema: Schema) -> int:
 
 def decimal_to_bytes(schema: Schema, value: Decimal) -> bytes:
     """The digits as a big-endian two's complement. Raises DataError for another scale."""
-    digits = unscaled(schema, value)
-    # As BigInteger.toByteArray: as few bytes as hold the sign too.
-    length = (digits.bit_length() if digits >= 0 else (-digits - 1).bit_length()) // 8 + 1
-    return digits.to_bytes(length, "big", signed=True)
+    return to_byte_array(unscaled(schema, value))
 
 
 def unscaled(schema: Schema, value: Decimal) -> int:

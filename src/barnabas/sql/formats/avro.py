@@ -11,17 +11,16 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal as Number
 from typing import Any
 
 import fastavro
 from fastavro.types import Schema as AvroSchema
 
-from barnabas.java.numbers import scaled, unscaled
+from barnabas.java.numbers import scaled, to_byte_array, unscaled
 from barnabas.schemas.converters.avro_plain import AvroNames
 from barnabas.schemas.converters.avro_reading import AvroReading
-from barnabas.schemas.converters.avro_schemas import ENTRIES as ENTRIES_MARK
 from barnabas.schemas.converters.avro_schemas import (
+    ENTRIES,
     AvroOptions,
     AvroSchemas,
     encoded,
@@ -33,15 +32,12 @@ from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import Convert, row_reader, row_writer
+from barnabas.sql.formats.connect_data import Convert, Writing, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
-    ENTRIES,
-    UNION,
-    ConnectField,
-    ConnectSchema,
-    Facts,
-    connect_of,
+    finite,
+    is_decimal,
     of_columns,
+    scale_of,
     to_columns,
 )
 from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
@@ -127,10 +123,10 @@ def _text(columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bo
 
 
 def avro_writer(
-    columns: Sequence[Column], connect: ConnectSchema, avro: AvroSchema, *, wraps: bool
+    columns: Sequence[Column], connect: Schema, avro: AvroSchema, *, wraps: bool
 ) -> RowWriter:
     """Rows to Avro's binary data."""
-    convert = row_writer(columns, connect, _to_avro, wraps=wraps)
+    convert = row_writer(columns, connect, _WRITING, wraps=wraps)
     encode = fastavro.schemaless_writer
 
     def write(row: Row) -> bytes:
@@ -142,7 +138,7 @@ def avro_writer(
 
 
 def avro_reader(
-    columns: Sequence[Column], connect: ConnectSchema, avro: AvroSchema, *, wraps: bool
+    columns: Sequence[Column], connect: Schema, avro: AvroSchema, *, wraps: bool
 ) -> RowReader:
     """Rows from Avro's binary data."""
     convert = row_reader(columns, connect, _from_avro, wraps=wraps)
@@ -154,52 +150,53 @@ def avro_reader(
     return read
 
 
-def _to_avro(schema: ConnectSchema) -> Convert | None:
-    if schema.is_decimal:
-        return _decimal_bytes
-    if schema.type == "map" and schema.kind == ENTRIES:
+def _has_entries(schema: Schema) -> bool:
+    return schema.type is Type.MAP and ENTRIES in schema.parameters
+
+
+def _to_avro(schema: Schema) -> Convert | None:
+    if is_decimal(schema):
+        return lambda value: to_byte_array(unscaled(value))
+    if _has_entries(schema):
         return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
     return None
 
 
-def _decimal_bytes(value: Number) -> bytes:
-    number = unscaled(value)
-    length = ((number if number >= 0 else ~number).bit_length() + 8) // 8
-    return number.to_bytes(length, "big", signed=True)
+_WRITING = Writing(_to_avro, encoded)
 
 
-def _from_avro(schema: ConnectSchema) -> Convert | None:
-    if schema.is_decimal:
-        scale = schema.scale
+def _from_avro(schema: Schema) -> Convert | None:
+    if is_decimal(schema):
+        scale = scale_of(schema)
         return lambda data: scaled(int.from_bytes(data, "big", signed=True), scale)
-    if schema.type == "map" and schema.kind == ENTRIES:
+    if _has_entries(schema):
         return lambda entries: [(entry["key"], entry["value"]) for entry in entries]
-    if schema.kind == UNION:
+    if is_union(schema):
         return _branches(schema)
     return None
 
 
-_PYTHON_TYPES: dict[str, Any] = {
-    "boolean": bool,
-    "int32": int,
-    "int64": int,
-    "float32": float,
-    "float64": float,
-    "string": str,
-    "bytes": bytes,
-    "array": list,
-    "map": dict,
-    "struct": dict,
+_PYTHON_TYPES: dict[Type, Any] = {
+    Type.BOOLEAN: bool,
+    Type.INT32: int,
+    Type.INT64: int,
+    Type.FLOAT32: float,
+    Type.FLOAT64: float,
+    Type.STRING: str,
+    Type.BYTES: bytes,
+    Type.ARRAY: list,
+    Type.MAP: dict,
+    Type.STRUCT: dict,
 }
 
 
-def _branches(schema: ConnectSchema) -> Convert:
+def _branches(schema: Schema) -> Convert:
     """A union's value as a struct in which one field, its branch, is not null."""
 
-    def is_of(value: Any, branch: ConnectSchema) -> bool:
+    def is_of(value: Any, branch: Schema) -> bool:
         if type(value) is not _PYTHON_TYPES[branch.type]:
             return False
-        return branch.type != "struct" or value.keys() == {f.name for f in branch.fields}
+        return branch.type is not Type.STRUCT or value.keys() == {f.name for f in branch.fields}
 
     def convert(value: Any) -> dict[str, Any]:
         result: dict[str, Any] = {field.name: None for field in schema.fields}
@@ -251,12 +248,12 @@ def _named(schema: Schema, name: str) -> Schema:
     return schema
 
 
-def parsed(stored: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
+def parsed(stored: StoredSchema) -> tuple[Schema, AvroSchema]:
     """Connect's schema of one in the registry, and the codec's. Raises AnalysisError."""
     try:
         names = AvroNames(stored)
         schema, _ = AvroReading(names, _READ).of(names.root)
-        return connect_of(schema, _facts, encoded), fastavro.parse_schema(names.plain())
+        return finite(schema), fastavro.parse_schema(names.plain())
     except DataError as error:
         raise AnalysisError(str(error)) from error
     except (
@@ -267,10 +264,3 @@ def parsed(stored: StoredSchema) -> tuple[ConnectSchema, AvroSchema]:
 
 
 _READ = AvroOptions(flattens_singletons=False, tells_apart=True, marks_entries=True)
-
-
-def _facts(schema: Schema, fields: tuple[ConnectField, ...]) -> Facts:
-    if is_union(schema):
-        return UNION, fields
-    is_list = schema.type is Type.MAP and ENTRIES_MARK in schema.parameters
-    return ENTRIES if is_list else "", fields

@@ -6,23 +6,27 @@ difference of types fails, even where the value is null. Writing to a schema tha
 first needs every field of the row in it, and fills its other fields with defaults.
 
 How bytes carry a value is the format's: hooks turn what its codec reads into what connect_schema
-says values are, and back. A hook of None changes nothing. Hooks of maps of kind ENTRIES give and
-take pairs: keys may be what no dict can have.
+says values are, and back. A hook of None changes nothing. A hook may read a map as a list of pairs,
+and takes pairs to write one: keys may be what no dict can have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any, NoReturn
 
 from barnabas.java.numbers import double_text, fit_decimal, float_text
+from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError
 from barnabas.sql.formats.connect_schema import (
-    ENTRIES,
-    MISSING,
-    OMITTED,
-    ConnectSchema,
+    decimal_type,
+    is_decimal,
+    item_of,
+    key_of,
+    name_of,
+    plain_default,
     sql_type_of,
 )
 from barnabas.sql.runtime.records import Row
@@ -38,38 +42,55 @@ from barnabas.sql.types import (
 )
 
 Convert = Callable[[Any], Any]
-Hook = Callable[[ConnectSchema], Convert | None]
+Hook = Callable[[Schema], Convert | None]
+OMITTED: Any = object()
+"""The value of a field that the data leave out."""
 
-_INTEGERS = ("int8", "int16", "int32", "int64")
-_FLOATS = ("float32", "float64")
+_INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
+_FLOATS = (Type.FLOAT32, Type.FLOAT64)
 _CARRIERS = {
-    BaseType.BOOLEAN: "boolean",
-    BaseType.INTEGER: "int32",
-    BaseType.BIGINT: "int64",
-    BaseType.DOUBLE: "float64",
-    BaseType.DECIMAL: "bytes",
-    BaseType.STRING: "string",
-    BaseType.BYTES: "bytes",
-    BaseType.DATE: "int32",
-    BaseType.TIME: "int32",
-    BaseType.TIMESTAMP: "int64",
-    BaseType.ARRAY: "array",
-    BaseType.MAP: "map",
-    BaseType.STRUCT: "struct",
+    BaseType.BOOLEAN: Type.BOOLEAN,
+    BaseType.INTEGER: Type.INT32,
+    BaseType.BIGINT: Type.INT64,
+    BaseType.DOUBLE: Type.FLOAT64,
+    BaseType.DECIMAL: Type.BYTES,
+    BaseType.STRING: Type.STRING,
+    BaseType.BYTES: Type.BYTES,
+    BaseType.DATE: Type.INT32,
+    BaseType.TIME: Type.INT32,
+    BaseType.TIMESTAMP: Type.INT64,
+    BaseType.ARRAY: Type.ARRAY,
+    BaseType.MAP: Type.MAP,
+    BaseType.STRUCT: Type.STRUCT,
 }
 _ACCEPTED = {
-    "int32": ("int8", "int16", "int32"),
-    "int64": _INTEGERS,
-    "float64": _FLOATS,
-    "string": (*_INTEGERS, *_FLOATS, "boolean", "string"),
+    Type.INT32: _INTEGERS[:3],
+    Type.INT64: _INTEGERS,
+    Type.FLOAT64: _FLOATS,
+    Type.STRING: (*_INTEGERS, *_FLOATS, Type.BOOLEAN, Type.STRING),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a format writes values by a schema that it has read."""
+
+    hook: Hook
+    decimal: Callable[[Schema, Any], Any] = lambda _, value: value
+    """Makes what the codec has of a default that is a decimal number."""
+    omits_required: bool = False
+    """Whether a row may lack a required field without default; its value is OMITTED."""
+
+
+def _name(carrier: Type) -> str:
+    return name_of(Schema(carrier))
 
 
 class UnreadableError(Exception):
     """Values with the schema cannot be read as the type; raised while a reader is made."""
 
 
-def reader(target: SqlType, schema: ConnectSchema, hook: Hook, path: str = "") -> Convert | None:
+def reader(target: SqlType, schema: Schema, hook: Hook, path: str = "") -> Convert | None:
     """How values (not None) are read as `target`; None where they are already.
 
     Raises UnreadableError.
@@ -77,7 +98,7 @@ def reader(target: SqlType, schema: ConnectSchema, hook: Hook, path: str = "") -
     carrier = _CARRIERS[target.base]
     if schema.type not in _ACCEPTED.get(carrier, (carrier,)):
         raise UnreadableError(
-            f"Cannot deserialize type {schema.type} as type {carrier} for path: {path}"
+            f"Cannot deserialize type {name_of(schema)} as type {_name(carrier)} for path: {path}"
         )
     raw = hook(schema)
     if isinstance(target, Array):
@@ -96,15 +117,15 @@ def _then(first: Convert | None, second: Convert | None) -> Convert | None:
     return lambda value: two(one(value))
 
 
-def _simple(target: SqlType, schema: ConnectSchema) -> Convert | None:
+def _simple(target: SqlType, schema: Schema) -> Convert | None:
     if isinstance(target, Decimal):
         return _decimal(target)
     match target.base:
-        case BaseType.STRING if schema.type != "string":
+        case BaseType.STRING if schema.type is not Type.STRING:
             return _text_of(schema.type)
         case BaseType.DOUBLE:
             return float
-        case BaseType.BYTES if schema.is_decimal:
+        case BaseType.BYTES if is_decimal(schema):
             return _refuse("a decimal number is no BYTES")
     return None
 
@@ -116,12 +137,12 @@ def _refuse(message: str) -> Convert:
     return convert
 
 
-def _text_of(type_name: str) -> Convert:
-    if type_name == "float32":
+def _text_of(kind: Type) -> Convert:
+    if kind is Type.FLOAT32:
         return float_text
-    if type_name == "float64":
+    if kind is Type.FLOAT64:
         return double_text
-    return (lambda value: "true" if value else "false") if type_name == "boolean" else str
+    return (lambda value: "true" if value else "false") if kind is Type.BOOLEAN else str
 
 
 def _decimal(target: Decimal) -> Convert:
@@ -141,28 +162,26 @@ def _items(convert: Convert | None) -> Convert:
     return lambda values: [None if value is None else convert(value) for value in values]
 
 
-def _array(target: Array, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+def _array(target: Array, schema: Schema, hook: Hook, path: str) -> Convert:
     try:
-        return _items(reader(target.item, schema.item(), hook, path + "->ARRAY"))
+        return _items(reader(target.item, item_of(schema), hook, path + "->ARRAY"))
     except UnreadableError as error:
         message = str(error)
         return lambda values: [] if not values else _refuse(message)(values)
 
 
-def _map(target: Map, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+def _map(target: Map, schema: Schema, hook: Hook, path: str) -> Convert:
     try:
-        key = reader(target.key, schema.map_key(), hook, path + "->MAP_KEY")
-        item = reader(target.value, schema.item(), hook, path + "->MAP_VAL")
+        key = reader(target.key, key_of(schema), hook, path + "->MAP_KEY")
+        item = reader(target.value, item_of(schema), hook, path + "->MAP_VAL")
     except UnreadableError as error:
         message = str(error)
         return lambda values: {} if not values else _refuse(message)(values)
     convert = _pairs(key, item)
-    if schema.kind == ENTRIES:
-        return lambda pairs: dict(convert(pairs))
-    return lambda values: dict(convert(values.items()))
+    return lambda values: dict(convert(values if type(values) is list else values.items()))
 
 
-def _struct(target: Struct, schema: ConnectSchema, hook: Hook, path: str) -> Convert:
+def _struct(target: Struct, schema: Schema, hook: Hook, path: str) -> Convert:
     readers = struct_readers(target, schema, hook, path)
     names = [field.name for field in target.fields]
 
@@ -173,7 +192,7 @@ def _struct(target: Struct, schema: ConnectSchema, hook: Hook, path: str) -> Con
 
 
 def struct_readers(
-    target: Struct, schema: ConnectSchema, hook: Hook, path: str = ""
+    target: Struct, schema: Schema, hook: Hook, path: str = ""
 ) -> list[tuple[str | None, Convert | None]]:
     """Of each field of the target, the name in the data (None: absent) and how it is read."""
     found: dict[str, tuple[str, Convert | None]] = {}
@@ -198,26 +217,26 @@ def read_struct(readers: list[tuple[str | None, Convert | None]], values: Any) -
     ]
 
 
-def writer(source: SqlType, schema: ConnectSchema, hook: Hook) -> Convert | None:
+def writer(source: SqlType, schema: Schema, writing: Writing) -> Convert | None:
     """How values (not None) of `source` are written with a schema; None where they are already.
 
     Raises FormatError where the schema cannot take them.
     """
     carrier = _CARRIERS[source.base]
-    if schema.type != carrier:
-        raise FormatError(f"Cannot write type {carrier} as type {schema.type}")
-    raw = hook(schema)
+    if schema.type is not carrier:
+        raise FormatError(f"Cannot write type {_name(carrier)} as type {name_of(schema)}")
+    raw = writing.hook(schema)
     if isinstance(source, Array):
-        return _then(_items(writer(source.item, schema.item(), hook)), raw)
+        return _then(_items(writer(source.item, item_of(schema), writing)), raw)
     if isinstance(source, Map):
-        key = writer(source.key, schema.map_key(), hook)
-        pairs = _pairs(key, writer(source.value, schema.item(), hook))
+        key = writer(source.key, key_of(schema), writing)
+        pairs = _pairs(key, writer(source.value, item_of(schema), writing))
         finish: Convert = raw or dict
         return lambda values: finish(pairs(values.items()))
     if isinstance(source, Struct):
-        return _then(_written_struct(source, schema, hook), raw)
+        return _then(_written_struct(source, schema, writing), raw)
     if isinstance(source, Decimal):
-        return _then(_decimal(Decimal(schema.precision, schema.scale)), raw)
+        return _then(_decimal(decimal_type(schema)), raw)
     return raw
 
 
@@ -234,14 +253,14 @@ def _pairs(key: Convert | None, item: Convert | None) -> Callable[[Any], list[tu
     return convert
 
 
-def _written_struct(source: Struct, schema: ConnectSchema, hook: Hook) -> Convert:
+def _written_struct(source: Struct, schema: Schema, writing: Writing) -> Convert:
     names = [field.name for field in source.fields]
-    write = struct_writer(source, schema, hook)
+    write = struct_writer(source, schema, writing)
     return lambda values: write([values[name] for name in names])
 
 
 def struct_writer(
-    source: Struct, schema: ConnectSchema, hook: Hook
+    source: Struct, schema: Schema, writing: Writing
 ) -> Callable[[Any], dict[str, Any]]:
     """How a row (the values of the source's fields) becomes a struct of the schema."""
     positions = {field.name: index for index, field in enumerate(source.fields)}
@@ -252,21 +271,20 @@ def struct_writer(
     plan: list[tuple[str, int, Convert | None, bool]] = []
     template: dict[str, Any] = {}
     for field in schema.fields:
-        template[field.name] = None
+        default = plain_default(field.schema, writing.decimal)
+        may_be_null = field.schema.optional or default is not None
+        template[field.name] = default
         if field.name in positions:
             position = positions[field.name]
-            convert = writer(source.fields[position].type, field.schema, hook)
-            has_default = field.schema.default not in (MISSING, OMITTED)
-            template[field.name] = field.schema.default if has_default else None
-            plan.append((field.name, position, convert, field.schema.optional or has_default))
-        elif field.schema.default is not MISSING or field.schema.optional:
-            default = field.schema.default
-            template[field.name] = None if default is MISSING else default
-        else:
-            raise FormatError(
-                f"Missing default value for required field: [{field.name}]. "
-                "This field appears in the schema in Schema Registry"
-            )
+            convert = writer(source.fields[position].type, field.schema, writing)
+            plan.append((field.name, position, convert, may_be_null))
+        elif not may_be_null:
+            if not writing.omits_required:
+                raise FormatError(
+                    f"Missing default value for required field: [{field.name}]. "
+                    "This field appears in the schema in Schema Registry"
+                )
+            template[field.name] = OMITTED
 
     def write(row: Any) -> dict[str, Any]:
         result = dict(template)
@@ -283,15 +301,15 @@ def struct_writer(
 
 
 def row_reader(
-    columns: Sequence[Column], schema: ConnectSchema, hook: Hook, *, wraps: bool
+    columns: Sequence[Column], schema: Schema, hook: Hook, *, wraps: bool
 ) -> Callable[[Any], Row | None]:
     """How a value with the schema becomes a row. Raises FormatError where it cannot."""
     target = sql_type_of(columns, wraps=wraps)
     try:
         if isinstance(target, Struct) and (wraps or len(columns) != 1):
-            if schema.type != "struct":
+            if schema.type is not Type.STRUCT:
                 raise UnreadableError(
-                    f"Cannot deserialize type {schema.type} as type struct for path: "
+                    f"Cannot deserialize type {name_of(schema)} as type struct for path: "
                 )
             return _wrapped(target, schema, hook)
         convert = reader(target, schema, hook)
@@ -304,7 +322,7 @@ def row_reader(
     return read_bare
 
 
-def _wrapped(target: Struct, schema: ConnectSchema, hook: Hook) -> Callable[[Any], Row | None]:
+def _wrapped(target: Struct, schema: Schema, hook: Hook) -> Callable[[Any], Row | None]:
     readers = struct_readers(target, schema, hook)
     raw = hook(schema)
 
@@ -317,15 +335,15 @@ def _wrapped(target: Struct, schema: ConnectSchema, hook: Hook) -> Callable[[Any
 
 
 def row_writer(
-    columns: Sequence[Column], schema: ConnectSchema, hook: Hook, *, wraps: bool
+    columns: Sequence[Column], schema: Schema, writing: Writing, *, wraps: bool
 ) -> Callable[[Row], Any]:
     """How a row becomes a value with the schema. Raises FormatError where it cannot."""
     source = sql_type_of(columns, wraps=wraps)
     if isinstance(source, Struct) and (wraps or len(columns) != 1):
-        if schema.type != "struct":
-            raise FormatError(f"Cannot write columns as type {schema.type}")
-        write = struct_writer(source, schema, hook)
-        raw = hook(schema)
+        if schema.type is not Type.STRUCT:
+            raise FormatError(f"Cannot write columns as type {name_of(schema)}")
+        write = struct_writer(source, schema, writing)
+        raw = writing.hook(schema)
         return write if raw is None else lambda row: raw(write(row))
-    convert = writer(source, schema, hook)
+    convert = writer(source, schema, writing)
     return lambda row: row[0] if convert is None else convert(row[0])

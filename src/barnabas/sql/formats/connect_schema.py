@@ -4,15 +4,14 @@ ksqlDB translates columns to Connect's schemas and these, with Connect's convert
 Schema and Protobuf, so the texts in a registry are Connect's: `of_columns` makes schemas of
 columns, and `schemas/converters` texts of these.
 
-What a registry has is read as a ConnectSchema. Types have Connect's names in lower case. Values are
-Python's own: dict of a struct's fields, dict, list, Decimal, and plain numbers for DATE, TIME and
-TIMESTAMP, as a date of SQL may lie beyond Python's.
+What a registry has is read as such a schema too. Values that its codec reads and writes are plainer
+than Connect's: dict of a struct's fields, dict, list, Decimal, and numbers for DATE, TIME and
+TIMESTAMP, as a date of SQL may lie beyond Python's. `connect_data` makes rows of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal as Number
 from typing import Any
@@ -58,71 +57,6 @@ from barnabas.sql.types import (
     SqlType,
     Struct,
 )
-
-ENTRIES = "entries"
-"""The kind of a map whose format has entries of key and value, and no map."""
-UNION = "union"
-"""The kind of a struct that has a field for each branch of a union."""
-
-MISSING: Any = object()
-"""The default of a schema that has none."""
-OMITTED: Any = object()
-"""The default of a field that a format leaves out if it is not given."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectField:
-    """A field of a struct; `presence` says how a format knows whether it is there."""
-
-    name: str
-    schema: ConnectSchema
-    presence: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectSchema:
-    """A schema of Connect; `kind` says how a format writes it, where it has several ways."""
-
-    type: str
-    optional: bool = False
-    name: str | None = None
-    version: int | None = None
-    parameters: tuple[tuple[str, str], ...] = ()
-    default: Any = MISSING
-    fields: tuple[ConnectField, ...] = ()
-    key: ConnectSchema | None = None
-    value: ConnectSchema | None = None
-    kind: str = ""
-
-    def parameter(self, name: str) -> str | None:
-        """The parameter of that name."""
-        return dict(self.parameters).get(name)
-
-    def item(self) -> ConnectSchema:
-        """The schema of an array's items or of a map's values."""
-        assert self.value is not None
-        return self.value
-
-    def map_key(self) -> ConnectSchema:
-        """The schema of a map's keys."""
-        assert self.key is not None
-        return self.key
-
-    @property
-    def is_decimal(self) -> bool:
-        """Whether values are decimal numbers."""
-        return self.name == DECIMAL_NAME
-
-    @property
-    def scale(self) -> int:
-        """The digits after the point of a decimal number."""
-        return int(self.parameter(SCALE) or 0)
-
-    @property
-    def precision(self) -> int:
-        """The digits of a decimal number."""
-        return int(self.parameter(PRECISION) or PRECISION_DEFAULT)
-
 
 _SIMPLE = {
     BaseType.BOOLEAN: OPTIONAL_BOOLEAN,
@@ -171,14 +105,12 @@ class UnsupportedError(Exception):
     """No SQL type is like the schema's."""
 
 
-def to_columns(
-    schema: ConnectSchema, part: Part, *, wraps: bool, upper_case: bool
-) -> tuple[Column, ...]:
+def to_columns(schema: Schema, part: Part, *, wraps: bool, upper_case: bool) -> tuple[Column, ...]:
     """The columns of a row with the schema; fields of types that SQL has not are left out."""
     if not wraps:
         name = "ROWKEY" if part is Part.KEY else "ROWVAL"
-        schema = ConnectSchema("struct", fields=(ConnectField(name, schema),))
-    if schema.type != "struct":
+        schema = struct_of([(name, schema)])
+    if schema.type is not Type.STRUCT:
         raise AnalysisError(
             "Schema returned from schema registry is anonymous type. To use this schema with "
             "ksqlDB, set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties."
@@ -189,34 +121,34 @@ def to_columns(
     return tuple(Column(field.name, field.type, part) for field in row.fields)
 
 
-def to_type(schema: ConnectSchema, *, upper_case: bool) -> SqlType:
+def to_type(schema: Schema, *, upper_case: bool) -> SqlType:
     """The type of values with the schema. Raises UnsupportedError."""
     match schema.type:
-        case "int8" | "int16":
+        case Type.INT8 | Type.INT16:
             return INTEGER
-        case "int32":
+        case Type.INT32:
             return {TIME_NAME: TIME, DATE_NAME: DATE}.get(schema.name or "", INTEGER)
-        case "int64":
+        case Type.INT64:
             return TIMESTAMP if schema.name == TIMESTAMP_NAME else BIGINT
-        case "float32" | "float64":
+        case Type.FLOAT32 | Type.FLOAT64:
             return DOUBLE
-        case "string":
+        case Type.STRING:
             return STRING
-        case "boolean":
+        case Type.BOOLEAN:
             return BOOLEAN
-        case "bytes":
-            return Decimal(schema.precision, schema.scale) if schema.is_decimal else BYTES
-        case "array":
-            return Array(to_type(schema.item(), upper_case=upper_case))
-        case "map":
-            key = schema.map_key()
-            if key.type not in ("int8", "int16", "int32", "int64", "boolean", "string"):
-                raise UnsupportedError(f"Unsupported type for map key: {key.type}")
-            return Map(STRING, to_type(schema.item(), upper_case=upper_case))
+        case Type.BYTES:
+            return decimal_type(schema) if is_decimal(schema) else BYTES
+        case Type.ARRAY:
+            return Array(to_type(item_of(schema), upper_case=upper_case))
+        case Type.MAP:
+            key = key_of(schema)
+            if key.type not in _KEYS:
+                raise UnsupportedError(f"Unsupported type for map key: {name_of(key)}")
+            return Map(STRING, to_type(item_of(schema), upper_case=upper_case))
     return _struct_type(schema, upper_case=upper_case)
 
 
-def _struct_type(schema: ConnectSchema, *, upper_case: bool) -> Struct:
+def _struct_type(schema: Schema, *, upper_case: bool) -> Struct:
     fields = []
     for field in schema.fields:
         try:
@@ -227,42 +159,55 @@ def _struct_type(schema: ConnectSchema, *, upper_case: bool) -> Struct:
     return Struct(tuple(fields))
 
 
-Facts = tuple[str, tuple[ConnectField, ...]]
-_FLOATS = {Type.FLOAT32: "float32", Type.FLOAT64: "float64"}
+_KEYS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.BOOLEAN, Type.STRING)
+_JAVA_NAMES = {Type.FLOAT32: "float32", Type.FLOAT64: "float64"}
 
 
-def connect_of(
-    schema: Schema,
-    facts: Callable[[Schema, tuple[ConnectField, ...]], Facts],
-    decimal: Callable[[Schema, Any], Any],
-) -> ConnectSchema:
-    """A schema that a converter has read, for reading and writing rows.
+def name_of(schema: Schema) -> str:
+    """A type's name in messages."""
+    return _JAVA_NAMES.get(schema.type, schema.type.value)
 
-    `facts` gives the kind of a schema and its fields, `decimal` a default as the format has it.
-    Raises AnalysisError for a schema that contains itself: no columns are like it.
-    """
+
+def item_of(schema: Schema) -> Schema:
+    """The schema of an array's items or of a map's values."""
+    assert schema.value_schema is not None
+    return schema.value_schema
+
+
+def key_of(schema: Schema) -> Schema:
+    """The schema of a map's keys."""
+    assert schema.key_schema is not None
+    return schema.key_schema
+
+
+def is_decimal(schema: Schema) -> bool:
+    """Whether values are decimal numbers."""
+    return schema.name == DECIMAL_NAME
+
+
+def scale_of(schema: Schema) -> int:
+    """The digits after the point of a decimal number."""
+    return int(schema.parameters.get(SCALE) or 0)
+
+
+def decimal_type(schema: Schema) -> Decimal:
+    """The type of decimal numbers with the schema."""
+    return Decimal(int(schema.parameters.get(PRECISION) or PRECISION_DEFAULT), scale_of(schema))
+
+
+def finite(schema: Schema) -> Schema:
+    """The schema. Raises AnalysisError for one that contains itself: no columns are like it."""
     if type(schema) is SchemaReference:
         raise AnalysisError("The schema contains itself, which no columns are like")
-    key, value = schema.key_schema, schema.value_schema
-    kind, fields = facts(
-        schema,
-        tuple(
-            ConnectField(field.name, connect_of(field.schema, facts, decimal))
-            for field in schema.fields
-        ),
-    )
-    return ConnectSchema(
-        _FLOATS.get(schema.type, schema.type.value),
-        optional=schema.optional,
-        name=schema.name,
-        version=schema.version,
-        parameters=tuple((name, str(one)) for name, one in schema.parameters.items()),
-        default=MISSING if schema.default is None else _plain(schema, schema.default, decimal),
-        fields=fields,
-        key=None if key is None else connect_of(key, facts, decimal),
-        value=None if value is None else connect_of(value, facts, decimal),
-        kind=kind,
-    )
+    for part in (schema.key_schema, schema.value_schema, *(one.schema for one in schema.fields)):
+        if part is not None:
+            finite(part)
+    return schema
+
+
+def plain_default(schema: Schema, decimal: Callable[[Schema, Any], Any]) -> Any:
+    """A schema's default as the codec has it; None where it has none."""
+    return _plain(schema, schema.default, decimal)
 
 
 def _plain(schema: Schema, value: Any, decimal: Callable[[Schema, Any], Any]) -> Any:

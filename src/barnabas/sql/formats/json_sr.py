@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal as Number
 from typing import Any
 
@@ -23,17 +22,13 @@ from barnabas.schemas.registry_client import StoredSchema
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.base64_text import decode_bytes, encode_bytes
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import Convert, row_reader, row_writer
+from barnabas.sql.formats.connect_data import OMITTED, Convert, Writing, row_reader, row_writer
 from barnabas.sql.formats.connect_schema import (
-    ENTRIES,
-    MISSING,
-    OMITTED,
-    UNION,
-    ConnectField,
-    ConnectSchema,
-    Facts,
-    connect_of,
+    finite,
+    is_decimal,
     of_columns,
+    plain_default,
+    scale_of,
     to_columns,
 )
 from barnabas.sql.formats.format import Deserializer, Format, RecordPart, Serializer
@@ -98,7 +93,7 @@ class JsonSchemaFormat(Format):
         def prepare() -> tuple[int, RowWriter]:
             if schema_id is not None:
                 connect = parsed(of_kind(store.by_id(schema_id), "JSON"))
-                convert = row_writer(columns, connect, _to_json, wraps=wraps)
+                convert = row_writer(columns, connect, _WRITING, wraps=wraps)
                 return schema_id, lambda row: compact_json(convert(row)).encode()
             text = to_text(of_columns(columns, wraps=wraps))
             return store.register(part.subject, "JSON", text), _text_writer(columns, wraps=wraps)
@@ -131,35 +126,42 @@ def _text_writer(columns: Sequence[Column], *, wraps: bool) -> RowWriter:
     return lambda row: write(row).encode()
 
 
-def _to_json(schema: ConnectSchema) -> Convert | None:
+def _has_entries(schema: Schema) -> bool:
+    return schema.type is Type.MAP and not has_text_keys(schema)
+
+
+def _to_json(schema: Schema) -> Convert | None:
     """What a value becomes before it is written by a schema that the registry had."""
-    if schema.type == "bytes" and not schema.is_decimal:
+    if schema.type is Type.BYTES and not is_decimal(schema):
         return encode_bytes
-    if schema.type == "map" and schema.kind == ENTRIES:
+    if _has_entries(schema):
         return lambda pairs: [{"key": key, "value": value} for key, value in pairs]
-    if schema.type == "struct":
+    if schema.type is Type.STRUCT:
         return lambda values: {n: value for n, value in values.items() if value is not OMITTED}
     return None
 
 
-def _from_json(schema: ConnectSchema) -> Convert | None:
+_WRITING = Writing(_to_json, omits_required=True)
+
+
+def _from_json(schema: Schema) -> Convert | None:
     """What Connect makes of JSON: what is of another kind than the schema says is 0 or null."""
     match schema.type:
-        case "boolean":
+        case Type.BOOLEAN:
             return lambda value: value is True
-        case "int8" | "int16" | "int32" | "int64":
+        case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64:
             return _whole(int(schema.type[3:]))
-        case "float32" | "float64":
+        case Type.FLOAT32 | Type.FLOAT64:
             return _float
-        case "string":
+        case Type.STRING:
             return lambda value: value if isinstance(value, str) else None
-        case "bytes":
-            return _decimal(schema.scale) if schema.is_decimal else decode_bytes
-        case "array":
+        case Type.BYTES:
+            return _decimal(scale_of(schema)) if is_decimal(schema) else decode_bytes
+        case Type.ARRAY:
             return _checked_list
-        case "map":
-            return _entries if schema.kind == ENTRIES else _checked_object
-    return _branches(schema) if schema.kind == UNION else _members(schema)
+        case Type.MAP:
+            return _entries if _has_entries(schema) else _checked_object
+    return _branches(schema) if is_union(schema) else _members(schema)
 
 
 def _is_number(value: Any) -> bool:
@@ -203,13 +205,13 @@ def _entries(value: Any) -> Any:
     return [(entry["key"], entry["value"]) for entry in value]
 
 
-def _members(schema: ConnectSchema) -> Convert:
+def _members(schema: Schema) -> Convert:
     plan = [
         (
             field.name,
-            None if field.schema.default in (MISSING, OMITTED) else field.schema.default,
+            plain_default(field.schema, _WRITING.decimal),
             field.schema.optional,
-            field.schema.type.upper(),
+            field.schema.type.name,
         )
         for field in schema.fields
     ]
@@ -230,21 +232,21 @@ def _members(schema: ConnectSchema) -> Convert:
     return convert
 
 
-def _branches(schema: ConnectSchema) -> Convert:
-    def fits(branch: ConnectSchema, value: Any) -> bool:
+def _branches(schema: Schema) -> Convert:
+    def fits(branch: Schema, value: Any) -> bool:
         match branch.type:
-            case "boolean":
+            case Type.BOOLEAN:
                 return isinstance(value, bool)
-            case "string":
+            case Type.STRING:
                 return isinstance(value, str)
-            case "array":
+            case Type.ARRAY:
                 return isinstance(value, list)
-            case "struct":
+            case Type.STRUCT:
                 names = {field.name for field in branch.fields}
                 return isinstance(value, dict) and not names.isdisjoint(value)
-            case "map":
+            case Type.MAP:
                 return isinstance(value, list | dict)
-            case "float32" | "float64" | "bytes":
+            case Type.FLOAT32 | Type.FLOAT64 | Type.BYTES:
                 return _is_number(value)
         return isinstance(value, int) and not isinstance(value, bool)
 
@@ -286,7 +288,7 @@ def _arranged(node: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def parsed(stored: StoredSchema) -> ConnectSchema:
+def parsed(stored: StoredSchema) -> Schema:
     """Connect's schema of one in the registry. Raises AnalysisError."""
     try:
         made = JsonSchemaReader(
@@ -295,24 +297,8 @@ def parsed(stored: StoredSchema) -> ConnectSchema:
             makes_optional=False,
             takes_first=True,
         ).schema()
-        return connect_of(made, _facts, lambda _, value: value)
+        return finite(made)
     except DataError as error:
         raise AnalysisError(str(error)) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise AnalysisError(f"Schema {stored.id} is not a JSON Schema: {error}") from error
-
-
-def _facts(schema: Schema, fields: tuple[ConnectField, ...]) -> Facts:
-    """A required field of an object may be left out where it has no default."""
-    if is_union(schema):
-        return UNION, fields
-    if schema.type is Type.STRUCT:
-        return "", tuple(ConnectField(one.name, _may_be_omitted(one.schema)) for one in fields)
-    is_list = schema.type is Type.MAP and not has_text_keys(schema)
-    return ENTRIES if is_list else "", fields
-
-
-def _may_be_omitted(schema: ConnectSchema) -> ConnectSchema:
-    if schema.default is MISSING and not schema.optional:
-        return replace(schema, default=OMITTED)
-    return schema

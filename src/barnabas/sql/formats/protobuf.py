@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
-from barnabas.schemas.data.schema import Type
+from barnabas.schemas.converters.protobuf_writing import WRAPPER
+from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.protobuf.messages import (
     MessageSchema,
@@ -20,8 +21,8 @@ from barnabas.schemas.schema import SchemaFault
 from barnabas.schemas.wire_format import decode_indexes, encode_indexes
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.formats.checks import check_properties, has_other_than_string_keys
-from barnabas.sql.formats.connect_data import row_reader, row_writer
-from barnabas.sql.formats.connect_schema import ConnectSchema, of_columns, to_columns
+from barnabas.sql.formats.connect_data import Writing, row_reader, row_writer
+from barnabas.sql.formats.connect_schema import of_columns, to_columns
 from barnabas.sql.formats.format import (
     Deserializer,
     Format,
@@ -34,10 +35,9 @@ from barnabas.sql.formats.protobuf_data import from_message, to_message
 from barnabas.sql.formats.protobuf_schema import (
     NULLABLES,
     UNWRAP_PRIMITIVES,
-    WRAPPER,
     WRAPPER_TEXT,
     Nullables,
-    Reader,
+    schema_of,
     to_text,
     wrapper_file,
 )
@@ -81,7 +81,7 @@ class ProtobufTranslator:
             message = loaded.message(_asked_name(properties))
         except SchemaFault as fault:
             raise AnalysisError(str(fault)) from fault
-        connect = Reader(loaded, Nullables.of(properties)).root(message)
+        connect = schema_of(loaded, message, Nullables.of(properties))
         return to_columns(connect, part, wraps=wraps, upper_case=upper_case)
 
 
@@ -123,7 +123,7 @@ class ProtobufFormat(Format):
                 schema_id = stored.id
                 loaded = load(stored.text, dict(stored.references))
                 message = loaded.message(_asked_name(properties))
-            connect = Reader(loaded, nullables).root(message)
+            connect = schema_of(loaded, message, nullables)
             encode = message_writer(columns, connect, message, wraps=True)
             prefix = encode_indexes(indexes_of(message))
             return schema_id, lambda row: prefix + encode(row)
@@ -166,7 +166,7 @@ class ProtobufNoSrFormat(Format):
 
     def serializer(self, part: RecordPart) -> Serializer:
         loaded, message, nullables = _own_schema(part)
-        connect = Reader(loaded, nullables).root(message)
+        connect = schema_of(loaded, message, nullables)
         encode = message_writer(part.columns, connect, message, wraps=part.wraps)
         subject, count, bare = part.subject, len(part.columns), part.is_bare
 
@@ -245,10 +245,10 @@ def _own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]
 
 
 def message_writer(
-    columns: Sequence[Column], connect: ConnectSchema, message: Descriptor, *, wraps: bool
+    columns: Sequence[Column], connect: Schema, message: Descriptor, *, wraps: bool
 ) -> RowWriter:
     """Rows to a message's bytes."""
-    convert = row_writer(columns, connect, to_message, wraps=wraps)
+    convert = row_writer(columns, connect, Writing(to_message), wraps=wraps)
     build = message_class(message)
 
     def write(row: Row) -> bytes:
@@ -266,9 +266,9 @@ def message_reader(
     wraps: bool = True,
 ) -> RowReader:
     """Rows from a message's bytes."""
-    connect = Reader(loaded, nullables).root(message)
-    if connect.kind == WRAPPER and wraps:
-        connect = ConnectSchema(connect.type)
+    connect = schema_of(loaded, message, nullables)
+    if WRAPPER in connect.parameters and wraps:
+        connect = Schema(connect.type)
     convert = row_reader(columns, connect, from_message, wraps=wraps)
     parse = message_class(message).FromString
 

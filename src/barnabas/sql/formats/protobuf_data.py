@@ -5,52 +5,69 @@ from __future__ import annotations
 from decimal import Decimal as Number
 from typing import Any
 
-from barnabas.java.numbers import LONG_MAX, scaled, unscaled
+from barnabas.java.numbers import LONG_MAX, scaled, to_byte_array, unscaled
 from barnabas.java.time.calendar import date_of, days_of
 from barnabas.java.time.units import NANOS_OF_MS
-from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP
-from barnabas.sql.formats.connect_data import Convert
-from barnabas.sql.formats.connect_schema import ENTRIES, UNION, ConnectSchema
-from barnabas.sql.formats.protobuf_schema import (
+from barnabas.schemas.converters.protobuf_writing import (
     ALWAYS,
+    ENTRIES,
     ENUM,
-    UNSIGNED,
+    KIND,
+    UNION,
     WRAPPER,
+    is_union,
 )
+from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from barnabas.sql.formats.connect_data import Convert
+
+_UNSIGNED = ("uint64", "fixed64")
+"""Numbers that may need more than the 63 bits of BIGINT."""
 
 
-def from_message(schema: ConnectSchema) -> Convert | None:
+def from_message(schema: Schema) -> Convert | None:
     """The hook for reading: what a message's field holds to what Connect's schema says."""
     logical = _FROM_MESSAGES.get(schema.name or "")
     if logical:
         return logical
-    if schema.kind == WRAPPER:
+    if WRAPPER in schema.parameters:
         return lambda message: message.value
-    if schema.kind == ENUM:
-        # Of several names of a number the first counts.
-        names = {int(number): name for name, number in reversed(schema.parameters)}
-        return lambda number: names.get(number, f"UNKNOWN_ENUM_VALUE_{schema.name}_{number}")
-    if schema.kind == UNSIGNED:
+    if ENUM in schema.parameters:
+        return _enum(schema)
+    if schema.parameters.get(KIND) in _UNSIGNED:
         return lambda number: number if number <= LONG_MAX else number - 2**64
-    if schema.type == "map":
-        return _entries if schema.kind == ENTRIES else None
-    if schema.type == "struct" and schema.kind != UNION:
+    if schema.type is Type.MAP:
+        return _entries if ENTRIES in schema.parameters else None
+    if schema.type is Type.STRUCT and not is_union(schema):
         return _fields(schema)
     return None
+
+
+def _enum(schema: Schema) -> Convert:
+    names: dict[int, str] = {}
+    for name, number in schema.parameters.items():
+        if name.startswith(f"{ENUM}."):
+            # Of several names of a number the first counts.
+            names.setdefault(int(number), name.removeprefix(f"{ENUM}."))
+    return lambda number: names.get(number, f"UNKNOWN_ENUM_VALUE_{schema.name}_{number}")
 
 
 def _entries(entries: Any) -> list[tuple[Any, Any]]:
     return [(entry.key, entry.value) for entry in entries]
 
 
-def _fields(schema: ConnectSchema) -> Convert:
-    always = [field.name for field in schema.fields if field.presence == ALWAYS]
-    optional = [field.name for field in schema.fields if not field.presence]
+def _fields(schema: Schema) -> Convert:
+    always = [field.name for field in schema.fields if ALWAYS in field.schema.parameters]
     unions = [
-        (field.name, field.presence, [branch.name for branch in field.schema.fields])
+        (
+            field.name,
+            (field.schema.name or "").removeprefix(UNION),
+            [branch.name for branch in field.schema.fields],
+        )
         for field in schema.fields
-        if field.presence not in (ALWAYS, "")
+        if is_union(field.schema)
     ]
+    others = {*always, *(name for name, _, _ in unions)}
+    optional = [field.name for field in schema.fields if field.name not in others]
 
     def convert(message: Any) -> dict[str, Any]:
         result = {name: getattr(message, name) for name in always}
@@ -68,16 +85,16 @@ def _fields(schema: ConnectSchema) -> Convert:
     return convert
 
 
-def to_message(schema: ConnectSchema) -> Convert | None:
+def to_message(schema: Schema) -> Convert | None:
     """The hook for writing: what Connect's schema says to what makes a message."""
     logical = _TO_MESSAGES.get(schema.name or "")
     if logical:
         return logical
-    if schema.kind == WRAPPER:
+    if WRAPPER in schema.parameters:
         return lambda value: {"value": value}
-    if schema.type == "map" and schema.kind == ENTRIES:
+    if ENTRIES in schema.parameters:
         return _to_entries
-    if schema.type == "struct":
+    if schema.type is Type.STRUCT:
         return _to_fields(schema)
     return None
 
@@ -86,8 +103,8 @@ def _to_entries(pairs: Any) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in pairs]
 
 
-def _to_fields(schema: ConnectSchema) -> Convert | None:
-    unions = [field.name for field in schema.fields if field.presence not in (ALWAYS, "")]
+def _to_fields(schema: Schema) -> Convert | None:
+    unions = [field.name for field in schema.fields if is_union(field.schema)]
     if not unions:
         return None
 
@@ -107,10 +124,9 @@ def _from_decimal(message: Any) -> Number:
 
 def _to_decimal(value: Number) -> dict[str, Any]:
     number = unscaled(value)
-    length = ((number if number >= 0 else ~number).bit_length() + 8) // 8
     exponent = value.as_tuple().exponent
     return {
-        "value": number.to_bytes(length, "big", signed=True),
+        "value": to_byte_array(number),
         "precision": len(str(abs(number))),
         "scale": -exponent if isinstance(exponent, int) else 0,
     }

@@ -18,6 +18,7 @@ from typing import Any, Final
 from barnabas.connect.cdc.tables import PARSE_ERRORS, Column, ColumnType, TypeName
 from barnabas.connect.connectors.postgres import temporal, texts
 from barnabas.java import object_stream as java_objects
+from barnabas.java.numbers import to_byte_array
 from barnabas.schemas.data.builder import (
     BOOLEAN,
     BYTES,
@@ -140,8 +141,7 @@ def _variable_decimal(text: str) -> Struct:
     value = _decimal(text)
     scale = -int(value.as_tuple().exponent)
     unscaled = int(value.scaleb(scale, _WIDE))
-    size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-    return Struct(VARIABLE_DECIMAL, [scale, unscaled.to_bytes(size, "big", signed=True)])
+    return Struct(VARIABLE_DECIMAL, [scale, to_byte_array(unscaled)])
 
 
 def _numeric(modifier: int, modes: Modes) -> ColumnType:
