@@ -98,6 +98,17 @@ def test_logins(name: str) -> None:
     }
 
 
+def test_our_own_connections_log_in_with_delegation_tokens() -> None:
+    line = rf'{SCRAM} required username="id" password="mac" tokenauth="true";'
+    names = {**SASL, "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": line}
+    assert Security(PropertyKeys(names)).access("a:1").is_token
+    assert (
+        not Security(PropertyKeys({**names, "sasl.jaas.config": line[:-18] + ";"}))
+        .access("a:1")
+        .is_token
+    )
+
+
 def test_other_mechanisms_are_the_clients_own() -> None:
     given = {
         "security.protocol": "SASL_SSL",

@@ -13,6 +13,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.struct_pb2 import ListValue, Value
 from hypothesis import HealthCheck, given, settings
 
+from barnabas.schemas.converters.protobuf_reading import ProtobufReading
+from barnabas.schemas.converters.protobuf_writing import ProtobufOptions
 from barnabas.schemas.data.builder import (
     INT8,
     INT32,
@@ -188,6 +190,15 @@ def test_values_of_maps_may_be_lists_and_maps(url: str) -> None:
     found = made.to_connect("maps", made.from_connect("maps", schema, value))[1]
     assert found.values == value.values
     found.validate()
+
+
+def test_optional_is_a_word_of_proto2_too() -> None:
+    text = """syntax = "proto2";
+        message A { optional int32 may = 1; required int32 must = 2; repeated int32 many = 3; }"""
+    loaded = load_text(text, {})
+    reading = ProtobufReading(loaded, ProtobufOptions(has_optional=True))
+    schema, _ = reading.root(loaded.message(None))
+    assert [field.schema.optional for field in schema.fields] == [True, False, True]
 
 
 @pytest.mark.parametrize(
