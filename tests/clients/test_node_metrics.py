@@ -69,6 +69,8 @@ NOT_ON_ONE_NODE = {
 }
 """Families that tell of other nodes."""
 NOT_WITHOUT_CAUSE = {
+    "barnabas_share_partitions",
+    "barnabas_share_records_in_flight",
     "barnabas_partition_open_transaction_seconds",
     "kafka_network_requestmetrics_errors_total",
 }
@@ -109,6 +111,11 @@ def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
     of_orders = [value for labels, value in ends.items() if ("topic", "orders") in labels]
     assert (len(of_orders), sum(of_orders)) == (3, 100)
     requests = samples["kafka_network_requestmetrics_requests_total"]
+    of_group = (("consumergroup", "g"), ("topic", "orders"))
+    assert samples["kafka_consumergroup_lag_sum"][of_group] == 0
+    assert sum(samples["kafka_consumergroup_current_offset"].values()) == 100
+    assert set(samples["kafka_consumergroup_lag_seconds"].values()) == {0}
+    assert samples["kafka_consumergroup_members"][("consumergroup", "g"),] == 1
     for name in ("Produce", "Fetch", "FetchConsumer", "JoinGroup", "OffsetCommit", "CreateTopics"):
         assert requests[("request", name),] > 0
     times = samples["kafka_network_requestmetrics_totaltimems"]

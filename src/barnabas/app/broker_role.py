@@ -131,6 +131,8 @@ class BrokerRole:
             source=random,
             create_topic=self._create_share_group_state,
         )
+        self.ends = self._shares.ends
+        """Tells the ends of partitions anywhere in the cluster."""
         self._share_partitions = SharePartitions(
             clock, self.replicas, self._shares.persister, ShareSettings(config, self._image)
         )

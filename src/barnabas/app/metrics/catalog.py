@@ -376,6 +376,91 @@ TOOL: Final = (
     Family("barnabas_build_info", "gauge", ("version",), "1, with the version of Barnabas."),
 )
 
+CONSUMER_GROUPS: Final = (
+    *_families(
+        "gauge",
+        "kafka_consumergroup_",
+        GROUP_PARTITION,
+        {
+            "current_offset": "Offset that the group has committed. On the group's coordinator, as "
+            "all that follow.",
+            "lag": "Records from there to the end of the partition.",
+            "lag_seconds": "Seconds since the first of them was written; 0 without any.",
+        },
+    ),
+    Family(
+        "kafka_consumergroup_lag_sum",
+        "gauge",
+        ("consumergroup", "topic"),
+        "Lag of all partitions of the topic.",
+    ),
+    Family("kafka_consumergroup_members", "gauge", ("consumergroup",), "Members of the group."),
+    Family(
+        "barnabas_group_epoch",
+        "gauge",
+        ("consumergroup",),
+        "The group's generation or epoch: it rises with each rebalance.",
+    ),
+    Family(
+        "barnabas_group_partitions_not_shown",
+        "gauge",
+        (),
+        "Partitions of groups whose lag is not shown: a node shows 50,000.",
+    ),
+    Family(
+        "barnabas_groups",
+        "gauge",
+        ("protocol", "state"),
+        "Groups by kind (classic, consumer, share, streams) and state.",
+    ),
+    Family(
+        "kafka_server_group_coordinator_metrics_group_count",
+        "gauge",
+        ("protocol",),
+        "Groups by kind.",
+    ),
+    *_families(
+        "gauge",
+        "kafka_coordinator_group_groupmetadatamanager_",
+        (),
+        {
+            "numgroups": "Groups.",
+            "numoffsets": "Committed offsets.",
+            "numgroupspreparingrebalance": "Groups that wait for members.",
+            "numgroupscompletingrebalance": "Groups that wait for an assignment.",
+            "numgroupsstable": "Groups that work.",
+            "numgroupsdead": "Groups that are gone.",
+            "numgroupsempty": "Groups without members.",
+        },
+    ),
+    Family(
+        "barnabas_share_partitions",
+        "gauge",
+        ("consumergroup",),
+        "Partitions that a share group reads here; on their leader.",
+    ),
+    Family(
+        "barnabas_share_records_in_flight",
+        "gauge",
+        ("consumergroup",),
+        "Records given out to members of a share group and not settled; on the leader.",
+    ),
+)
+TRANSACTIONS: Final = (
+    Family(
+        "barnabas_transactions",
+        "gauge",
+        ("state",),
+        "Transactional ids by the state of their transaction; on their coordinator.",
+    ),
+    Family(
+        "barnabas_transaction_oldest_open_seconds",
+        "gauge",
+        (),
+        "Age of the oldest transaction that has not ended; 0 without any.",
+    ),
+)
+
 GROUPS: Final[Mapping[str, Iterable[Family]]] = {
     "The node": (*BROKER, *LOOP, *TOOL),
     "Topics": (*TOPIC_TRAFFIC, *REPLICATION_TRAFFIC),
@@ -383,6 +468,8 @@ GROUPS: Final[Mapping[str, Iterable[Family]]] = {
     "Connections": SOCKETS,
     "Controller": CONTROLLER,
     "Quorum": QUORUM,
+    "Groups and their lag": CONSUMER_GROUPS,
+    "Transactions": TRANSACTIONS,
     "Replicas": (*REPLICAS, *FETCHERS),
     "Waiting requests": PURGATORY,
     "Logs, disks and compaction": LOGS,

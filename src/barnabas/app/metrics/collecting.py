@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import __version__
 from barnabas.app.metrics.catalog import FAMILIES
+from barnabas.app.metrics.group_figures import GroupFigures, RecordTimes, RemoteEnds
 from barnabas.app.metrics.loop_watch import LoopWatch
 from barnabas.app.metrics.partition_figures import (
     ClusterTotals,
@@ -82,17 +83,24 @@ class NodeFigures:
         self._times = node.times or RequestTimes(time.perf_counter_ns)
         self._loop_watch = LoopWatch(self._times.tick)
         self._labels = PartitionLabels()
+        broker = node.played_broker
+        self._remote = None if broker is None else RemoteEnds(broker, node.clock)
+        self._record_times = RecordTimes()
         self._elections = self._unclean_elections = 0
         self._cluster: tuple[MetadataImage, ClusterTotals] | None = None
 
     def start(self) -> None:
         """Begin to watch the running loop, and elections."""
         self._loop_watch.start()
+        if self._remote is not None:
+            self._remote.start()
         self._node.metadata.add_listener(self._image_changed)
 
     def close(self) -> None:
         """Watch no more."""
         self._loop_watch.close()
+        if self._remote is not None:
+            self._remote.close()
 
     # -- what is asked on the node's loop
 
@@ -113,6 +121,10 @@ class NodeFigures:
             columns = await self._partitions(broker)
             shows.append(lambda text: columns.show(text, self._labels))
             shows.append(await self._broker(broker, columns))
+            if self._remote is not None:
+                groups = GroupFigures(broker, self._node.clock, self._remote, self._record_times)
+                await groups.collect()
+                shows.append(groups.show)
         shows.append(self._requests())
         shows.append(self._metadata())
         loop = self._loop(time.perf_counter() - started)

@@ -86,6 +86,10 @@ class SharePartitions:
         if hosted.is_busy:
             self._ending[hosted] = None
 
+    def hosted(self) -> list[HostedSharePartition]:
+        """All of them."""
+        return list(self._hosted.values())
+
     # -- what happens to partitions and groups
 
     def image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
