@@ -48,6 +48,25 @@ dashboards and alerts work unchanged; what is missing has no counterpart in this
   of them is active.
 - A scrape is collected in turns with the node's other work. Its cost is measured in `make bench`.
 
+## Dashboards and alerts
+
+```sh
+barnabas metrics dashboards --to ./dashboards
+barnabas metrics alerts --to ./alerts.yml
+```
+
+The first command writes Grafana dashboards: the cluster, topics, consumer groups, and one each for
+the registry, SQL, streams and Connect. Import them, or give their directory to Grafana's
+provisioning.
+The second writes alert rules; name the file in `prometheus.yml`:
+
+```yaml
+rule_files: ["alerts.yml"]
+```
+
+Each alert has a `runbook_url`, a path in this documentation: [runbooks](runbooks/README.md) say
+what it means, what to look at and what to do.
+
 ## Figures of a node
 """
 

@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "feature": ("Show, upgrade and downgrade feature levels.", "cluster.feature"),
         "config": ("Describe and change settings of topics, brokers, groups.", "config"),
         "log": ("Inspect log files and the log directories of brokers.", "log"),
+        "metrics": ("Write dashboards for Grafana and alerts for Prometheus.", "metrics.command"),
         "doctor": ("Check a cluster and the machine for common faults.", "doctor.command"),
     },
     "Security": {

@@ -1,0 +1,1 @@
+"""`barnabas metrics`: dashboards of Grafana and alert rules of Prometheus."""
