@@ -1,0 +1,155 @@
+"""A real Prometheus scrapes a cluster and evaluates the alert rules: drills with real faults."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from barnabas.cli.metrics.command import alert_rules
+from support.cluster_processes import EAGER, ClusterProcesses
+from support.node_process import wait_until
+from support.patience import PATIENCE_S
+from support.ports import free_port
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("prometheus") is None, reason="Prometheus is not installed (package prometheus)"
+)
+SHOWN_AT = re.compile(r"metrics are at http://(127\.0\.0\.1:[0-9]+)/metrics")
+HOUR_MS = 3_600_000
+
+
+class Prometheus:
+    """A Prometheus that scrapes and evaluates every second."""
+
+    def __init__(self, directory: Path, targets: list[str]) -> None:
+        directory.mkdir()
+        self._port = free_port()
+        (directory / "alerts.yml").write_text(alert_rules())
+        config = directory / "prometheus.yml"
+        config.write_text(
+            "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
+            f"rule_files: [{directory / 'alerts.yml'}]\n"
+            "scrape_configs:\n"
+            "  - job_name: kafka\n"
+            f"    static_configs: [{{targets: {json.dumps(targets)}}}]\n"
+        )
+        self._output = (directory / "prometheus.out").open("wb")
+        self._process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--config.file={config}",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{self._port}",
+            ],
+            stdout=self._output,
+            stderr=self._output,
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+
+    def _get(self, path: str) -> Any:
+        try:
+            url = f"http://127.0.0.1:{self._port}/api/v1/{path}"
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+                return json.load(answer)["data"]
+        except OSError:  # it is starting
+            return {}
+
+    def values(self, query: str) -> list[float]:
+        """The values that a query has now."""
+        found = self._get("query?" + urllib.parse.urlencode({"query": query}))
+        return [float(sample["value"][1]) for sample in found.get("result", [])]
+
+    def alerts(self) -> dict[str, str]:
+        """The alerts that are pending or firing, by their names."""
+        alerts = self._get("alerts").get("alerts", [])
+        return {alert["labels"]["alertname"]: alert["state"] for alert in alerts}
+
+    def wait_for(self, alert: str, *states: str) -> float:
+        """Wait until an alert is in one of the states; after how many seconds it was."""
+        began = time.monotonic()
+        wait_until(
+            lambda: self.alerts().get(alert) in states, f"{alert} {states}", shown=self.alerts
+        )
+        return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterProcesses]:
+    overrides = EAGER | {"barnabas.metrics.listener": "http://127.0.0.1:0"}
+    with ClusterProcesses(tmp_path_factory.mktemp("cluster"), overrides=overrides) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def prometheus(cluster: ClusterProcesses, tmp_path: Path) -> Iterator[Prometheus]:
+    targets = []
+    for node in cluster.nodes.values():
+        shown = SHOWN_AT.findall(node.output.read_text())
+        targets.append(shown[-1])
+    with contextlib.closing(Prometheus(tmp_path / "prometheus", targets)) as prometheus:
+        wait_until(lambda: prometheus.values("sum(up)") == [3], "three scrapes")
+        yield prometheus
+
+
+def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) -> None:
+    bootstrap: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap_servers}
+    cluster.create_topic("orders", partitions=2)
+    cluster.create_topic("payments", partitions=1)
+    assert prometheus.alerts() == {}
+    assert prometheus.values("max(kafka_controller_kafkacontroller_activebrokercount)") == [3]
+    assert prometheus.values("sum(kafka_server_raft_metrics_number_of_voters)") == [9]
+    assert len(prometheus.values('barnabas_quorum_replica_lag{role="voter"}')) == 2
+
+    # A group lags: it has committed the first of records that are an hour old.
+    producer = Producer(bootstrap)
+    hour_ago_ms = int(time.time() * 1000) - HOUR_MS
+    for number in range(10):
+        producer.produce("orders", str(number), partition=0, timestamp=hour_ago_ms)
+    assert producer.flush(PATIENCE_S) == 0
+    consumer = Consumer(bootstrap | {"group.id": "late", "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
+    prometheus.wait_for("BarnabasGroupLags", "firing")
+    assert prometheus.values('kafka_consumergroup_lag{consumergroup="late"}') == [9]
+    (late_s,) = prometheus.values('max(kafka_consumergroup_lag_seconds{consumergroup="late"})')
+    assert 3600 <= late_s < 3600 + PATIENCE_S
+    consumer.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
+    wait_until(lambda: "BarnabasGroupLags" not in prometheus.alerts(), "the lag's end")
+    consumer.close()
+
+    # A transaction hangs: its producer wrote an hour ago, and does not end it.
+    hanging = Producer(bootstrap | {"transactional.id": "hangs"})
+    hanging.init_transactions(PATIENCE_S)
+    hanging.begin_transaction()
+    hanging.produce("payments", "never seen", partition=0, timestamp=hour_ago_ms)
+    assert hanging.flush(PATIENCE_S) == 0
+    prometheus.wait_for("BarnabasTransactionHangs", "firing")
+    assert prometheus.values('sum(barnabas_transactions{state="Ongoing"})') == [1]
+    held_back = 'kafka_cluster_partition_laststableoffsetlag{topic="payments"}'
+    assert prometheus.values(held_back) == [1]
+    hanging.abort_transaction(PATIENCE_S)
+    wait_until(lambda: "BarnabasTransactionHangs" not in prometheus.alerts(), "its end")
+
+    # A node dies.
+    cluster.kill(3)
+    prometheus.wait_for("BarnabasBrokerFenced", "firing")
+    prometheus.wait_for("BarnabasNodeDown", "pending", "firing")
+    prometheus.wait_for("BarnabasUnderReplicated", "pending", "firing")
+    assert prometheus.values("max(kafka_controller_kafkacontroller_activebrokercount)") == [2]
+    cluster.start(3)
+    wait_until(lambda: "BarnabasBrokerFenced" not in prometheus.alerts(), "the node's return")
