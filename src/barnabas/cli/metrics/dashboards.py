@@ -51,7 +51,7 @@ class Dashboard:
 
     def as_json(self) -> dict[str, Any]:
         """As Grafana's JSON model has it."""
-        panels = []
+        panels: list[dict[str, Any]] = []
         for row, members in enumerate(self.rows):
             width = WIDTH // len(members)
             for column, panel in enumerate(members):
