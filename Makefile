@@ -1,7 +1,10 @@
 # Everything one does with a checkout. Each target sets up what it needs in .venv, once.
 
 PYTHON ?= python3
-VENV := .venv
+# Another PySpark than the one that pyproject.toml names, in an environment of its own:
+# make test-slow SPARK=4.2.0 ARGS="tests/clients/test_sql_spark.py".
+SPARK ?=
+VENV := .venv$(if $(SPARK),-spark-$(SPARK))
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
@@ -30,7 +33,7 @@ help:
 	@echo "make audit   look for known vulnerabilities in what is installed; a part of make check"
 	@echo "make format  format the code"
 	@echo "make bench   measure beside Apache Kafka"
-	@echo "make test-slow     tests that take too long for every run"
+	@echo "make test-slow     tests that take too long for every run (SPARK=4.2.0: with that PySpark, in .venv-spark-4.2.0)"
 	@echo "make soak    random campaigns that last MINUTES=10 in total"
 	@echo "make clean   remove everything that these made"
 
@@ -43,6 +46,7 @@ $(INSTALLED): pyproject.toml
 	@echo "Installing into $(VENV) (some 600 MB the first time, most of it Spark)"
 	$(BIN)/python -m pip install --disable-pip-version-check \
 		$(if $(MAKE_TERMOUT),--progress-bar on,--quiet) -e '.[dev]'
+	$(if $(SPARK),$(BIN)/python -m pip install --disable-pip-version-check --quiet pyspark==$(SPARK))
 	@touch $@
 
 # Apache Kafka's own jars, which tests compare with and the benchmark runs. Without Maven, or
@@ -117,6 +121,6 @@ soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)
 
 clean:
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark-* .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist spark-warehouse metastore_db derby.log bench/results/raw
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

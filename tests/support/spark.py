@@ -14,12 +14,11 @@ import tempfile
 from collections.abc import Iterator
 
 import pytest
-from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from barnabas.spark.session import SessionOptions, kafka_package, start_session
+from barnabas.spark.session import SessionOptions, avro_package, kafka_package, start_session
 
-AVRO = f"org.apache.spark:spark-avro_2.13:{__version__}"
+AVRO = avro_package()
 """What Spark's `from_avro` and `to_avro` are in."""
 
 HAS_JAVA = bool(os.environ.get("JAVA_HOME")) or shutil.which("java") is not None

@@ -35,9 +35,12 @@ from barnabas.spark.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
 
+# PySpark 4.2 says so at each start; what Barnabas uses of pandas is tested.
+warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+
 PACKAGES: Final = "spark.jars.packages"
-TESTED_PYSPARK = "4.0.0"
-"""What the extra `spark` installs: Maven Central has no Kafka connector for each release."""
+TESTED_PYSPARK: Final = {"4.0": "4.0.0", "4.1": "4.1.1", "4.2": "4.2.0"}
+"""By line of releases the one whose jars are known. Maven Central has no connector for others."""
 
 _PROGRESS_SECONDS = 1.0
 # Small heaps on few cores: the serial collector takes less of both.
@@ -61,13 +64,19 @@ class SparkStartError(RuntimeError):
 
 
 def kafka_package() -> str:
-    """Return the Maven coordinates of the Kafka connector of the PySpark that is installed."""
-    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    """Return the Maven coordinates of the Kafka connector for the PySpark that is installed."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{_jars_version()}"
 
 
 def avro_package() -> str:
     """Return the Maven coordinates of `from_avro` for the PySpark that is installed."""
-    return f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
+    return f"org.apache.spark:spark-avro_2.13:{_jars_version()}"
+
+
+def _jars_version() -> str:
+    """The version of the jars for the PySpark that is installed."""
+    version = pyspark.__version__
+    return TESTED_PYSPARK.get(".".join(version.split(".")[:2]), version)
 
 
 def kafka_clients_package() -> str:
@@ -305,12 +314,13 @@ def _not_started(options: SessionOptions) -> SparkStartError:
 
 
 def _untested_pyspark() -> str:
-    """A hint where the installed PySpark is another than the tested one; else nothing."""
-    if pyspark.__version__ == TESTED_PYSPARK:
+    """A hint where the installed PySpark is another than the tested ones; else nothing."""
+    if pyspark.__version__ in TESTED_PYSPARK.values():
         return ""
+    tested = TESTED_PYSPARK["4.0"]
     return (
-        f", which may lack those of PySpark {pyspark.__version__}; "
-        f"Barnabas is tested with {TESTED_PYSPARK}: pip install pyspark=={TESTED_PYSPARK}"
+        f", which may lack those for PySpark {pyspark.__version__}; "
+        f"Barnabas is tested with {tested}: pip install pyspark=={tested}"
     )
 
 

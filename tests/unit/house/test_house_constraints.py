@@ -71,8 +71,9 @@ def test_each_dependency_is_bounded_below_and_above() -> None:
         assert operators in ({">=", "<"}, {"=="}), requirement
 
 
-def test_the_extras_install_the_pyspark_whose_jars_are_known() -> None:
+def test_the_extras_install_a_pyspark_whose_jars_are_known() -> None:
     (pinned,) = (str(one.specifier) for one in needed("spark") if one.name == "pyspark")
-    assert pinned == f"=={TESTED_PYSPARK}"
-    for jar in ("spark-sql-kafka-0-10", "spark-avro", "spark-token-provider-kafka-0-10"):
-        assert f"org.apache.spark_{jar}_2.13-{TESTED_PYSPARK}.jar" in jar_digests()
+    assert pinned == f"=={TESTED_PYSPARK['4.0']}"
+    for version in TESTED_PYSPARK.values():
+        for jar in ("spark-sql-kafka-0-10", "spark-avro", "spark-token-provider-kafka-0-10"):
+            assert f"org.apache.spark_{jar}_2.13-{version}.jar" in jar_digests()

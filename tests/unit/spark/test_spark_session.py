@@ -47,14 +47,22 @@ def test_a_session_whose_jvm_does_not_answer_is_forgotten(monkeypatch: pytest.Mo
     assert (SparkContext._gateway, SparkContext._jvm) == (None, None)
 
 
-def test_packages_are_of_the_version_that_is_installed() -> None:
-    assert avro_package() == f"org.apache.spark:spark-avro_2.13:{pyspark.__version__}"
-    assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+JARS = {"4.0.0": "4.0.0", "4.0.5": "4.0.0", "4.1.4": "4.1.1", "4.2.1": "4.2.0", "4.3.0": "4.3.0"}
+
+
+@pytest.mark.parametrize("version", JARS)
+def test_packages_fit_the_version_that_is_installed(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pyspark, "__version__", version)
+    assert avro_package() == f"org.apache.spark:spark-avro_2.13:{JARS[version]}"
+    assert kafka_package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{JARS[version]}"
 
 
 OLDER_SOURCES = {
     "4.0.0": None,
     "4.1.1": "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    "4.2.0": None,
 }
 
 
@@ -201,8 +209,8 @@ def test_a_download_is_announced_and_a_failure_names_the_telemetry(
         start_session(options, said.append)
     assert str(telemetry) in str(raised.value)
     assert "pip install" not in str(raised.value)
-    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
-    with pytest.raises(SparkStartError, match=r"4\.0\.5; .* pip install pyspark==4\.0\.0"):
+    monkeypatch.setattr(pyspark, "__version__", "4.3.0")
+    with pytest.raises(SparkStartError, match=r"4\.3\.0; .* pip install pyspark==4\.0\.0"):
         launch_jvm(options)
     monkeypatch.undo()
     assert telemetry.read_text() == 2 * "unresolved dependency\n"
@@ -273,7 +281,7 @@ def test_a_jar_that_comes_as_another_is_refused_before_a_session_has_it(
     assert launched == [",".join(options.all_packages)]
 
 
-NAMED = re.compile(r'"([a-z][\w.-]*:[\w.-]+:(?:\d[\w.-]*|{[\w.]+}))"')
+NAMED = re.compile(r'"([a-z][\w.-]*:[\w.-]+:(?:\d[\w.-]*|{[\w.()]+}))"')
 
 
 def test_each_package_that_we_name_is_in_the_table() -> None:
@@ -281,8 +289,10 @@ def test_each_package_that_we_name_is_in_the_table() -> None:
     found = [(path, name) for path, text in texts.items() for name in NAMED.findall(text)]
     assert len(found) >= 8
     for path, name in found:
-        coordinates = name.replace("{SDK}", SDK).replace("{pyspark.__version__}", TESTED_PYSPARK)
-        assert jar_name(coordinates) in jar_digests(with_more=True), f"{path} names {coordinates}"
+        for version in TESTED_PYSPARK.values():
+            coordinates = name.replace("{SDK}", SDK).replace("{_jars_version()}", version)
+            known = jar_digests(with_more=True)
+            assert jar_name(coordinates) in known, f"{path} names {coordinates}"
 
 
 def test_the_jars_of_this_spark_are_in_the_table() -> None:
