@@ -15,7 +15,7 @@ import ssl
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -174,10 +174,19 @@ def _uvicorn_config(app: ASGIApp, idle_s: float) -> uvicorn.Config:
     return config
 
 
+class Served(Protocol):
+    """What a thread can serve: a server, or a service that has one."""
+
+    @property
+    def listeners(self) -> list[Listener]: ...
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
 class ServerThread:
     """A server on a thread and an event loop of its own, from `start` to `close`."""
 
-    def __init__(self, server: WebServer, name: str) -> None:
+    def __init__(self, server: Served, name: str) -> None:
         self.server = server
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -1,0 +1,87 @@
+"""`barnabas console`: the web console of a cluster and its services, in the foreground."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from barnabas.cli.client_config import read_client_file
+from barnabas.cli.connection import command_config_option
+from barnabas.cli.errors import CliError, ExitCode, extra_packages
+from barnabas.cli.output import print_json
+from barnabas.cli.service_options import service_options, service_properties
+
+if TYPE_CHECKING:
+    from barnabas.console.server import ConsoleServer
+
+BOOTSTRAP = "bootstrap.servers"
+EPILOG = """\b
+Examples:
+  barnabas console
+  barnabas console -b broker-1:9092 --registry-url http://localhost:8081
+  barnabas console --command-config client.properties
+  barnabas console console.properties --listeners https://0.0.0.0:8090
+
+Without console.users.file nobody logs in, and the console listens on loopback alone. It starts
+whether or not the services answer: what is away is a card that says why. SIGTERM and Ctrl-C end it
+cleanly, with exit code 0.
+"""
+
+
+@click.command("console", epilog=EPILOG)
+@service_options("the console", "http://127.0.0.1:8090")
+@command_config_option
+@click.option("--registry-url", "-r", metavar="URL,...", help="The schema registry.")
+def command(
+    properties: str | None,
+    bootstrap_servers: str | None,
+    listeners: str | None,
+    registry_url: str | None,
+    overrides: tuple[str, ...],
+    client_config: str | None,
+    log_level: str,
+    as_json: bool,
+) -> int:
+    """Run a web console for a Kafka cluster and its schema registry.
+
+    PROPERTIES says who may log in and what they may do; without it, defaults apply. The file of
+    --command-config says how the console logs in to the cluster.
+    """
+    clients = {} if client_config is None else read_client_file(client_config)
+    values = service_properties(
+        properties,
+        overrides,
+        bootstrap_servers,
+        listeners,
+        bootstrap_key=BOOTSTRAP,
+        bootstrap_default=clients.get(BOOTSTRAP),
+    )
+    if registry_url:
+        values["schema.registry.url"] = registry_url
+    return _run(values, clients, log_level, as_json)
+
+
+def _run(values: dict[str, str], clients: dict[str, str], log_level: str, as_json: bool) -> int:
+    with extra_packages("console", "the console needs"):
+        from barnabas.console.config import ConsoleConfig
+        from barnabas.console.server import run_console
+        from barnabas.web.listening import CannotListenError
+    from barnabas.base import telemetry
+
+    telemetry.configure(log_level)
+    config = ConsoleConfig(values, clients)
+
+    def ready(server: "ConsoleServer") -> None:
+        urls = [str(listener) for listener in server.listeners]
+        if as_json:
+            facts = {"listeners": urls, "bootstrap_servers": config.bootstrap_servers}
+            print_json({"ready": True, **facts})
+        else:
+            click.echo(f"Console: {', '.join(urls)} of the cluster at {config.bootstrap_servers}")
+        sys.stdout.flush()
+
+    try:
+        return run_console(config, ready)
+    except CannotListenError as error:
+        hint = "choose another address with --listeners"
+        raise CliError(str(error), ExitCode.REFUSED, hint) from error

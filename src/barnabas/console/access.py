@@ -1,0 +1,299 @@
+"""Who may do what in the console: users, roles, sessions, the limit on guesses, the audit log.
+
+Users are those of a password file (`web/passwords.py`). A role has rights, on topics and groups
+whose names match its patterns. Sessions are kept here, and a browser has only a random token: no
+cookie can be forged. Without a password file everybody may do everything, on loopback alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import hashlib
+import json
+import logging
+import os
+import secrets
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from barnabas.base.errors import ConfigError
+
+RIGHTS: Final = ("view", "read", "unmasked", "produce", "edit", "admin")
+"""See metadata; read records; see masked fields; write records; change; delete, and see the log."""
+ROLE_PREFIX: Final = "console.roles."
+SESSION_S: Final = 8 * 3600.0
+SESSIONS_MAX: Final = 10_000
+SESSIONS_OF_USER_MAX: Final = 50
+FREE_TRIES: Final = 5
+WAIT_S_MAX: Final = 60.0
+GUESSERS_MAX: Final = 10_000
+AUDIT_SHOWN_MAX: Final = 1_000
+ANONYMOUS: Final = "anonymous"
+
+_log = logging.getLogger(__name__)
+
+
+class ForbiddenError(Exception):
+    """The user lacks a right; `right` is its name, or `read-only`."""
+
+    def __init__(self, right: str, what: str) -> None:
+        if right == "read-only":
+            message = "the console is in read-only mode"
+        else:
+            message = f"{what} needs the right '{right}'"
+        super().__init__(message)
+        self.right = right
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Rights on what matches patterns (`orders-*`)."""
+
+    name: str
+    rights: frozenset[str]
+    topics: tuple[str, ...] = ("*",)
+    groups: tuple[str, ...] = ("*",)
+
+    def allows(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
+        """Whether it has a right, on a topic or a group if one is given."""
+        if right not in self.rights:
+            return False
+        if topic is not None and not _fits(topic, self.topics):
+            return False
+        return group is None or _fits(group, self.groups)
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+BUILT_IN: Final[Mapping[str, Role]] = {
+    "admin": Role("admin", frozenset(RIGHTS)),
+    "editor": Role("editor", frozenset({"view", "read", "produce", "edit"})),
+    "viewer": Role("viewer", frozenset({"view", "read"})),
+}
+"""Roles that a configuration may use, and may define otherwise."""
+
+
+def roles_of(values: Mapping[str, str]) -> dict[str, Role]:
+    """The roles that properties define, and the built-in ones. Raises ConfigError."""
+    parts: dict[str, dict[str, str]] = {}
+    for key, text in values.items():
+        if not key.startswith(ROLE_PREFIX):
+            continue
+        name, dot, what = key.removeprefix(ROLE_PREFIX).rpartition(".")
+        if not dot or what not in ("rights", "topics", "groups"):
+            raise ConfigError(key, f"write {ROLE_PREFIX}NAME.rights, .topics or .groups")
+        parts.setdefault(name, {})[what] = text
+    found = dict(BUILT_IN)
+    for name, given in parts.items():
+        rights = frozenset(_words(given.get("rights", "view")))
+        if unknown := rights - set(RIGHTS):
+            key = f"{ROLE_PREFIX}{name}.rights"
+            raise ConfigError(key, f"{min(unknown)} is none of {', '.join(RIGHTS)}")
+        found[name] = Role(
+            name,
+            rights,
+            tuple(_words(given.get("topics", "*"))),
+            tuple(_words(given.get("groups", "*"))),
+        )
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody who is logged in."""
+
+    name: str
+    roles: tuple[Role, ...]
+    is_read_only: bool = False
+    """Whether the whole console changes nothing."""
+
+    def may(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
+        """Whether a role of theirs has the right."""
+        if self.is_read_only and right in ("produce", "edit", "admin"):
+            return False
+        return any(role.allows(right, topic, group) for role in self.roles)
+
+    def need(
+        self, right: str, what: str, topic: str | None = None, group: str | None = None
+    ) -> None:
+        """Raise ForbiddenError without the right."""
+        if self.is_read_only and right in ("produce", "edit", "admin"):
+            raise ForbiddenError("read-only", what)
+        if not self.may(right, topic, group):
+            raise ForbiddenError(right, what)
+
+
+class Sessions:
+    """Who is logged in, by the hash of the token that their browser has."""
+
+    def __init__(
+        self, lasts_s: float = SESSION_S, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lasts_s, self._now_s = lasts_s, now_s
+        self._found: OrderedDict[bytes, tuple[str, frozenset[str], float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def begin(self, user: str, roles: frozenset[str]) -> str:
+        """Log a user in; returns the token."""
+        token = secrets.token_urlsafe(32)
+        with self._lock:
+            own = [key for key, (name, _, _) in self._found.items() if name == user]
+            for key in own[: max(0, len(own) - SESSIONS_OF_USER_MAX + 1)]:
+                del self._found[key]
+            while len(self._found) >= SESSIONS_MAX:
+                self._found.popitem(last=False)
+            self._found[_hashed(token)] = user, roles, self._now_s() + self._lasts_s
+        return token
+
+    def find(self, token: str) -> tuple[str, frozenset[str]] | None:
+        """The name and roles of the token's user; None without a session."""
+        key = _hashed(token)
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                return None
+            if found[2] < self._now_s():
+                del self._found[key]
+                return None
+        return found[0], found[1]
+
+    def end(self, token: str) -> None:
+        """Log out."""
+        with self._lock:
+            self._found.pop(_hashed(token), None)
+
+
+def _hashed(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+class Guesses:
+    """Slows down who guesses passwords: by user and address, with waits that double."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def wait_s(self, user: str, address: str) -> float:
+        """How long until the next try is taken; 0 if it is now."""
+        with self._lock:
+            until = [self._failures.get(key, (0, 0.0))[1] for key in _guessers(user, address)]
+        return max(0.0, max(until) - self._now_s())
+
+    def failed(self, user: str, address: str) -> None:
+        """Count a wrong password."""
+        with self._lock:
+            for key, free in _guessers(user, address).items():
+                count = self._failures.pop(key, (0, 0.0))[0] + 1
+                pause_s = 0.0 if count < free else min(WAIT_S_MAX, 2.0 ** min(count - free, 10))
+                self._failures[key] = count, self._now_s() + pause_s
+            while len(self._failures) > GUESSERS_MAX:
+                self._failures.popitem(last=False)
+
+    def succeeded(self, user: str, address: str) -> None:
+        """Forget the failures of a user at an address."""
+        with self._lock:
+            self._failures.pop(f"{user}@{address}", None)
+
+
+def _guessers(user: str, address: str) -> dict[str, int]:
+    """Whose failures count, each with the number that is free.
+
+    A user from all addresses, too, but later: else strangers could lock a user out.
+    """
+    return {f"{user}@{address}": FREE_TRIES, f"@{address}": 4 * FREE_TRIES, user: 20 * FREE_TRIES}
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something that somebody did, or tried to."""
+
+    time: str
+    user: str
+    address: str
+    action: str
+    target: str
+    outcome: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Audit:
+    """The audit log: lines of JSON in a file of mode 0600, and the last ones in memory."""
+
+    def __init__(self, path: str | None = None) -> None:
+        """Raises ConfigError for a file that cannot be written."""
+        self._recent: deque[Deed] = deque(maxlen=AUDIT_SHOWN_MAX)
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        if path:
+            try:
+                self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            except OSError as error:
+                raise ConfigError("console.audit.file", f"{path}: {error.strerror}") from error
+
+    def note(
+        self,
+        user: str,
+        address: str,
+        action: str,
+        target: str,
+        outcome: str,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write what was done."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        deed = Deed(now, user, address, action, target, outcome, details or {})
+        line = json.dumps(
+            {
+                "time": deed.time,
+                "user": deed.user,
+                "address": deed.address,
+                "action": deed.action,
+                "target": deed.target,
+                "outcome": deed.outcome,
+                **({"details": deed.details} if deed.details else {}),
+            },
+            default=str,
+        )
+        with self._lock:
+            self._recent.append(deed)
+            if self._file is not None:
+                try:
+                    os.write(self._file, line.encode() + b"\n")
+                except OSError as error:
+                    _log.error("the audit log cannot be written: %s", error)
+
+    def recent(self, search: str = "") -> Sequence[Deed]:
+        """The last deeds that have all words of `search`, the newest first."""
+        words = search.lower().split()
+        with self._lock:
+            found = list(self._recent)
+        found.reverse()
+        return [
+            deed
+            for deed in found
+            if all(
+                word in f"{deed.user} {deed.action} {deed.target} {deed.outcome}".lower()
+                for word in words
+            )
+        ]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None

@@ -1,0 +1,166 @@
+"""The console's settings: a properties file, with flags on top.
+
+bootstrap.servers            the brokers
+client.…                     what a Kafka client takes, as client.security.protocol
+listeners                    http:// or https:// addresses; https needs ssl.keystore.location
+schema.registry.url, connect.url, sql.url        the other services; each may have name:password@
+console.users.file           a password file; without one nobody logs in
+console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
+console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups
+console.read.only            true: nothing can be changed
+console.masked.fields        fields of keys, values and headers that need the right `unmasked`
+console.audit.file           where the audit log is written
+console.session.minutes      how long a login lasts; 480 by default
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from barnabas.base.addresses import is_loopback
+from barnabas.base.errors import ConfigError
+from barnabas.console.access import ROLE_PREFIX, Role, roles_of
+from barnabas.kafka.settings import check_servers
+from barnabas.web.listening import Listener
+
+BOOTSTRAP: Final = "bootstrap.servers"
+LISTENERS: Final = "listeners"
+REGISTRY: Final = "schema.registry.url"
+CONNECT: Final = "connect.url"
+SQL: Final = "sql.url"
+USERS_FILE: Final = "console.users.file"
+READ_ONLY: Final = "console.read.only"
+MASKED: Final = "console.masked.fields"
+AUDIT_FILE: Final = "console.audit.file"
+SESSION_MINUTES: Final = "console.session.minutes"
+DEFAULT_LISTENERS: Final = "http://127.0.0.1:8090"
+_OWN: Final = frozenset(
+    {
+        *(BOOTSTRAP, LISTENERS, REGISTRY, CONNECT, SQL, USERS_FILE, READ_ONLY, MASKED),
+        *(AUDIT_FILE, SESSION_MINUTES),
+    }
+)
+_CLIENT_PREFIX: Final = "client."
+_PREFIXES: Final = (_CLIENT_PREFIX, ROLE_PREFIX, "ssl.")
+
+
+@dataclass(frozen=True)
+class ConsoleConfig:
+    """Checked settings. Raises ConfigError."""
+
+    values: Mapping[str, str]
+    clients: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further settings of Kafka clients, as those of a --command-config."""
+    bootstrap_servers: str = field(init=False)
+    listeners: tuple[Listener, ...] = field(init=False)
+    roles: Mapping[str, Role] = field(init=False)
+    is_read_only: bool = field(init=False)
+    """Whether nothing can be changed."""
+
+    def __post_init__(self) -> None:
+        values = self.values
+        for key in values:
+            if key not in _OWN and not key.startswith(_PREFIXES):
+                raise ConfigError(key, "is not a setting of the console")
+        servers = str(values.get(BOOTSTRAP) or self.clients.get(BOOTSTRAP) or "")
+        if not servers:
+            raise ConfigError(BOOTSTRAP, "must be set")
+        check_servers(servers)
+        listeners = tuple(
+            _listener(part.strip())
+            for part in str(values.get(LISTENERS) or DEFAULT_LISTENERS).split(",")
+        )
+        object.__setattr__(self, "bootstrap_servers", servers)
+        object.__setattr__(self, "listeners", listeners)
+        object.__setattr__(self, "roles", roles_of(values))
+        object.__setattr__(self, "is_read_only", _is_true(values, READ_ONLY))
+        for key in (REGISTRY, CONNECT, SQL):
+            for url in self.urls(key):
+                if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                    raise ConfigError(key, f"{url!r} is not an http:// or https:// address")
+        if not self.users_file and not self.is_on_loopback:
+            raise ConfigError(
+                LISTENERS, f"an address that others reach needs a login: set {USERS_FILE}"
+            )
+        if self.session_s <= 0:
+            raise ConfigError(SESSION_MINUTES, "must be positive")
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether only this machine reaches the console."""
+        return all(is_loopback(listener.host) for listener in self.listeners)
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether a listener speaks https."""
+        return any(listener.is_tls for listener in self.listeners)
+
+    def urls(self, key: str) -> tuple[str, ...]:
+        """The addresses of a service; none if it is not configured."""
+        return tuple(
+            part.strip() for part in str(self.values.get(key) or "").split(",") if part.strip()
+        )
+
+    @property
+    def client(self) -> dict[str, str]:
+        """The settings of Kafka clients."""
+        own = {
+            key.removeprefix(_CLIENT_PREFIX): value
+            for key, value in self.values.items()
+            if key.startswith(_CLIENT_PREFIX)
+        }
+        return {key: value for key, value in {**self.clients, **own}.items() if key != BOOTSTRAP}
+
+    @property
+    def users_file(self) -> str:
+        """The password file; empty if nobody logs in."""
+        return str(self.values.get(USERS_FILE) or "")
+
+    @property
+    def masked_fields(self) -> tuple[str, ...]:
+        """Names or paths of fields."""
+        text = str(self.values.get(MASKED) or "")
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    @property
+    def audit_file(self) -> str | None:
+        """Where the audit log goes."""
+        return str(self.values.get(AUDIT_FILE) or "") or None
+
+    @property
+    def session_s(self) -> float:
+        """How long a login lasts."""
+        text = str(self.values.get(SESSION_MINUTES) or "480")
+        try:
+            return float(text) * 60
+        except ValueError:
+            raise ConfigError(SESSION_MINUTES, f"{text} is not a number") from None
+
+    # What `configured_server` reads of the listeners' TLS.
+
+    def get_str(self, name: str) -> str:
+        return str(self.values.get(name) or "")
+
+    def get_bool(self, name: str) -> bool:
+        return self.get_str(name).lower() == "true"
+
+
+def _is_true(values: Mapping[str, str], key: str) -> bool:
+    text = str(values.get(key) or "false").lower()
+    if text not in ("true", "false"):
+        raise ConfigError(key, f"{text} is not true or false")
+    return text == "true"
+
+
+def _listener(text: str) -> Listener:
+    parts = urlsplit(text)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
+        raise ConfigError(LISTENERS, f"{text!r} is not http://HOST:PORT or https://HOST:PORT")
+    return Listener(parts.hostname, port, parts.scheme == "https")

@@ -1,0 +1,1 @@
+"""The console's HTTP: JSON for the page that `static` holds."""

@@ -1,0 +1,225 @@
+// The frame: login, menu, theme, and which page an address (#/topics/orders/messages) shows.
+
+import { get, part, post, whenLoggedOut } from "./api.js";
+import { h, put, say } from "./dom.js";
+import { failed, field } from "./widgets.js";
+import { auditPage } from "./pages/audit.js";
+import { groupPage, groupsPage } from "./pages/groups.js";
+import { nodePage, nodesPage } from "./pages/nodes.js";
+import { overviewPage } from "./pages/overview.js";
+import { topicPage, topicsPage } from "./pages/topics.js";
+
+/** Pages: a pattern of the address, a title, and what makes it. */
+const PAGES = [
+  [/^\/$/, "Overview", overviewPage],
+  [/^\/topics$/, "Topics", topicsPage],
+  [/^\/topics\/([^/]+)(?:\/([a-z]+))?$/, "Topic", topicPage],
+  [/^\/groups$/, "Groups", groupsPage],
+  [/^\/groups\/([^/]+)$/, "Group", groupPage],
+  [/^\/nodes$/, "Nodes", nodesPage],
+  [/^\/nodes\/(\d+)$/, "Node", nodePage],
+  [/^\/audit$/, "Audit log", auditPage],
+];
+/** The menu: address, text, key after g, and the right that it needs. */
+const MENU = [
+  ["/", "Overview", "o", "view"],
+  ["/topics", "Topics", "t", "view"],
+  ["/groups", "Groups", "g", "view"],
+  ["/nodes", "Nodes", "n", "view"],
+  ["/audit", "Audit log", "l", "admin"],
+];
+const THEMES = ["auto", "light", "dark"];
+
+const main = document.getElementById("main");
+let me = null;
+let leaving = new AbortController();
+
+function here() {
+  const text = location.hash.replace(/^#/, "") || "/";
+  const [path, query = ""] = text.split("?");
+  return { path, query: new URLSearchParams(query) };
+}
+
+/** Goes to an address; `replace` keeps the history as it is. */
+export function go(path, query = {}, replace = false) {
+  const left = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);
+  const text = new URLSearchParams(left).toString();
+  const to = `#${path}${text ? `?${text}` : ""}`;
+  if (replace) {
+    history.replaceState(null, "", to);
+  } else location.hash = to;
+}
+
+function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { path, query } = here();
+  drawMenu(path);
+  for (const [pattern, title, make] of PAGES) {
+    const found = pattern.exec(path);
+    if (!found) continue;
+    let names;
+    try {
+      names = found.slice(1).map((one) => (one === undefined ? one : decodeURIComponent(one)));
+    } catch {
+      break;
+    }
+    document.title = `${names[0] ? `${names[0]} – ` : ""}${title} – Barnabas console`;
+    put(main, make({ names, query, me, go, signal: leaving.signal, again: show }));
+    main.focus({ preventScroll: true });
+    return;
+  }
+  document.title = "Barnabas console";
+  put(main, failed(new Error(`There is no page at ${path}.`)));
+}
+
+function drawMenu(path) {
+  const links = MENU.filter(([, , , right]) => me.rights.includes(right)).map(([to, text, key]) => {
+    const is = to === "/" ? path === "/" : path.startsWith(to);
+    return h(
+      "a",
+      { href: `#${to}`, "aria-current": is ? "page" : null, title: `g, then ${key}` },
+      text,
+    );
+  });
+  put(document.getElementById("menu"), links);
+}
+
+function drawTop() {
+  const theme = h(
+    "button",
+    { type: "button", id: "theme", onclick: nextTheme },
+    `Theme: ${currentTheme()}`,
+  );
+  const out = async () => {
+    try {
+      await post("logout");
+    } finally {
+      location.reload();
+    }
+  };
+  put(
+    document.getElementById("top"),
+    h("a", { class: "brand", href: "#/" }, "Barnabas console"),
+    me?.is_read_only ? h("span", { class: "tag warning" }, "read-only") : null,
+    h("span", { class: "fill" }),
+    theme,
+    me?.user && me.needs_login
+      ? [
+          h("span", { class: "quiet" }, me.user),
+          h("button", { type: "button", id: "logout", onclick: out }, "Log out"),
+        ]
+      : null,
+  );
+}
+
+function currentTheme() {
+  const found = localStorage.getItem("theme");
+  return THEMES.includes(found) ? found : "auto";
+}
+
+function applyTheme() {
+  const theme = currentTheme();
+  if (theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+function nextTheme() {
+  localStorage.setItem("theme", THEMES[(THEMES.indexOf(currentTheme()) + 1) % THEMES.length]);
+  applyTheme();
+  drawTop();
+  document.getElementById("theme").focus();
+}
+
+function loginPage() {
+  leaving.abort();
+  put(document.getElementById("menu"));
+  document.title = "Log in – Barnabas console";
+  const name = h("input", { autocomplete: "username", required: true, id: "name" });
+  const password = h("input", {
+    type: "password",
+    autocomplete: "current-password",
+    required: true,
+    id: "password",
+  });
+  const problem = h("p", { class: "problem", role: "alert" });
+  put(
+    main,
+    h(
+      "form",
+      {
+        class: "card login",
+        onsubmit: async (event) => {
+          event.preventDefault();
+          try {
+            await post("login", { name: name.value, password: password.value });
+            await begin();
+          } catch (error) {
+            put(problem, error.message);
+            password.value = "";
+            password.focus();
+          }
+        },
+      },
+      h("h1", {}, "Log in"),
+      field("Name", name),
+      field("Password", password),
+      problem,
+      h("button", { class: "main" }, "Log in"),
+    ),
+  );
+  name.focus();
+}
+
+let pressed = "";
+
+document.addEventListener("keydown", (event) => {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!me?.user || document.querySelector("dialog[open]")) return;
+  if (event.key === "/") {
+    const search = document.getElementById("search") || document.getElementById("filter");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  } else if (pressed === "g") {
+    const found = MENU.find(([, , key]) => key === event.key);
+    pressed = "";
+    if (found) go(found[0]);
+  } else {
+    pressed = event.key;
+    setTimeout(() => (pressed = ""), 1000);
+  }
+});
+
+let wasLoggedIn = false;
+
+async function begin() {
+  try {
+    me = await get("me");
+  } catch (error) {
+    put(main, failed(error, begin));
+    return;
+  }
+  drawTop();
+  if (me.user) {
+    wasLoggedIn = true;
+    show();
+  } else loginPage();
+}
+
+whenLoggedOut(() => {
+  if (!wasLoggedIn) return;
+  wasLoggedIn = false;
+  me.user = null;
+  drawTop();
+  loginPage();
+  say("The session has ended.", "bad");
+});
+window.addEventListener("hashchange", () => {
+  if (me?.user) show();
+});
+applyTheme();
+begin();
+export { part };

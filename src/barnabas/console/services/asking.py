@@ -1,0 +1,179 @@
+"""How the console asks a cluster: connections that threads share, and what may go wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final, Generic, TypeVar
+
+from barnabas.base.tls.contexts import PropertyKeys
+from barnabas.kafka.security import Security
+from barnabas.kafka.settings import librdkafka_settings
+from barnabas.kafka.wire import AccessError, Brokers, WireError
+from barnabas.protocol.api import Api
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.schema import Message
+
+CLIENT_ID: Final = "barnabas-console"
+TIMEOUT_S: Final = 10.0
+IDLE_MAX: Final = 8
+"""Sets of connections that are kept for later requests."""
+TOGETHER_MAX: Final = 16
+"""Nodes that are asked at the same time."""
+
+K = TypeVar("K")
+T = TypeVar("T")
+R = TypeVar("R", bound=Message)
+
+
+class AwayError(Exception):
+    """A service does not answer; the message says which and why."""
+
+
+class RefusedError(Exception):
+    """A service refuses a request; the message is its reason."""
+
+
+class AbsentError(RefusedError):
+    """What was asked for does not exist."""
+
+
+def check(code: int, message: str | None = None, what: str = "") -> None:
+    """Raise AbsentError or RefusedError if `code` is an error of Kafka's."""
+    if code == ErrorCode.NONE:
+        return
+    error = ErrorCode.of(code)
+    text = f"{error.name}: {message or error.message}"
+    absent = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.RESOURCE_NOT_FOUND,
+    )
+    kind = AbsentError if error in absent else RefusedError
+    raise kind(f"{what}: {text}" if what else text)
+
+
+class ClusterAccess:
+    """Connections to the brokers of one cluster, for many threads."""
+
+    def __init__(
+        self, bootstrap_servers: str, settings: Mapping[str, str], timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """`settings` are a client's, with Java's names or librdkafka's. Raises ConfigError."""
+        self.bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings)
+        self._access = Security(PropertyKeys(self._settings)).access(bootstrap_servers, timeout_s)
+        self._idle: list[Brokers] = []
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(TOGETHER_MAX, "console-nodes")
+
+    def librdkafka(self, **more: Any) -> dict[str, Any]:
+        """Settings for a client of confluent-kafka, `more` on top."""
+        own = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": CLIENT_ID,
+            "log_level": 2,
+        }
+        return own | librdkafka_settings(self._settings) | more
+
+    @contextmanager
+    def brokers(self) -> Iterator[Brokers]:
+        """Connections for one thread. Raises AwayError where no broker answers."""
+        with self._lock:
+            found = self._idle.pop() if self._idle else Brokers(self._access)
+        try:
+            yield found
+        except (WireError, AccessError) as error:
+            found.close()
+            raise AwayError(str(error)) from error
+        except BaseException:
+            found.close()
+            raise
+        with self._lock:
+            if len(self._idle) < IDLE_MAX:
+                self._idle.append(found)
+                return
+        found.close()
+
+    def any(self, api: Api[Message, R], request: Message) -> R:
+        """The answer of any broker. Raises AwayError.
+
+        A kept connection may have ended since: the second try has a new one.
+        """
+        try:
+            with self.brokers() as brokers:
+                return brokers.any().call(api, request)
+        except AwayError:
+            with self.brokers() as brokers:
+                brokers.close()
+                return brokers.any().call(api, request)
+
+    def at(
+        self,
+        address: tuple[str, int],
+        api: Api[Message, R],
+        request: Message,
+        version_max: int | None = None,
+    ) -> R:
+        """The answer of one broker. Raises AwayError."""
+        try:
+            with self.brokers() as brokers:
+                return brokers.at(*address).call(api, request, version_max)
+        except AwayError:
+            with self.brokers() as brokers:
+                brokers.close()
+                return brokers.at(*address).call(api, request, version_max)
+
+    def coordinator(self, name: str, key_type: int) -> tuple[str, int]:
+        """The address of a coordinator. Raises AwayError, RefusedError."""
+        with self.brokers() as brokers:
+            error, address = brokers.coordinator(name, key_type)
+        check(error, what=f"the coordinator of {name}")
+        return address
+
+    def each(self, ask: Callable[[K], T], about: Iterable[K]) -> dict[K, T | Exception]:
+        """What `ask` returns, called at the same time; an AwayError or RefusedError is one."""
+        futures = {one: self._pool.submit(ask, one) for one in about}
+        found: dict[K, T | Exception] = {}
+        for one, future in futures.items():
+            try:
+                found[one] = future.result()
+            except (AwayError, RefusedError) as error:
+                found[one] = error
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for brokers in idle:
+            brokers.close()
+
+
+class Kept(Generic[T]):
+    """An answer that is used again for a while; threads that ask at once wait for one answer."""
+
+    def __init__(
+        self, ask: Callable[[], T], kept_s: float, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._ask, self._kept_s, self._now_s = ask, kept_s, now_s
+        self._lock = threading.Lock()
+        self._answer: tuple[float, T] | None = None
+
+    def get(self) -> T:
+        """The answer. Raises what `ask` does."""
+        with self._lock:
+            if self._answer is None or self._now_s() - self._answer[0] > self._kept_s:
+                found = self._ask()
+                self._answer = self._now_s(), found
+            return self._answer[1]
+
+    def forget(self, older_s: float = 0.0) -> None:
+        """Ask again next time, if the answer is older than this."""
+        with self._lock:
+            if self._answer is not None and self._now_s() - self._answer[0] >= older_s:
+                self._answer = None

@@ -1,0 +1,280 @@
+"""Every page of the console in a browser: both themes, 375 px, keyboard, axe, markup in data.
+
+With `CONSOLE_IMAGES=docs/images/console` the screenshots of docs/console.md are made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from playwright.sync_api import Browser, Page, expect
+
+from barnabas import Cluster
+from support.console_world import Console, console
+
+IMAGES = os.environ.get("CONSOLE_IMAGES")
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
+PAGES = [
+    ("overview", "/", "Overview"),
+    ("topics", "/topics", "Topics"),
+    ("messages", "/topics/orders", "orders"),
+    ("partitions", "/topics/orders/partitions", "orders"),
+    ("settings", "/topics/orders/settings", "orders"),
+    ("readers", "/topics/orders/groups", "orders"),
+    ("groups", "/groups", "Groups"),
+    ("group", "/groups/billing", "billing"),
+    ("nodes", "/nodes", "Nodes"),
+    ("audit", "/audit", "Audit log"),
+]
+TIMEOUT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[Console]:
+    with Cluster() as cluster:
+        fill({"bootstrap.servers": cluster.bootstrap_servers})
+        with console({"bootstrap.servers": cluster.bootstrap_servers}) as found:
+            yield found
+
+
+def fill(settings: dict[str, Any]) -> None:
+    admin = AdminClient(settings)
+    names = {"orders": 3, "payments": 1, "events": 1, "empty": 1}
+    made = admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()])
+    for future in made.values():
+        future.result(60)
+    producer = Producer(settings)
+    cities = ("Ghent", "Lyon", "Porto", "Turin")
+    for number in range(2_000):
+        order = {
+            "id": number,
+            "amount": 1000 if number % 500 == 0 else number % 90,
+            "city": cities[number % 4],
+        }
+        producer.produce("orders", json.dumps(order), f"customer-{number % 40}")
+    producer.produce(
+        "events", json.dumps({HOSTILE: HOSTILE}), HOSTILE, headers=[(HOSTILE, HOSTILE)]
+    )
+    producer.produce("events", b"\xff\xfe\x00", HOSTILE)
+    assert producer.flush(60) == 0
+    consumer = Consumer({**settings, "group.id": "billing", "auto.offset.reset": "earliest"})
+    places = [TopicPartition("orders", number, 100) for number in range(3)]
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+@pytest.fixture
+def page(browser: Browser, world: Console) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console",
+        lambda message: problems.append(message.text) if message.type == "error" else None,
+    )
+    yield page
+    context.close()
+    # What the browser says of answers that a test asks for is no fault of the page.
+    assert [one for one in problems if "Failed to load resource" not in one] == []
+
+
+def show(page: Page, world: Console, path: str, title: str | None = None) -> None:
+    page.goto(f"{world.url}/#{path}")
+    if title is not None:
+        expect(page.locator("h1")).to_have_text(title, timeout=TIMEOUT_MS)
+    page.wait_for_selector('[aria-busy="true"]', state="detached")
+
+
+def found_by_axe(page: Page) -> list[str]:
+    page.evaluate(f"{AXE};0")
+    found: dict[str, Any] = page.evaluate("axe.run()")
+    return [
+        f"{one['id']}: {node['html'][:150]}" for one in found["violations"] for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize(("name", "path", "title"), PAGES, ids=[name for name, *_ in PAGES])
+def test_a_page_in_both_themes_and_on_a_phone(
+    page: Page, world: Console, name: str, path: str, title: str
+) -> None:
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        show(page, world, path, title)
+        if name == "messages":
+            page.wait_for_selector(".virtual-row")
+        if IMAGES and (scheme == "light" or name == "messages"):
+            place = Path(IMAGES)
+            place.mkdir(parents=True, exist_ok=True)
+            page.screenshot(path=place / f"{name}{'-dark' if scheme == 'dark' else ''}.png")
+        assert found_by_axe(page) == []
+    page.set_viewport_size({"width": 375, "height": 700})
+    show(page, world, path, title)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 375
+    assert found_by_axe(page) == []
+
+
+def test_markup_in_data_stays_text(page: Page, world: Console) -> None:
+    show(page, world, "/topics/events", "events")
+    expect(page.locator(".virtual-row")).to_have_count(2)
+    for row in page.locator(".virtual-row").all():
+        row.click()
+        expect(page.locator("dialog pre").first).to_contain_text("<img src=x")
+        assert page.locator("dialog img, dialog script, main img, main script").count() == 0
+        page.get_by_role("button", name="Close").click()
+    assert page.title().startswith("events")
+    show(page, world, f"/topics/{HOSTILE.replace('/', '%2F')}")
+    expect(page.locator("[role=alert]").first).to_contain_text("no such topic")
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_bytes_are_shown_with_the_reason(page: Page, world: Console) -> None:
+    show(page, world, "/topics/events", "events")
+    page.locator(".virtual-row", has_text="ff fe 00").click()
+    expect(page.locator("dialog .problem")).to_contain_text("byte 0 is not UTF-8")
+
+
+def test_a_search_and_a_wrong_one(page: Page, world: Console) -> None:
+    show(page, world, "/topics/orders", "orders")
+    page.wait_for_selector(".virtual-row")
+    page.keyboard.press("/")
+    page.keyboard.type("value.amount = 1000")
+    page.keyboard.press("Enter")
+    expect(page.locator("#filter-problem")).to_contain_text("write '==' (at character 14)")
+    assert page.locator("#filter").evaluate("one => one.selectionStart") == 13
+    page.locator("#filter").fill("value.amount == 1000")
+    page.locator("#find").click()
+    expect(page.locator("#status")).to_contain_text("4 matches in 2,000 records")
+    expect(page.locator(".virtual-row")).to_have_count(4)
+    assert "filter=value.amount" in page.url
+    page.reload()
+    expect(page.locator("#status")).to_contain_text("4 matches in 2,000 records")
+
+
+def test_records_are_produced_and_seen_live(page: Page, world: Console) -> None:
+    show(page, world, "/topics/payments", "payments")
+    page.locator("#live").click()
+    expect(page.locator("#status")).to_contain_text("Live: 0 records")
+    world.done("POST", "topics/payments/messages", {"key": "k1", "value": "seen live"})
+    expect(page.locator(".virtual-row", has_text="seen live")).to_be_visible()
+    page.locator("#stop").click()
+    expect(page.locator("#status")).to_contain_text("Stopped after 1 record")
+    page.locator("#produce").click()
+    page.get_by_label("Key").fill("k2")
+    page.get_by_label("Value", exact=True).fill("from the page")
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("Written to partition 0")
+    expect(page.locator(".virtual-row", has_text="from the page")).to_be_visible()
+
+
+def test_many_rows_are_few_elements(page: Page, world: Console) -> None:
+    show(page, world, "/topics/orders?from=oldest", "orders")
+    for count in range(200, 2_001, 100):
+        page.get_by_role("button", name="Load more").click()
+        expect(page.locator("#status")).to_have_text(f"{count:,} records")
+    assert page.locator(".virtual-row").count() < 60
+    view = page.locator(".virtual")
+    view.focus()
+    page.keyboard.press("End")
+    expect(page.locator('.virtual-row[aria-rowindex="2000"]')).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("dialog h2")).to_contain_text(re.compile("partition \\d, offset"))
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_what_is_lost_is_said_and_the_name_asked_for(page: Page, world: Console) -> None:
+    show(page, world, "/topics", "Topics")
+    page.get_by_role("button", name="Create a topic").click()
+    page.get_by_label("Name").fill("short-lived")
+    page.locator("dialog button.main").click()
+    expect(page.locator("h1")).to_have_text("short-lived")
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.locator("dialog .lost")).to_contain_text("are lost for good")
+    go = page.locator("dialog button.danger")
+    expect(go).to_be_disabled()
+    page.locator("dialog input").fill("short-live")
+    expect(go).to_be_disabled()
+    page.locator("dialog input").fill("short-lived")
+    go.click()
+    expect(page.locator("h1")).to_have_text("Topics")
+    expect(page.locator("#said")).to_contain_text("short-lived was deleted")
+
+
+def test_a_reset_is_shown_before_it_is_done(page: Page, world: Console) -> None:
+    show(page, world, "/groups/billing", "billing")
+    page.get_by_role("button", name="Reset offsets").click()
+    page.locator("#plan").click()
+    expect(page.locator("dialog .preview")).to_contain_text("300 records will be read again")
+    page.get_by_label("Write billing to confirm").fill("billing")
+    page.locator("dialog button.danger").click()
+    expect(page.locator("#said")).to_contain_text("Offsets of billing were reset")
+    expect(page.locator("main h2").first).to_have_text("Lag: 2,000 records")
+
+
+def test_keys_lead_to_pages(page: Page, world: Console) -> None:
+    show(page, world, "/", "Overview")
+    for key, title in (("t", "Topics"), ("g", "Groups"), ("n", "Nodes"), ("o", "Overview")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.locator("h1")).to_have_text(title)
+
+
+def test_login_rights_and_a_theme_that_stays(
+    browser: Browser, world: Console, tmp_path: Path
+) -> None:
+    bootstrap = world.get("nodes")["nodes"][0]
+    users = tmp_path / "users"
+    users.write_text("ann: pw,viewer\n")
+    values = {
+        "bootstrap.servers": f"{bootstrap['host']}:{bootstrap['port']}",
+        "console.users.file": str(users),
+    }
+    with console(values) as guarded:
+        context = browser.new_context()
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{guarded.url}/#/topics/orders")
+        expect(page.locator("h1")).to_have_text("Log in")
+        assert found_by_axe(page) == []
+        page.get_by_label("Name").fill("ann")
+        page.get_by_label("Password").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.locator("main [role=alert]")).to_have_text("wrong name or password")
+        page.get_by_label("Password").fill("pw")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_have_text("orders")
+        button = page.get_by_role("button", name="Delete topic")
+        expect(button).to_be_disabled()
+        assert "admin" in (button.get_attribute("title") or "")
+        expect(page.locator("#produce")).to_be_disabled()
+        assert page.get_by_role("link", name="Audit log").count() == 0
+        page.locator("#theme").click()
+        page.locator("#theme").click()
+        page.reload()
+        expect(page.locator("#theme")).to_have_text("Theme: dark")
+        page.locator("#logout").click()
+        expect(page.locator("h1")).to_have_text("Log in")
+        context.close()
+
+
+def test_a_cluster_that_is_away_is_a_card(browser: Browser) -> None:
+    with console({"bootstrap.servers": "127.0.0.1:1"}) as away:
+        page = browser.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{away.url}/#/")
+        expect(page.locator(".card.away").first).to_contain_text("127.0.0.1:1")
+        assert found_by_axe(page) == []
+        page.close()
