@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from barnabas.java.hash import murmur2
+from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.topics import TopicRecord
@@ -49,6 +50,7 @@ class SmallHost:
         emits_every_change: bool = False,
         shuffled: Random | None = None,
         properties: tuple[tuple[str, str], ...] = (),
+        columns_from: int | None = 1,
     ) -> None:
         self.hosting = Hosting(
             plan.query_id,
@@ -57,12 +59,13 @@ class SmallHost:
             partitions,
             properties,
             emits_every_change=emits_every_change,
+            columns_from=columns_from,
         )
         self.plan = HostedPlan(self.hosting)
         self.notes = Notes()
         self.results: list[TopicRecord] = []
         self._partitions = partitions
-        self._pages: dict[tuple[int, int], DictionaryPages] = defaultdict(DictionaryPages)
+        self.pages: dict[tuple[int, int], DictionaryPages] = defaultdict(DictionaryPages)
         self._states: dict[tuple[int, int], PartitionState] = defaultdict(PartitionState)
         self._offsets: dict[tuple[str, int], int] = defaultdict(int)
         self._shuffled = shuffled
@@ -97,7 +100,7 @@ class SmallHost:
         if self._shuffled:
             self._shuffled.shuffle(parcels)
         state = self._states[number, partition]
-        state.attach(self._pages[number, partition])
+        state.attach(self.pages[number, partition])
         made = list(self.plan.run_operator(number, partition, parcels, state.open))
         state.flush()
         return made
@@ -137,12 +140,16 @@ class SmallHost:
             self._offsets[topic, partition] += len(log)
             raws += [
                 Raw(
-                    *(stage, place, partition),
-                    list(range(first, first + len(log))),
-                    [record.timestamp_ms for record in log],
-                    [record.key for record in log],
-                    [record.value for record in log],
-                    [record.headers for record in log],
+                    stage,
+                    place,
+                    RawColumns.of_lists(
+                        partition,
+                        list(range(first, first + len(log))),
+                        [record.timestamp_ms for record in log],
+                        [record.key for record in log],
+                        [record.value for record in log],
+                        [record.headers for record in log],
+                    ),
                 )
                 for (stage, place), read in self.plan.topology.topics.items()
                 if read == topic

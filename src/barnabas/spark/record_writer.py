@@ -6,7 +6,8 @@ the same keys with the same values. `exactly_once` writes them once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -85,11 +86,44 @@ class RecordWriter:
 
     def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
         """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
+        with self._writing(batch_id) as producer:
+            for record in records:
+                produce(producer, record, [])
+
+    def write_columns(
+        self,
+        topic: str,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps: Sequence[int],
+    ) -> bool:
+        """Write records without headers, where their keys decide on the partition.
+
+        False, and nothing is written, where one of them needs more than librdkafka does. Raises
+        as `write` does.
+        """
+        if 0 in timestamps:
+            return False
+        with self._writing(-1) as producer:
+            give = producer.direct()
+            if give is None:
+                return False
+            for key, value, timestamp_ms in zip(keys, values, timestamps, strict=True):
+                while True:
+                    try:
+                        give(topic, value, key, timestamp=timestamp_ms)
+                        break
+                    except BufferError:
+                        producer.poll(_QUEUE_POLL_SECONDS)
+        return True
+
+    @contextmanager
+    def _writing(self, batch_id: int) -> Iterator[OrderedProducer]:
+        """A producer; what it was given within has arrived behind."""
         if self._producer is None:
             self._producer = self._connect()
         try:
-            for record in records:
-                produce(self._producer, record, [])
+            yield self._producer
             if self._producer.flush(FLUSH_TIMEOUT_SECONDS):
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"writing batch {batch_id}"))
             if self._error is not None:
@@ -116,6 +150,7 @@ class RecordWriter:
                 "linger.ms": 5,
                 "log_level": 2,
                 "on_delivery": self._on_delivery,
+                "delivery.report.only.error": True,
                 **self._settings,
             }
         )

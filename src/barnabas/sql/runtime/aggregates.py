@@ -26,7 +26,8 @@ from barnabas.sql.types import Value
 StateRow = list[Any]
 
 
-def _failure(error: Exception) -> QueryFailedError:
+def failure(error: Exception) -> QueryFailedError:
+    """The error with which a query fails of an aggregate."""
     return QueryFailedError(f"Exception caught in process. Error computing an aggregate: {error}")
 
 
@@ -44,8 +45,8 @@ class Aggregation:
         pick: Pick | None,
         log: Log,
     ) -> None:
-        self._kept = tuple(kept)
-        self._aggregators = tuple(aggregator for aggregator, _ in aggregates)
+        self.kept = tuple(kept)
+        self.aggregators = tuple(aggregator for aggregator, _ in aggregates)
         self._parts = tuple(
             (
                 aggregator,
@@ -56,28 +57,30 @@ class Aggregation:
             )
             for aggregator, arguments in aggregates
         )
+        self.column_counts = tuple(len(arguments) for _, arguments in aggregates)
+        """How many arguments each aggregate takes from a row."""
         self._pick = pick
 
     def initial(self) -> StateRow:
         """The state before the first record."""
-        return [None] * len(self._kept) + [a.initial() for a in self._aggregators]
+        return [None] * len(self.kept) + [a.initial() for a in self.aggregators]
 
     def add(self, state: StateRow, row: Row) -> StateRow:
         """The state with one more row."""
-        changed = [row[place] for place in self._kept]
+        changed = [row[place] for place in self.kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
             values = [argument(row) for argument in arguments]
             try:
                 changed.append(aggregator.add(state[place], *values))
             except EVALUATION_ERRORS as error:
-                raise _failure(error) from error
+                raise failure(error) from error
             place += 1
         return changed
 
     def remove(self, state: StateRow, row: Row) -> StateRow:
         """The state without a row that was added."""
-        changed = [row[place] for place in self._kept]
+        changed = [row[place] for place in self.kept]
         place = len(changed)
         for aggregator, arguments in self._parts:
             values = [argument(row) for argument in arguments]
@@ -85,34 +88,34 @@ class Aggregation:
             try:
                 changed.append(undo(state[place], *values))
             except EVALUATION_ERRORS as error:
-                raise _failure(error) from error
+                raise failure(error) from error
             place += 1
         return changed
 
     def merge(self, left: StateRow, right: StateRow) -> StateRow:
         """The state of two sessions that become one; kept columns are those of the left one,
         unless it has none."""
-        count = len(self._kept)
+        count = len(self.kept)
         merged = [
             other if own is None else own
             for own, other in zip(left[:count], right[:count], strict=True)
         ]
         try:
-            for place, aggregator in enumerate(self._aggregators, count):
+            for place, aggregator in enumerate(self.aggregators, count):
                 merged.append(aggregator.merge(left[place], right[place]))
         except EVALUATION_ERRORS as error:
-            raise _failure(error) from error
+            raise failure(error) from error
         return merged
 
     def result(self, state: StateRow, key: Row, window: WindowBounds | None) -> Row:
         """The row that a state stands for."""
-        count = len(self._kept)
+        count = len(self.kept)
         row: list[Value] = state[:count]
         try:
-            for place, aggregator in enumerate(self._aggregators, count):
+            for place, aggregator in enumerate(self.aggregators, count):
                 row.append(aggregator.result(state[place]))
         except EVALUATION_ERRORS as error:
-            raise _failure(error) from error
+            raise failure(error) from error
         if self._pick is None:
             return row
         if window is not None:

@@ -27,6 +27,14 @@ from barnabas.sql.runtime.foreign_key_joins import (
     SubscriptionNode,
     SubscriptionSendNode,
 )
+from barnabas.sql.runtime.forms import (
+    AggregateForm,
+    FilterForm,
+    JoinForm,
+    SelectForm,
+    SinkForm,
+    SourceForm,
+)
 from barnabas.sql.runtime.graph import Graph, changed
 from barnabas.sql.runtime.joined_rows import Joiner, joiner
 from barnabas.sql.runtime.layout import Layout, picker
@@ -85,6 +93,8 @@ class _Builder(Graph):
             node = table_nodes.TableSourceNode(
                 self.name("Source"), completion, is_rekeyed=self._is_below_rekeying
             )
+        if step.timestamp is None:
+            node.form = SourceForm(step, layout)
         parts = self.new_parts()
         parts.nodes.append(node)
         parts.inputs.append((step, node.process))
@@ -108,6 +118,8 @@ class _Builder(Graph):
         pick = picker(places, len(flow.layout.columns))
         read = timestamp_reader(schema, timestamp, self.compiler, self.log)
         node = SinkNode(self.name("Sink"), pick, read)
+        if read is None and not isinstance(output, Result):
+            node.form = SinkForm(output, places)
         parts = self.next(flow, node)
         out = Exit()
         node.forward = out.process
@@ -122,6 +134,7 @@ class _Builder(Graph):
         node: Node
         if isinstance(step, steps.StreamFilter):
             node = StreamFilterNode(condition, self.log)
+            node.form = FilterForm(step.condition, flow.layout.columns)
         else:
             node = table_nodes.TableFilterNode(flow.table, condition, self.log)
         return replace(flow, node=node, parts=self.next(flow, node))
@@ -138,21 +151,19 @@ class _Builder(Graph):
         ]
         layout = Layout(step.schema.value).with_hidden(hidden, self.mentioned)
         self.batched.clear()
+        made = [expressions.get(c.name, ColumnReference(c.name)) for c in layout.columns]
         columns = [
-            self.getter(
-                expressions.get(column.name, ColumnReference(column.name)),
-                source,
-                f"Error computing expression for column {column.name}",
-            )
-            for column in layout.columns
+            self.getter(made_by, source, f"Error computing expression for column {column.name}")
+            for made_by, column in zip(made, layout.columns, strict=True)
         ]
         node: Node
+        key_places = None
         if isinstance(step, steps.StreamSelect):
-            node = StreamSelectNode(
-                columns, _kept_keys(step.schema.key, flow.keys), tuple(self.batched)
-            )
+            key_places = _kept_keys(step.schema.key, flow.keys)
+            node = StreamSelectNode(columns, key_places, tuple(self.batched))
         else:
             node = table_nodes.TableSelectNode(flow.table, columns)
+        node.form = SelectForm(made, source.columns, key_places)
         return replace(
             flow, node=node, layout=layout, keys=step.schema.key, parts=self.next(flow, node)
         )
@@ -251,6 +262,7 @@ class _Builder(Graph):
             self.log,
         )
         node = self._aggregate_node(step, aggregation)
+        node.form = AggregateForm(step.functions, flow.layout.columns)
         parts = self.next(flow, node)
         return replace(flow, node=node, layout=layout, keys=step.schema.key, parts=parts)
 
@@ -303,6 +315,9 @@ class _Builder(Graph):
         layout, join = self._joined(left, right, step)
         right.table.need_view()
         node = StreamTableJoinNode(right.table.get, join, is_left=is_left)
+        wide = Layout((*left.layout.columns, *right.layout.columns, *step.schema.key))
+        places = wide.places(names_of(layout.columns))
+        node.form = JoinForm(left.layout, right.layout, places, is_left=is_left)
         parts = self.next(left, node)
         parts.take_in(right.parts.root())
         return Flow(node, layout, step.schema.key, parts)

@@ -80,6 +80,13 @@ def no_log(_message: str, _row: Row | None, _cause: BaseException | None) -> Non
 def prepared(calls: Sequence[BatchedCall], records: Sequence[Record]) -> Iterator[None]:
     """Within it the calls are made for all of the records' rows, which it keeps alive."""
     rows = [record.value for record in records if record.value is not None]
+    with prepared_rows(calls, rows):
+        yield
+
+
+@contextmanager
+def prepared_rows(calls: Sequence[BatchedCall], rows: Sequence[Row]) -> Iterator[None]:
+    """The same for rows, which the caller keeps alive."""
     for call in calls:
         call.prepare(rows)
     try:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from barnabas.sql.runtime.evaluation import BatchedCall
+from barnabas.sql.runtime.forms import Form
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.runtime.stores import Store
 
@@ -35,6 +36,8 @@ class Node:
     saved: tuple[str, ...] = ()
     batched: Sequence[BatchedCall] = ()
     """Calls that `process_all` makes for all records at once."""
+    form: Form | None = None
+    """What the node does, as data; None where it can only be run record by record."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name

@@ -94,6 +94,21 @@ class Stage:
         for node in self._nodes:
             node.bind(open_store)
 
+    def chain(self, input_index: int) -> list[Node]:
+        """The nodes that an input's records go through one after the other, the first ones."""
+        nodes: list[Node] = []
+        take = self._entries[input_index]
+        while isinstance(node := getattr(take, "__self__", None), Node) and take == node.process:
+            nodes.append(node)
+            take = node.forward
+        return nodes
+
+    def emitted(self) -> Emitted:
+        """What nodes have sent out since the last call, if they were called past `process`."""
+        emitted = self._emitted[:]
+        self._emitted.clear()
+        return emitted
+
     def process(self, input_index: int, record: Record) -> Emitted:
         """Take one record, which the stage owns from then on: (output index, record) in order."""
         self._entries[input_index](record)
@@ -106,9 +121,7 @@ class Stage:
     def process_all(self, input_index: int, records: Sequence[Record]) -> Emitted:
         """Take many records of one input: what `process` gives for each of them, in order."""
         give_all(self._entries[input_index], records)
-        emitted = self._emitted[:]
-        self._emitted.clear()
-        return emitted
+        return self.emitted()
 
     def flush(self) -> None:
         """Write into the stores what was kept outside of them."""

@@ -53,7 +53,7 @@ class TopicReader:
     ) -> None:
         self._step = step
         self._log = log
-        format_, part = _value(step, schemas)
+        format_, part = value_part(step, schemas)
         self._read_value = format_.deserializer(part)
         self._read_key = _key_reader(step, schemas)
 
@@ -94,7 +94,7 @@ class TopicWriter:
     ) -> None:
         self._step = step
         self._log = log
-        format_, part = _value(step, schemas)
+        format_, part = value_part(step, schemas)
         self._write_value = format_.serializer(part)
         self._write_key = _key_writer(step, window, schemas)
 
@@ -115,7 +115,7 @@ class TopicWriter:
         return TopicRecord(key, value, record.timestamp_ms, record.headers)
 
 
-def _value(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+def value_part(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
     """The format of the topic's values, and what it writes or reads."""
     choice, columns = step.formats.value, step.schema.value
     format_ = format_named(choice.name)
@@ -123,7 +123,7 @@ def _value(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]
     return format_, RecordPart(columns, choice.properties, f"{step.topic}-value", schemas, wraps)
 
 
-def _key(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
+def key_part(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
     """The format of the topic's keys, and what it writes or reads."""
     choice, columns = step.formats.key, step.schema.key
     format_ = format_named(choice.name)
@@ -132,7 +132,7 @@ def _key(step: Step, schemas: SchemaStore | None) -> tuple[Format, RecordPart]:
 
 
 def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -> ReadKey:
-    format_, part = _key(step, schemas)
+    format_, part = key_part(step, schemas)
     deserialize, window = format_.deserializer(part), step.window
     if window is None:
         return lambda data: (deserialize(data), None)
@@ -145,7 +145,7 @@ def _key_reader(step: StreamSource | TableSource, schemas: SchemaStore | None) -
 def _key_writer(
     step: StreamSink | TableSink, window: WindowInfo | None, schemas: SchemaStore | None
 ) -> WriteKey:
-    format_, part = _key(step, schemas)
+    format_, part = key_part(step, schemas)
     serialize = format_.serializer(part)
     if window is None:
         return lambda key, _: serialize(key)

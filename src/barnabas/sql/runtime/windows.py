@@ -48,11 +48,11 @@ class WindowedAggregateNode(AggregateNode):
 
     def __init__(self, name: str, aggregation: Aggregation, window: Window, log: Log) -> None:
         super().__init__(name, aggregation)
-        self._size_ms = window.size_ms
-        self._advance_ms = window.advance_ms
-        self._grace_ms = grace_of(window)
+        self.size_ms = window.size_ms
+        self.advance_ms = window.advance_ms
+        self.grace_ms = grace_of(window)
         self._retention_ms = retention_of(window)
-        self._log = log
+        self.log = log
 
     def process(self, record: Record) -> None:
         key, row = record.key, record.value
@@ -60,20 +60,20 @@ class WindowedAggregateNode(AggregateNode):
             return
         timestamp_ms = record.timestamp_ms
         self.stream_time = max(self.stream_time, timestamp_ms)
-        close_ms = self.stream_time - self._grace_ms
+        close_ms = self.stream_time - self.grace_ms
         for start_ms in self._starts(timestamp_ms):
-            window = WindowBounds(start_ms, start_ms + self._size_ms)
+            window = WindowBounds(start_ms, start_ms + self.size_ms)
             if window.end_ms > close_ms:
                 self._add(record, key, row, window)
             else:
-                self._log(f"Skipping record for expired window {window}", row, None)
-        self._expire()
+                self.log(f"Skipping record for expired window {window}", row, None)
+        self.expire()
         if self.is_final:
             self._emit_closed(record, close_ms)
 
     def _starts(self, timestamp_ms: int) -> range:
-        first = max(0, timestamp_ms - self._size_ms + self._advance_ms) // self._advance_ms
-        return range(first * self._advance_ms, timestamp_ms + 1, self._advance_ms)
+        first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms
+        return range(first * self.advance_ms, timestamp_ms + 1, self.advance_ms)
 
     def _add(self, record: Record, key: Row, row: Row, window: WindowBounds) -> None:
         assert self.store is not None
@@ -87,10 +87,10 @@ class WindowedAggregateNode(AggregateNode):
         if not self.is_final:
             self.send(record, window, old, state, timestamp_ms)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """Delete what is past retention; by whole advances, as windows start at no other time."""
         horizon = self.latest_start - self._retention_ms
-        if horizon >= self.expired_until + self._advance_ms:
+        if horizon >= self.expired_until + self.advance_ms:
             assert self.store is not None
             for place, _ in self.store.range((self.expired_until,), (horizon,)):
                 self.store.put(place, None)
@@ -105,15 +105,15 @@ class WindowedAggregateNode(AggregateNode):
         """
         if self.emitted_until >= close_ms:
             return
-        last = close_ms - self._size_ms
+        last = close_ms - self.size_ms
         if last < 0:
             return
-        first = 0 if self.emitted_until == NEVER else max(0, self.emitted_until - self._size_ms) + 1
+        first = 0 if self.emitted_until == NEVER else max(0, self.emitted_until - self.size_ms) + 1
         first = max(first, self.latest_start - self._retention_ms)
         assert self.store is not None
         if first <= last:
             for place, (timestamp_ms, state) in self.store.range((first,), (last + 1,)):
-                window = WindowBounds(place[0], place[0] + self._size_ms)
+                window = WindowBounds(place[0], place[0] + self.size_ms)
                 closed = Record(list(place[1:]), None, 0, None, record.headers)
                 self.send(closed, window, None, state, timestamp_ms)
         self.emitted_until = close_ms

@@ -17,7 +17,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import pyarrow.compute as pc
+
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls, SchemaStore
+from barnabas.sql.columns.aggregates import AggregateProgram, ByRows, aggregate_program
+from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.columns.streams import Made, StreamProgram, stream_program
 from barnabas.sql.plan.encoding import decode_plan, encode_plan
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.sql.processing_log import entry_of, includes_rows
@@ -48,6 +53,9 @@ _TIME_WINDOW_BYTES = 8
 _SESSION_WINDOW_BYTES = 16
 _HOSTED_MAX = 200
 """So many plans stay built in a process."""
+
+COLUMNS_FROM = 50
+"""Fewer records are quicker one by one."""
 
 Placed = tuple[int, int | None, Parcel]
 """A partition, the operator that takes the parcel (None: the sink), the parcel."""
@@ -81,6 +89,8 @@ class Hosting:
     registry_tls: RegistryTls | None = None
     clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
     """librdkafka's login settings for tasks that write results."""
+    columns_from: int | None = COLUMNS_FROM
+    """Batches of at least so many records run as columns where they can; None: none do."""
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()
@@ -133,6 +143,9 @@ class HostedPlan:
                 tls=None if tls is None else tls.context(),
             )
         self._readers: dict[Place, TopicReader] = {}
+        self._functions = catalog
+        self._stream_programs: dict[Place, StreamProgram | None] = {}
+        self._aggregate_programs: dict[int, AggregateProgram | None] = {}
 
     def _place(self, hosting: Hosting) -> None:
         self.hosting = hosting
@@ -165,8 +178,9 @@ class HostedPlan:
         """What was noted since the last call."""
         notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
         notes.latest_ms = self._notes.latest_ms
+        notes.by_columns = self._notes.by_columns
         # The compiled plan keeps the object, which starts again.
-        self._notes.read = self._notes.count = 0
+        self._notes.read = self._notes.count = self._notes.by_columns = 0
         self._notes.notes = []
         self._note_chars = 0
         return notes
@@ -176,18 +190,23 @@ class HostedPlan:
     def from_source(self, raw: Raw) -> Iterator[Placed]:
         """The processing of a topic's records before the first operator."""
         count = self.topology.partitions
-        self._notes.read += len(raw.offsets)
-        self._notes.latest_ms = max(self._notes.latest_ms, *raw.timestamps)
+        self._notes.read += len(raw.records)
+        latest = pc.max(raw.records.timestamps).as_py()
+        self._notes.latest_ms = max(self._notes.latest_ms, latest)
         operator = self.topology.operator_of(raw.stage)
         if operator is None:
             members = self.topology.entries[raw.stage]
-            yield from self._run(members, [raw], -1, raw.partition, raw.offsets[0])
+            program = self._stream_program(raw) if len(members) == 1 else None
+            if program is not None:
+                yield raw.partition % count, None, self._made(program.run(raw.records), raw)
+                return
+            yield from self._run(members, [raw], -1, raw.partition, raw.first_offset)
         elif count == 1 or self._is_partitioned_as_topics(operator):
             yield raw.partition % count, operator, raw
         else:
             records = self._read(raw)
             yield from self._spread(
-                operator, raw.stage, raw.place, (-1, raw.partition), raw.offsets[0], records
+                operator, raw.stage, raw.place, (-1, raw.partition), raw.first_offset, records
             )
 
     def _is_partitioned_as_topics(self, operator: int) -> bool:
@@ -196,15 +215,7 @@ class HostedPlan:
 
     def _read(self, raw: Raw) -> list[Record]:
         read = self._reader(raw.stage, raw.place).read
-        partition = raw.partition
-        headers = raw.headers or ((),) * len(raw.offsets)
-        columns = zip(raw.keys, raw.values, raw.timestamps, headers, raw.offsets, strict=True)
-        records = []
-        for key, value, timestamp_ms, given, offset in columns:
-            record = read(TopicRecord(key, value, timestamp_ms, tuple(given), partition, offset))
-            if record is not None:
-                records.append(record)
-        return records
+        return [record for record in map(read, raw.records.records()) if record is not None]
 
     def _reader(self, stage: int, place: int) -> TopicReader:
         reader = self._readers.get((stage, place))
@@ -213,6 +224,48 @@ class HostedPlan:
             assert not isinstance(source, Channel)
             reader = self._readers[stage, place] = TopicReader(source, self._schemas, self._log)
         return reader
+
+    # --- batches as columns ------------------------------------------------------------------
+
+    def _is_for_columns(self, records: int) -> bool:
+        least = self.hosting.columns_from
+        return least is not None and records >= least
+
+    def _stream_program(self, raw: Raw) -> StreamProgram | None:
+        """What runs records of a topic to the sink as columns."""
+        if not self._is_for_columns(len(raw.records)):
+            return None
+        place = raw.stage, raw.place
+        if place not in self._stream_programs:
+            self._stream_programs[place] = stream_program(
+                self.stages[raw.stage],
+                raw.place,
+                self._functions,
+                lambda: self._reader(*place),
+                lambda: self._writer,
+            )
+        return self._stream_programs[place]
+
+    def _made(self, made: Made, raw: Raw) -> Results:
+        self._notes.by_columns += len(raw.records) - made.by_rows
+        headers = raw.records.headers
+        return Results(
+            made.keys.to_pylist(),
+            made.values.to_pylist(),
+            made.timestamps.tolist(),
+            None if headers is None else [headers[place] for place in made.places.tolist()],
+        )
+
+    def _aggregate_program(self, members: frozenset[int]) -> AggregateProgram | None:
+        """What runs an operator's records to the sink as columns."""
+        if len(members) != 1 or self.hosting.emits_every_change:
+            return None
+        (stage,) = members
+        if stage not in self._aggregate_programs:
+            self._aggregate_programs[stage] = aggregate_program(
+                self.stages[stage], self._functions, lambda: self._reader(stage, 0)
+            )
+        return self._aggregate_programs[stage]
 
     # --- operators ---------------------------------------------------------------------------
 
@@ -231,9 +284,40 @@ class HostedPlan:
                     incoming.append(parcel)
                 else:
                     yield partition, self.topology.operator_of(parcel.stage), parcel
-        yield from self._run(members, incoming, number, partition, 0)
+        yield from self._run_columns(members, incoming, number, partition)
         for stage in stateful:
             stage.flush()
+
+    def _run_columns(
+        self,
+        members: frozenset[int],
+        parcels: Sequence[Raw | Records],
+        number: int,
+        partition: int,
+    ) -> Iterator[Placed]:
+        """Run parcels as columns if that can be done, else record by record."""
+        raws = [parcel for parcel in parcels if isinstance(parcel, Raw)]
+        count = sum(len(raw.records) for raw in raws)
+        program = self._aggregate_program(members) if self._is_for_columns(count) else None
+        if program is None or len(raws) != len(parcels):
+            yield from self._run(members, parcels, number, partition, 0)
+            return
+        by_partition: dict[int, list[RawColumns]] = defaultdict(list)
+        for raw in sorted(raws, key=lambda raw: raw.order):
+            by_partition[raw.partition].append(raw.records)
+        batches = [RawColumns.joined(parts) for parts in by_partition.values()]
+        made = program.run(batches)
+        if not isinstance(made, ByRows):
+            self._notes.by_columns += count
+            results = [record for _, record in made]
+            if results:
+                yield partition % self.topology.partitions, None, self._written(results)
+            return
+        rows = [
+            Records(raws[0].stage, raws[0].place, (-1, batch.partition), 0, records)
+            for batch, records in zip(batches, made.records, strict=True)
+        ]
+        yield from self._run(members, rows, number, partition, 0)
 
     def _run(
         self,

@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from barnabas.spark.datasource.protocol import Prepared
+from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import pack, unpack
 
@@ -35,20 +38,23 @@ Origin = tuple[int, int]
 
 @dataclass(slots=True)
 class Raw:
-    """Columns of records from one partition of a topic, by offset."""
+    """Records from one partition of a topic, by offset."""
 
     stage: int
     place: int
-    partition: int
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    headers: Sequence[Sequence[Header]] | None
+    records: RawColumns
+
+    @property
+    def partition(self) -> int:
+        return self.records.partition
+
+    @property
+    def first_offset(self) -> int:
+        return int(self.records.offsets[0].as_py())
 
     @property
     def order(self) -> tuple[int, int, Origin, int]:
-        return self.stage, self.place, (-1, self.partition), self.offsets[0]
+        return self.stage, self.place, (-1, self.partition), self.first_offset
 
 
 @dataclass(slots=True)
@@ -91,6 +97,8 @@ class Notes:
     """Time in our code."""
     written: int = 0
     """Results that tasks have written to the sink's topic."""
+    by_columns: int = 0
+    """Records that sources have given and that went through their first stage as columns."""
     latest_ms: int = -1
     """The latest timestamp of the records that were read."""
 
@@ -102,6 +110,7 @@ class Notes:
         self.calls += other.calls
         self.seconds += other.seconds
         self.written += other.written
+        self.by_columns += other.by_columns
         self.latest_ms = max(self.latest_ms, other.latest_ms)
 
 
@@ -123,8 +132,9 @@ def encode_parcel(parcel: Parcel) -> bytes:
     """The bytes of a parcel."""
     of = parcel
     if isinstance(of, Raw):
-        columns = (of.offsets, of.timestamps, of.keys, of.values, of.headers)
-        return pack((_RAW, of.stage, of.place, of.partition, *columns))
+        return pack(
+            (_RAW, of.stage, of.place, of.partition, _arrow(of.records), of.records.headers)
+        )
     if isinstance(of, Records):
         rows = [_record_row(record) for record in of.records]
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
@@ -134,8 +144,8 @@ def encode_parcel(parcel: Parcel) -> bytes:
         one = of.prepared
         identity = (one.task, one.transactional_id, one.producer_id, one.producer_epoch)
         return pack((_WRITTEN, of.was_retried, *identity, one.records, one.checksum))
-    counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written, of.latest_ms)
-    return pack((_NOTES, *counts))
+    counts = (of.read, of.count, of.notes, of.calls, of.seconds, of.written)
+    return pack((_NOTES, *counts, of.by_columns, of.latest_ms))
 
 
 def decode_parcel(data: bytes) -> Parcel:
@@ -151,7 +161,28 @@ def decode_parcel(data: bytes) -> Parcel:
         return Written(Prepared(*rest[1:]), rest[0])
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
-    return Raw(*rest) if kind == _RAW else Results(*rest)
+    if kind == _RESULTS:
+        return Results(*rest)
+    stage, place, partition, arrow, headers = rest
+    batch = pa.ipc.read_record_batch(pa.py_buffer(arrow), _RECORD)
+    offsets, timestamps, keys, values = batch.columns
+    return Raw(stage, place, RawColumns(partition, offsets, timestamps, keys, values, headers))
+
+
+_RECORD = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+def _arrow(of: RawColumns) -> bytes:
+    columns = [of.offsets, of.timestamps, of.keys, of.values]
+    data: bytes = pa.RecordBatch.from_arrays(columns, schema=_RECORD).serialize().to_pybytes()
+    return data
 
 
 def _record_row(record: Record) -> tuple[Any, ...]:

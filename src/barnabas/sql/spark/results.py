@@ -70,7 +70,9 @@ _Clients = tuple[tuple[str, Any], ...]
 _writers: dict[tuple[str, _Clients], RecordWriter] = {}
 
 
-def write_from_task(servers: str, records: Iterable[KafkaRecord], clients: _Clients = ()) -> int:
+def write_from_task(
+    servers: str, to: ResultRecords, results: Results, clients: _Clients = ()
+) -> int:
     """Write, and wait until all has arrived: how many there were. Raises KafkaException.
 
     Tasks of one worker process run one after the other and share its connection, so records of one
@@ -79,9 +81,11 @@ def write_from_task(servers: str, records: Iterable[KafkaRecord], clients: _Clie
     writer = _writers.get((servers, clients))
     if writer is None:
         writer = _writers[servers, clients] = RecordWriter(servers, dict(clients))
-    listed = list(records)
-    writer.write(-1, listed)
-    return len(listed)
+    is_plain = results.headers is None and not to.window_bytes
+    columns = (results.keys, results.values, results.timestamps)
+    if not (is_plain and writer.write_columns(to.topic, *columns)):
+        writer.write(-1, list(to.of(results)))
+    return len(results.keys)
 
 
 @dataclass

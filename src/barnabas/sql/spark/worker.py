@@ -6,12 +6,12 @@ Rows between operators have the columns of `SCHEMA`; a row is a parcel.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -19,6 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from barnabas.spark.archives import keep_archives
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.task import TaskPlace
+from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
 from barnabas.sql.spark.parcels import (
     Notes,
@@ -119,24 +120,21 @@ class ResultFunction:
 
 def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw]:
     """The records of a batch by the topic's partition; mostly there is one."""
-    partitions = batch.column(0).to_pylist()
-    columns: list[list[Any] | None] = [batch.column(number).to_pylist() for number in range(1, 5)]
-    headers = batch.column(5)
-    columns.append(None if headers.null_count == len(headers) else _headers(headers))
-    if partitions[0] == partitions[-1] and len(set(partitions)) == 1:
-        yield _raw(stage, place, partitions[0], columns)
-        return
-    places: dict[int, list[int]] = defaultdict(list)
-    for number, partition in enumerate(partitions):
-        places[partition].append(number)
-    for partition, numbers in places.items():
-        taken = [column and [column[number] for number in numbers] for column in columns]
-        yield _raw(stage, place, partition, taken)
-
-
-def _raw(stage: int, place: int, partition: int, columns: list[Any]) -> Raw:
-    offsets, timestamps, keys, values, headers = columns
-    return Raw(stage, place, partition, offsets, timestamps, keys, values, headers)
+    partitions = batch.column(0)
+    for partition in pc.unique(partitions).to_pylist():
+        mask = pc.equal(partitions, partition)
+        of_one = batch if pc.all(mask).as_py() else batch.filter(mask)
+        _, offsets, timestamps, keys, values, headers = of_one.columns
+        has_headers = headers.null_count < len(headers)
+        columns = RawColumns(
+            partition,
+            offsets,
+            timestamps,
+            keys.cast(pa.binary()),
+            values.cast(pa.binary()),
+            _headers(headers) if has_headers else None,
+        )
+        yield Raw(stage, place, columns)
 
 
 def _headers(column: pa.Array) -> list[Any]:
@@ -154,7 +152,7 @@ def _sent(plan: HostedPlan, placed: Iterable[Placed]) -> tuple[list[tuple[int, b
     for partition, _, parcel in placed:
         if isinstance(parcel, Results) and hosting.sink_servers is not None:
             to = ResultRecords.of_plan(plan)
-            written += write_from_task(hosting.sink_servers, to.of(parcel), hosting.clients)
+            written += write_from_task(hosting.sink_servers, to, parcel, hosting.clients)
         else:
             rows.append((plan.labels[partition], encode_parcel(parcel)))
     return rows, written

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas.cli.sql.test import test_command as sql_test
+from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.engine.config import PropertyError, checked
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.server.config import ServerConfig
@@ -99,7 +100,8 @@ def test_a_worker_calls_a_vectorized_function_with_all_records_of_a_batch(tmp_pa
     def run(*values: int) -> list[bytes | None]:
         count = len(values)
         data = [b'{"A": %d}' % value for value in values]
-        raw = Raw(0, 0, 0, range(count), [0] * count, [None] * count, data, None)
+        columns = RawColumns.of_lists(0, range(count), [0] * count, [None] * count, data)
+        raw = Raw(0, 0, columns)
         return [v for _, _, made in hosted.from_source(raw) for v in made.values]  # type: ignore[union-attr]
 
     assert run(2, 4, 8) == [b'{"V":1501}', b'{"V":1502}']

@@ -1,0 +1,470 @@
+"""Stages that aggregate a stream by its key: each group of a batch is read and written once.
+
+    topic ─▶ filters, selections ─▶ groups of (key, window) ─▶ state ─▶ last row of each group
+
+Only where results are the last ones of each key and batch: then the rows between need not be made.
+A batch in which a record is in doubt goes through the row engine as a whole, before any state has
+changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from barnabas.sql.columns.kernels import Frame, Kernel, KernelCompiler
+from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
+from barnabas.sql.columns.steps import Step, run, step_of
+from barnabas.sql.columns.vectors import WHOLE, Indexes, Mask, Numbers, Vector, concatenated
+from barnabas.sql.errors import FAILURES
+from barnabas.sql.functions.aggregates.base import Fold
+from barnabas.sql.functions.aggregates.extremes import Extreme
+from barnabas.sql.functions.catalog import Aggregator, Function
+from barnabas.sql.functions.integers import wrap_bigint, wrap_integer
+from barnabas.sql.plan.steps import StreamSource, TableSink
+from barnabas.sql.runtime.aggregates import (
+    AggregateNode,
+    StateRow,
+    StreamAggregateNode,
+    failure,
+)
+from barnabas.sql.runtime.forms import AggregateForm, SelectForm, SinkForm, SourceForm
+from barnabas.sql.runtime.node import Node
+from barnabas.sql.runtime.records import Record, Row, WindowBounds
+from barnabas.sql.runtime.stage import Emitted, Exit, Stage
+from barnabas.sql.runtime.topics import TopicReader
+from barnabas.sql.runtime.windows import NEVER, WindowedAggregateNode
+from barnabas.sql.syntax.expressions import ColumnReference, FunctionCall
+from barnabas.sql.types import BaseType, Value
+
+_KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOOLEAN)
+"""Types of keys that are equal for vectors exactly where stores have them equal."""
+
+
+class Groups(NamedTuple):
+    """`of`: the group of each record's part in a window. `records`: that record. Groups are
+    numbered from 0; `first` and `last` are places in `of`."""
+
+    of: Indexes
+    records: Indexes
+    starts: Indexes | None
+    first: Indexes
+    last: Indexes
+
+
+class ByRows(NamedTuple):
+    """The records of each batch, for the row engine: those that can be read."""
+
+    records: list[list[Record]]
+
+
+AddAll = Callable[[list[Value], Indexes, Vector], list[Value]]
+"""The states of groups with all values of a column added: each value has its group's number."""
+
+
+class AggregateProgram:
+    """A stage from a topic to an aggregate and its sink, for whole batches."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        node: StreamAggregateNode | WindowedAggregateNode,
+        source: ColumnSource,
+        steps: Sequence[Step],
+        arguments: Sequence[tuple[Kernel | None, AddAll]],
+    ) -> None:
+        self._stage, self._node = stage, node
+        self._source, self._steps = source, tuple(steps)
+        self._arguments = tuple(arguments)
+
+    def run(self, raws: Sequence[RawColumns]) -> Emitted | ByRows:
+        """What comes out of the stage, or the records if the row engine must run them."""
+        batches = [self._source.read(raw) for raw in raws]
+        readable = [part.places for part, _ in batches]
+        frame, rowless = _in_order(batches)
+        numbers = np.repeat(np.arange(len(raws)), [len(places) for places in readable])
+        inner = np.concatenate(readable)
+        order = frame.places
+        frame.places = np.arange(len(frame), dtype=np.int64)
+        frame.keep(~rowless | frame.doubt)
+        left = run(frame, self._steps)
+        columns = [] if len(left) else self._evaluated(frame)
+        if len(left) or frame.doubt.any():
+            read = self._source.record
+            return ByRows(
+                [
+                    [read(raw, place) for place in places.tolist()]
+                    for raw, places in zip(raws, readable, strict=True)
+                ]
+            )
+        headers = self._headers(raws, numbers[order], inner[order], frame.places)
+        return self._aggregate(frame, columns, headers)
+
+    def _evaluated(self, frame: Frame) -> list[Vector | None]:
+        return [None if kernel is None else kernel(frame) for kernel, _ in self._arguments]
+
+    @staticmethod
+    def _headers(
+        raws: Sequence[RawColumns], numbers: Indexes, inner: Indexes, places: Indexes
+    ) -> Callable[[int], tuple[tuple[str, bytes | None], ...]]:
+        if all(raw.headers is None for raw in raws):
+            return lambda _place: ()
+
+        def headers_of(at: int) -> tuple[tuple[str, bytes | None], ...]:
+            place = places[at]
+            headers = raws[numbers[place]].headers
+            return () if headers is None else tuple(headers[inner[place]])
+
+        return headers_of
+
+    def _aggregate(
+        self,
+        frame: Frame,
+        columns: Sequence[Vector | None],
+        headers: Callable[[int], tuple[tuple[str, bytes | None], ...]],
+    ) -> Emitted:
+        node, store = self._node, self._node.store
+        assert store is not None
+        if frame.has_key is not None:
+            kept = np.flatnonzero(frame.has_key)
+            columns = [None if column is None else column.take(kept) for column in columns]
+            frame.keep(frame.has_key)
+        if not len(frame):
+            return []
+        groups = self._grouped(frame)
+        states, stamps, keys = [], [], []
+        is_windowed = groups.starts is not None
+        firsts = groups.records[groups.first]
+        key_rows = list(zip(*(key.take(firsts).to_list() for key in frame.keys), strict=True))
+        starts = groups.starts[groups.first].tolist() if groups.starts is not None else None
+        initial = node.aggregation.initial()
+        for at, key in enumerate(key_rows):
+            place = key if starts is None else (starts[at], *key)
+            keys.append(place)
+            stored = store.get(place)
+            states.append(stored[1] if stored else initial)
+            stamps.append(stored[0] if stored else NEVER)
+        latest = np.array(stamps, np.int64)
+        np.maximum.at(latest, groups.of, frame.timestamps[groups.records])
+        changed = self._changed(frame, columns, groups, states)
+        for place, timestamp_ms, state in zip(keys, latest.tolist(), changed, strict=True):
+            store.put(place, [timestamp_ms, state])
+        if isinstance(node, WindowedAggregateNode) and starts:
+            node.latest_start = max(node.latest_start, max(starts))
+        order = np.argsort(groups.last, kind="stable").tolist()
+        lasts = groups.records[groups.last].tolist()
+        for at in order:
+            window = None
+            if is_windowed and isinstance(node, WindowedAggregateNode) and starts is not None:
+                window = WindowBounds(starts[at], starts[at] + node.size_ms)
+            record = Record(list(key_rows[at]), None, 0, None, headers(lasts[at]))
+            node.send(record, window, None, changed[at], int(latest[at]))
+        if isinstance(node, WindowedAggregateNode):
+            node.expire()
+        return self._stage.emitted()
+
+    def _changed(
+        self,
+        frame: Frame,
+        columns: Sequence[Vector | None],
+        groups: Groups,
+        states: Sequence[StateRow],
+    ) -> list[StateRow]:
+        """The groups' new state rows."""
+        lasts = groups.records[groups.last]
+        kept = self._node.aggregation.kept
+        made = [frame.columns[place].take(lasts).to_list() for place in kept]
+        width = len(made)
+        for number, (column, (_, add)) in enumerate(zip(columns, self._arguments, strict=True)):
+            before = [state[width + number] for state in states]
+            if column is None:
+                counts = np.bincount(groups.of, minlength=len(states)).tolist()
+                made.append([one + more for one, more in zip(before, counts, strict=True)])
+                continue
+            try:
+                made.append(add(before, groups.of, column.take(groups.records)))
+            except FAILURES as error:
+                raise failure(error) from error
+        return [list(row) for row in zip(*made, strict=True)]
+
+    def _grouped(self, frame: Frame) -> Groups:
+        codes = np.zeros(len(frame), np.int64)
+        for key in frame.keys:
+            codes = _combined(codes, _codes(key))
+        node = self._node
+        if not isinstance(node, WindowedAggregateNode):
+            return _groups(codes, np.arange(len(frame), dtype=np.int64), None)
+        stamps = frame.timestamps
+        stream_times = np.maximum(np.maximum.accumulate(stamps), node.stream_time)
+        node.stream_time = int(stream_times[-1])
+        records, starts = _windows(stamps, node.size_ms, node.advance_ms)
+        ends = starts + node.size_ms
+        late = ends <= stream_times[records] - node.grace_ms
+        if late.any():
+            self._note_late(frame, records[late], starts[late])
+            records, starts = records[~late], starts[~late]
+        _, window_codes = np.unique(starts, return_inverse=True)
+        return _groups(_combined(codes[records], window_codes), records, starts)
+
+    def _note_late(self, frame: Frame, records: Indexes, starts: Indexes) -> None:
+        node = self._node
+        assert isinstance(node, WindowedAggregateNode)
+        distinct, back = np.unique(records, return_inverse=True)
+        columns = [column.take(distinct).to_list() for column in frame.columns]
+        rows: list[Row] = (
+            [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in distinct]
+        )
+        for at, start_ms in zip(back.tolist(), starts.tolist(), strict=True):
+            window = WindowBounds(start_ms, start_ms + node.size_ms)
+            node.log(f"Skipping record for expired window {window}", rows[at], None)
+
+
+def _in_order(batches: Sequence[tuple[Frame, Mask]]) -> tuple[Frame, Mask]:
+    """All records in the order in which the row engine merges partitions: of the heads of all
+    queues the earliest is next. So a record comes when the latest timestamp up to it is due.
+
+    `places` of the frame are those in all batches, one behind the other.
+    """
+    frames = [frame for frame, _ in batches]
+    rowless = np.concatenate([mask for _, mask in batches])
+    size = len(rowless)
+    first = frames[0]
+    if len(frames) == 1:
+        first.places = np.arange(size, dtype=np.int64)
+        return first, rowless
+    due = np.concatenate([np.maximum.accumulate(frame.timestamps) for frame in frames])
+    order = np.argsort(due, kind="stable")
+    has_key = np.concatenate(
+        [
+            np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
+            for frame in frames
+        ]
+    )
+    whole = Frame(
+        order,
+        [
+            concatenated(parts).take(order)
+            for parts in zip(*(f.columns for f in frames), strict=True)
+        ],
+        [concatenated(parts).take(order) for parts in zip(*(f.keys for f in frames), strict=True)],
+        None if has_key.all() else has_key[order],
+        np.concatenate([frame.timestamps for frame in frames])[order],
+        np.concatenate([frame.doubt for frame in frames])[order],
+    )
+    return whole, rowless[order]
+
+
+def _codes(vector: Vector) -> Indexes:
+    """Numbers that are equal where values are."""
+    if vector.is_text:
+        found: Indexes = (
+            pc.dictionary_encode(vector.data)
+            .indices.to_numpy(zero_copy_only=False)
+            .astype(np.int64)
+        )
+        return found
+    _, codes = np.unique(vector.data, return_inverse=True)
+    return codes.astype(np.int64)
+
+
+def _combined(one: Indexes, other: Indexes) -> Indexes:
+    """A number for each pair."""
+    if not len(one):
+        return one
+    combined: Indexes = one * (int(other.max()) + 1) + other
+    if int(combined.max()) > 4 * len(combined) + 1_000:
+        _, combined = np.unique(combined, return_inverse=True)
+    return combined.astype(np.int64)
+
+
+def _groups(codes: Indexes, records: Indexes, starts: Indexes | None) -> Groups:
+    if not len(codes):
+        nothing = np.zeros(0, np.int64)
+        return Groups(codes, records, starts, nothing, nothing)
+    there = np.zeros(int(codes.max()) + 1, np.bool_)
+    there[codes] = True
+    of = (np.cumsum(there) - 1)[codes]
+    places = np.arange(len(codes), dtype=np.int64)
+    count = int(there.sum())
+    last = np.zeros(count, np.int64)
+    last[of] = places
+    first = np.zeros(count, np.int64)
+    first[of[::-1]] = places[::-1]
+    return Groups(of, records, starts, first, last)
+
+
+def _windows(stamps: Indexes, size_ms: int, advance_ms: int) -> tuple[Indexes, Indexes]:
+    """The records' windows in order: which record, and when the window starts."""
+    first = np.maximum(stamps - size_ms + advance_ms, 0) // advance_ms * advance_ms
+    if size_ms == advance_ms:
+        return np.arange(len(stamps), dtype=np.int64), first
+    counts = np.maximum((stamps - first) // advance_ms + 1, 0)
+    records = np.repeat(np.arange(len(stamps), dtype=np.int64), counts)
+    before = np.repeat(np.cumsum(counts) - counts, counts)
+    return records, first[records] + (np.arange(len(records)) - before) * advance_ms
+
+
+# --- aggregates ------------------------------------------------------------------------------
+
+
+def _one_by_one(aggregator: Aggregator) -> AddAll:
+    def add(states: list[Value], of: Indexes, column: Vector) -> list[Value]:
+        found = list(states)
+        plus = aggregator.add
+        for group, value in zip(of.tolist(), column.to_list(), strict=True):
+            found[group] = plus(found[group], value)
+        return found
+
+    return add
+
+
+def _count(states: list[Value], of: Indexes, column: Vector) -> list[Value]:
+    counted = of if column.valid is None else of[column.valid]
+    counts = np.bincount(counted, minlength=len(states)).tolist()
+    return [one + more for one, more in zip(states, counts, strict=True)]
+
+
+def _sums(zero: Numbers, of: Indexes, column: Vector) -> Numbers:
+    """Sums from `zero` on, in the order of the records."""
+    data = column.data
+    if column.valid is not None:
+        of, data = of[column.valid], data[column.valid]
+    with np.errstate(all="ignore"):
+        np.add.at(zero, of, data)
+    return zero
+
+
+def _sum(base: BaseType) -> AddAll:
+    dtype = np.float64 if base is BaseType.DOUBLE else np.int64
+
+    def add(states: list[Value], of: Indexes, column: Vector) -> list[Value]:
+        found: list[Value] = _sums(np.array(states, dtype), of, column).tolist()
+        return list(map(wrap_integer, found)) if base is BaseType.INTEGER else found
+
+    return add
+
+
+def _average(base: BaseType) -> AddAll:
+    is_double = base is BaseType.DOUBLE
+    dtype = np.float64 if is_double else np.int64
+    wrap: Callable[[Value], Value] = float if is_double else wrap_bigint
+
+    def add(states: list[Value], of: Indexes, column: Vector) -> list[Value]:
+        sums = _sums(np.array([state["SUM"] for state in states], dtype), of, column)
+        counts = _count([state["COUNT"] for state in states], of, column)
+        return [
+            {"SUM": wrap(total), "COUNT": count}
+            for total, count in zip(sums.tolist(), counts, strict=True)
+        ]
+
+    return add
+
+
+def _extreme(*, is_least: bool) -> AddAll:
+    bounds = np.iinfo(np.int64)
+    worst = bounds.max if is_least else bounds.min
+    choose = np.minimum if is_least else np.maximum
+
+    def add(states: list[Value], of: Indexes, column: Vector) -> list[Value]:
+        data = column.data
+        if column.valid is not None:
+            of, data = of[column.valid], data[column.valid]
+        found = np.array([worst if state is None else state for state in states], np.int64)
+        choose.at(found, of, data)
+        has = np.array([state is not None for state in states], np.bool_)
+        has[of] = True
+        pairs = zip(found.tolist(), has.tolist(), strict=True)
+        return [value if there else None for value, there in pairs]
+
+    return add
+
+
+def _adding(call: FunctionCall, aggregator: Aggregator, base: BaseType | None) -> AddAll:
+    name = call.name.upper()
+    is_number = base in (BaseType.INTEGER, BaseType.BIGINT, BaseType.DOUBLE)
+    if isinstance(aggregator, Fold) and name == "COUNT":
+        return _count
+    if isinstance(aggregator, Fold) and name == "SUM" and is_number and base is not None:
+        return _sum(base)
+    if isinstance(aggregator, Extreme) and base in WHOLE and name in ("MIN", "MAX"):
+        return _extreme(is_least=name == "MIN")
+    if name == "AVG" and is_number and base is not None:
+        return _average(base)
+    return _one_by_one(aggregator)
+
+
+# --- making it -------------------------------------------------------------------------------
+
+
+def aggregate_program(
+    stage: Stage,
+    functions: Mapping[str, Function],
+    reader: Callable[[], TopicReader],
+) -> AggregateProgram | None:
+    """The stage for batches; None if it can only run row by row."""
+    if len(stage.inputs) != 1 or stage.takes_batches or len(stage.outputs) != 1:
+        return None
+    if not isinstance(stage.inputs[0], StreamSource):
+        return None
+    first, *nodes = stage.chain(0)
+    places = [at for at, node in enumerate(nodes) if isinstance(node, AggregateNode)]
+    if len(places) != 1 or not isinstance(first.form, SourceForm):
+        return None
+    between, node, after = nodes[: places[0]], nodes[places[0]], nodes[places[0] + 1 :]
+    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode) or node.sends_old:
+        return None
+    if isinstance(node, WindowedAggregateNode) and node.is_final:
+        return None
+    form = node.form
+    if not isinstance(form, AggregateForm) or not _only_shows(after):
+        return None
+    if any(column.type.base not in _KEYS for column in first.form.step.schema.key):
+        return None
+    steps = [step_of(each, functions) for each in between]
+    source = column_source(first.form, reader)
+    if source is None or any(step is None for step in steps):
+        return None
+    arguments = _arguments(form, node, functions)
+    if arguments is None:
+        return None
+    taken = [step for step in steps if step is not None]
+    return AggregateProgram(stage, node, source, taken, arguments)
+
+
+def _only_shows(nodes: Sequence[Node]) -> bool:
+    """Whether the nodes behind the aggregate make of each row one that cannot fail."""
+    if len(nodes) < 2:
+        return False
+    *between, last, end = nodes
+    if not isinstance(end, Exit) or not isinstance(last.form, SinkForm):
+        return False
+    if not isinstance(last.form.step, TableSink):
+        return False
+    return all(
+        isinstance(node.form, SelectForm)
+        and all(isinstance(made, ColumnReference) for made in node.form.expressions)
+        for node in between
+    )
+
+
+def _arguments(
+    form: AggregateForm, node: AggregateNode, functions: Mapping[str, Function]
+) -> list[tuple[Kernel | None, AddAll]] | None:
+    compiler = KernelCompiler(form.columns, functions)
+    found: list[tuple[Kernel | None, AddAll]] = []
+    for call, aggregator in zip(form.calls, node.aggregation.aggregators, strict=True):
+        if not call.arguments:
+            if call.name.upper() != "COUNT":
+                return None
+            found.append((None, _count))
+            continue
+        changing = node.aggregation.column_counts[len(found)]
+        if changing != 1:
+            return None
+        sql_type = compiler.type_of(call.arguments[0])
+        base = None if sql_type is None else sql_type.base
+        found.append((compiler.kernel(call.arguments[0]), _adding(call, aggregator, base)))
+    return found

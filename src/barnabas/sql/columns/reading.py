@@ -1,0 +1,333 @@
+"""Reads keys and values of a topic's records as vectors.
+
+A reader gives the columns, and which records it is not certain of: the row reader reads those.
+Certain is a record of which the row reader would give the same values, bit by bit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as arrow_json
+
+from barnabas.java.numbers import INT_MAX, INT_MIN
+from barnabas.java.time.units import DAY_MS
+from barnabas.sql.columns.vectors import (
+    WHOLE,
+    Mask,
+    Vector,
+    concatenated,
+    mask_of,
+    of_arrow,
+    of_values,
+    text_vector,
+)
+from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.schema import Column
+from barnabas.sql.types import BaseType, SqlType
+
+ONE_BY_ONE: Final = 1_000
+"""So few records of which one is not as expected are left to the row reader: trying parts of them
+would take as long."""
+_PIECES: Final = 8
+"""Where one record of many is not as expected, so many parts of them are tried on their own."""
+_LONG_RECORD_BYTES: Final = 10_000
+_NESTED_MAX: Final = 500
+"""Arrow's parser calls itself for each level."""
+_PLAIN_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
+_ARROW_TYPES: Final = {
+    BaseType.BOOLEAN: pa.bool_(),
+    BaseType.DOUBLE: pa.float64(),
+    BaseType.STRING: pa.string(),
+    **dict.fromkeys(WHOLE, pa.int64()),
+}
+_HIDDEN_LETTERS: Final = (
+    "["
+    + "".join(
+        chr(code)
+        for code in range(128, 0x10000)
+        if not 0xD800 <= code < 0xE000 and any("A" <= c <= "Z" for c in chr(code).upper())
+    )
+    + "]"
+)
+"""Characters beyond ASCII whose upper case has a letter of ASCII."""
+
+
+class Read(NamedTuple):
+    """`columns` in the order of the part's; `is_row`: which records have a row at all."""
+
+    columns: list[Vector]
+    is_row: Mask
+    doubt: Mask
+
+
+Reader = Callable[[Any], Read]
+"""Takes an Arrow array of bytes."""
+
+
+def reader(format_name: str, part: RecordPart) -> Reader | None:
+    """What reads a format's bytes as vectors; None if only the row reader can."""
+    if not part.columns:
+        return _read_nothing if format_name in ("KAFKA", "NONE") else None
+    if format_name == "KAFKA":
+        return _kafka_reader(part.columns)
+    if format_name == "JSON" and not part.is_bare:
+        return _json_reader(part.columns)
+    return None
+
+
+def _read_nothing(data: Any) -> Read:
+    return Read([], np.zeros(len(data), np.bool_), np.zeros(len(data), np.bool_))
+
+
+def _texts(data: Any) -> tuple[Any, Mask]:
+    """Bytes as Arrow strings, and which are not UTF-8: those are NULL."""
+    try:
+        return data.cast(pa.string()), np.zeros(len(data), np.bool_)
+    except pa.ArrowInvalid:
+        bad = np.array([not _is_utf8(value) for value in data.to_pylist()], np.bool_)
+        kept = pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), data)
+        return kept.cast(pa.string()), bad
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        _ = value is None or value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# --- KAFKA -----------------------------------------------------------------------------------
+
+_FIXED: Final = {BaseType.INTEGER: ">i4", BaseType.BIGINT: ">i8", BaseType.DOUBLE: ">f8"}
+
+
+def _kafka_reader(columns: Sequence[Column]) -> Reader | None:
+    (column,) = columns
+    base = column.type.base
+    if base is BaseType.STRING:
+
+        def read_text(data: Any) -> Read:
+            texts, bad = _texts(data)
+            is_row = mask_of(data.is_valid())
+            return Read([text_vector(column.type, texts)], is_row, bad)
+
+        return read_text
+    kind = _FIXED.get(base)
+    if kind is None:
+        return None
+    width = np.dtype(kind).itemsize
+
+    def read_number(data: Any) -> Read:
+        is_row = mask_of(data.is_valid())
+        lengths = pc.binary_length(data).fill_null(width).to_numpy(zero_copy_only=False)
+        doubt = lengths != width
+        filled = pc.if_else(pa.array(is_row & ~doubt), data, pa.scalar(bytes(width), pa.binary()))
+        numbers = np.frombuffer(b"".join(filled.to_pylist()), kind)
+        native = numbers.astype(np.float64 if base is BaseType.DOUBLE else np.int64)
+        return Read([Vector(column.type, native, None if is_row.all() else is_row)], is_row, doubt)
+
+    return read_number
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def _json_reader(columns: Sequence[Column]) -> Reader | None:
+    if not all(c.type.base in _ARROW_TYPES and _PLAIN_NAME.match(c.name) for c in columns):
+        return None
+    if len({column.name for column in columns}) != len(columns):
+        return None
+    return _JsonReader(columns).read
+
+
+class _JsonReader:
+    """Reads objects with Arrow's JSON parser.
+
+    The records are joined by line ends. Each begins with `{` and ends with `}`: so what one record
+    lacks can never be in the next (no value may follow another one, nor a text go over a line), and
+    as many rows as records mean that each record is one row.
+
+    Arrow knows members by one spelling, that of the first record with which the name is found.
+    A column that Arrow finds is certain if no other spelling is in the record.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = tuple(columns)
+        self._members = tuple(column.name for column in columns)
+        """The names by which members were found last."""
+
+    def read(self, data: Any) -> Read:
+        size = len(data)
+        texts, doubt = _texts(data)
+        is_row = mask_of(data.is_valid())
+        framed = mask_of(
+            pc.and_(
+                pc.starts_with(texts, "{").fill_null(False),
+                pc.ends_with(texts, "}").fill_null(False),
+            )
+        )
+        framed &= ~_too_deep(texts, framed)
+        doubt |= is_row & ~framed
+        if not framed.any():
+            nothing = [of_values(column.type, [None] * size) for column in self._columns]
+            return Read(nothing, is_row, doubt)
+        whole = bool(framed.all())
+        places = None if whole else np.flatnonzero(framed)
+        kept = texts if places is None else texts.take(pa.array(places))
+        self._learn(kept)
+        columns, uncertain = self._parse(kept)
+        if places is not None:
+            back = np.full(size, len(kept), np.int64)
+            back[places] = np.arange(len(kept))
+            columns = [_with_null(column).take(back) for column in columns]
+            doubt[places[uncertain]] = True
+        else:
+            doubt |= uncertain
+        return Read(columns, is_row, doubt)
+
+    def _learn(self, texts: Any) -> None:
+        """Take the spelling of members from the first record."""
+        try:
+            found = json.loads(texts[0].as_py())
+        except (ValueError, RecursionError):
+            return
+        if type(found) is dict:
+            upper = {member.upper(): member for member in found}
+            self._members = tuple(
+                column.name if column.name in found else upper.get(column.name, member)
+                for column, member in zip(self._columns, self._members, strict=True)
+            )
+
+    def _parse(self, texts: Any) -> tuple[list[Vector], Mask]:
+        """The columns, and which records are not certain."""
+        size = len(texts)
+        try:
+            table = self._table(texts)
+        except pa.ArrowInvalid:
+            table = None
+        if table is not None and table.num_rows == size:
+            return self._checked(texts, table)
+        if size <= ONE_BY_ONE:
+            nothing = [of_values(column.type, [None] * size) for column in self._columns]
+            return nothing, np.ones(size, np.bool_)
+        step = -(-size // _PIECES)
+        pieces = [self._parse(texts[start : start + step]) for start in range(0, size, step)]
+        columns = [
+            concatenated(parts) for parts in zip(*(piece[0] for piece in pieces), strict=True)
+        ]
+        return columns, np.concatenate([piece[1] for piece in pieces])
+
+    def _table(self, texts: Any) -> Any:
+        lines = pc.binary_join_element_wise(texts, "", "\n")
+        offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, lines.offset * 4)
+        data = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+        schema = pa.schema(
+            [
+                (member, _ARROW_TYPES[column.type.base])
+                for member, column in zip(self._members, self._columns, strict=True)
+            ]
+        )
+        return arrow_json.read_json(
+            pa.BufferReader(data),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        )
+
+    def _checked(self, texts: Any, table: Any) -> tuple[list[Vector], Mask]:
+        columns = []
+        doubt = np.zeros(len(texts), np.bool_)
+        spellings = _Spellings(texts)
+        for place, (column, member) in enumerate(zip(self._columns, self._members, strict=True)):
+            vector = of_arrow(column.type, table.column(place))
+            doubt |= _unsafe_values(vector)
+            doubt |= spellings.doubt(column.name, member, vector)
+            columns.append(vector)
+        return columns, doubt
+
+
+def _too_deep(texts: Any, framed: Mask) -> Mask:
+    lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    long: Mask = framed & (lengths > _LONG_RECORD_BYTES)
+    for place in np.flatnonzero(long):
+        text = texts[int(place)].as_py()
+        long[place] = text.count("[") + text.count("{") > _NESTED_MAX
+    return long
+
+
+def _unsafe_values(vector: Vector) -> Mask:
+    """Where a value may be another one for the row reader: it cuts whole numbers to 32 bits, reads
+    -0 as 0 and refuses times outside of the day."""
+    data = vector.data
+    base = vector.type.base
+    unsafe: Mask = np.zeros(len(data), np.bool_)
+    if base is BaseType.INTEGER:
+        unsafe = (data < INT_MIN) | (data > INT_MAX)
+    elif base is BaseType.TIME:
+        unsafe = (data < 0) | (data > DAY_MS)
+    elif base is BaseType.DOUBLE:
+        unsafe = ~np.isfinite(data) | ((data == 0) & np.signbit(data))
+    return unsafe
+
+
+class _Spellings:
+    """Tells whether records may have a member by another spelling than the one that was read."""
+
+    def __init__(self, texts: Any) -> None:
+        self._texts = texts
+        self._lower: Any = None
+        self._odd: Mask | None = None
+
+    def doubt(self, name: str, member: str, vector: Vector) -> Mask:
+        """Where the row reader may take another member for the column `name`."""
+        size = len(vector)
+        if name == member and vector.valid is None:
+            return np.zeros(size, np.bool_)  # the exact name counts, whatever else is there
+        if name == member:
+            places = np.flatnonzero(vector.nulls())
+            found = np.zeros(size, np.bool_)
+            found[places] = self._of(member, places, np.ones(len(places), np.bool_))
+            return found
+        places = np.arange(size, dtype=np.int64)
+        return self._of(member, places, vector.nulls())
+
+    def _of(self, member: str, places: Any, is_null: Mask) -> Mask:
+        """Certain: the name is nowhere; or once, and that is the member itself."""
+        if self._lower is None:
+            self._lower = pc.ascii_lower(self._texts)
+        texts, lower = self._texts, self._lower
+        if len(places) < len(texts):
+            taken = pa.array(places)
+            texts, lower = texts.take(taken), lower.take(taken)
+        quoted = f'"{member}"'
+        count = pc.count_substring(lower, quoted.lower()).to_numpy(zero_copy_only=False)
+        certain = (count == 0) | ((count == 1) & ~is_null)
+        once = (count == 1) & is_null
+        if once.any():
+            # A null: the member itself, not a text or a member that is spelled differently.
+            is_null_member = pc.match_substring(texts, quoted + ":null")
+            certain |= once & mask_of(is_null_member)
+        doubt: Mask = ~certain | self._odd_records()[places]
+        return doubt
+
+    def _odd_records(self) -> Mask:
+        """Records whose names may be written by escapes, or with letters that hide in others."""
+        if self._odd is None:
+            texts = self._texts
+            self._odd = mask_of(pc.match_substring(texts, "\\"))
+            if not pc.all(pc.string_is_ascii(texts)).as_py():
+                self._odd = self._odd | mask_of(pc.match_substring_regex(texts, _HIDDEN_LETTERS))
+        return self._odd
+
+
+def _with_null(vector: Vector) -> Vector:
+    """The vector with a NULL behind its values."""
+    null: SqlType = vector.type
+    return concatenated([vector, of_values(null, [None])])

@@ -1,0 +1,149 @@
+"""Stages without state: from a topic through filters and selections to the sink's topic.
+
+Records that are in doubt go through the row engine's nodes, one after the other, and their results
+come back to the places of their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.sql.columns import writing
+from barnabas.sql.columns.kernels import Frame
+from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
+from barnabas.sql.columns.steps import Step, run, step_of
+from barnabas.sql.functions.catalog import Function
+from barnabas.sql.plan.steps import StreamSink, StreamSource
+from barnabas.sql.runtime.forms import SinkForm, SourceForm
+from barnabas.sql.runtime.stage import Exit, Stage
+from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter, key_part, value_part
+
+
+@dataclass(slots=True)
+class Made:
+    """Results as Arrow arrays of bytes, their timestamps, and the places of the records that they
+    are made of."""
+
+    places: Any
+    keys: Any
+    values: Any
+    timestamps: Any
+    by_rows: int
+    """How many of the batch's records went through the row engine."""
+
+
+class ColumnSink:
+    """The last step of a stream: writes what frames hold."""
+
+    def __init__(
+        self, form: SinkForm, write_key: writing.Writer | None, write_value: writing.Writer
+    ) -> None:
+        self._places = tuple(form.places)
+        self._write_key, self._write_value = write_key, write_value
+
+    def write(self, frame: Frame) -> tuple[Any, Any]:
+        """Keys and values."""
+        keys: Any = pa.nulls(len(frame), pa.binary())
+        if self._write_key is not None and frame.keys:
+            keys = self._write_key(frame.keys)
+        return keys, self._write_value([frame.columns[place] for place in self._places])
+
+
+def column_sink(form: SinkForm) -> ColumnSink | None:
+    """The sink for frames; None if only the row writer writes its formats."""
+    step = form.step
+    if not isinstance(step, StreamSink):
+        return None
+    write_value = writing.writer(step.formats.value.name, value_part(step, None)[1])
+    write_key = writing.writer(step.formats.key.name, key_part(step, None)[1])
+    if write_value is None or (write_key is None and step.schema.key):
+        return None
+    return ColumnSink(form, write_key, write_value)
+
+
+class StreamProgram:
+    """A stage from a topic to the sink, for whole batches."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        place: int,
+        source: ColumnSource,
+        steps: Sequence[Step],
+        sink: ColumnSink,
+        writer: Callable[[], TopicWriter],
+    ) -> None:
+        self._stage, self._place = stage, place
+        self._source, self._steps, self._sink = source, tuple(steps), sink
+        self._writer = writer
+
+    def run(self, raw: RawColumns) -> Made:
+        """The results of a batch's records, in their order."""
+        frame, rowless = self._source.read(raw)
+        frame.doubt |= rowless
+        left = run(frame, self._steps)
+        keys, values = self._sink.write(frame)
+        made = Made(frame.places, keys, values, frame.timestamps, len(left))
+        if len(left):
+            self._add_rows(raw, left.tolist(), made)
+        return made
+
+    def _add_rows(self, raw: RawColumns, places: Sequence[int], made: Made) -> None:
+        emitted = [
+            (place, record)
+            for place in places
+            for _, record in self._stage.process(self._place, self._source.record(raw, place))
+        ]
+        write = self._writer().write
+        written: list[tuple[int, TopicRecord]] = []
+        for place, record in emitted:
+            result = write(record)
+            if result is not None:
+                written.append((place, result))
+        if not written:
+            return
+        order = np.concatenate([made.places, np.array([place for place, _ in written], np.int64)])
+        by_place = np.argsort(order, kind="stable")
+        made.places = order[by_place]
+        taken = pa.array(by_place)
+        rows = [result for _, result in written]
+        made.keys = _joined(made.keys, [row.key for row in rows]).take(taken)
+        made.values = _joined(made.values, [row.value for row in rows]).take(taken)
+        stamps = np.array([row.timestamp_ms for row in rows], np.int64)
+        made.timestamps = np.concatenate([made.timestamps, stamps])[by_place]
+
+
+def _joined(array: Any, more: Sequence[bytes | None]) -> Any:
+    return pa.concat_arrays([array, pa.array(more, pa.binary())])
+
+
+def stream_program(
+    stage: Stage,
+    place: int,
+    functions: Mapping[str, Function],
+    reader: Callable[[], TopicReader],
+    writer: Callable[[], TopicWriter],
+) -> StreamProgram | None:
+    """The stage for batches of an input's records; None if it can only run row by row."""
+    if stage.stores or stage.takes_batches:
+        return None
+    first, *nodes = stage.chain(place)
+    if len(nodes) < 2 or not isinstance(nodes[-1], Exit):
+        return None
+    *between, last, _ = nodes
+    if not isinstance(first.form, SourceForm) or not isinstance(last.form, SinkForm):
+        return None
+    if not isinstance(first.form.step, StreamSource):
+        return None
+    steps = [step_of(node, functions) for node in between]
+    source, sink = column_source(first.form, reader), column_sink(last.form)
+    if source is None or sink is None or any(step is None for step in steps):
+        return None
+    return StreamProgram(
+        stage, place, source, [step for step in steps if step is not None], sink, writer
+    )

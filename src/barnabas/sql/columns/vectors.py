@@ -1,0 +1,171 @@
+"""Vectors: the values of one column for all records of a batch.
+
+    BOOLEAN                               NumPy bool
+    INTEGER, BIGINT, DATE, TIME, TIMESTAMP   NumPy int64
+    DOUBLE                                NumPy float64
+    STRING                                Arrow string
+    every other type                      NumPy objects: the values as `sql.types` describes them
+
+What stands where a value is NULL has no meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.sql.types import BaseType, SqlType, Value
+
+Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Indexes: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+WHOLE: Final = (
+    BaseType.INTEGER,
+    BaseType.BIGINT,
+    BaseType.DATE,
+    BaseType.TIME,
+    BaseType.TIMESTAMP,
+)
+"""Types whose values are whole numbers of at most 64 bits."""
+_DTYPES: Final[dict[BaseType, type]] = {
+    BaseType.BOOLEAN: np.bool_,
+    BaseType.DOUBLE: np.float64,
+    **dict.fromkeys(WHOLE, np.int64),
+}
+
+
+class NotExactError(Exception):
+    """Values that a vector cannot hold as they are, such as half a character in a text."""
+
+
+@dataclass(slots=True, frozen=True)
+class Vector:
+    """`valid`: which values are not NULL; None if none is NULL."""
+
+    type: SqlType
+    data: Any
+    valid: Mask | None = None
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    @property
+    def is_text(self) -> bool:
+        return self.type.base is BaseType.STRING
+
+    def take(self, places: Indexes) -> Vector:
+        """The values at these places."""
+        data = self.data.take(pa.array(places)) if self.is_text else self.data[places]
+        return Vector(self.type, data, None if self.valid is None else self.valid[places])
+
+    def to_list(self) -> list[Value]:
+        """The values as Python has them."""
+        values: list[Value] = self.data.to_pylist() if self.is_text else self.data.tolist()
+        if self.valid is None or self.is_text:
+            return values
+        pairs = zip(values, self.valid.tolist(), strict=True)
+        return [value if is_valid else None for value, is_valid in pairs]
+
+    def nulls(self) -> Mask:
+        """Which values are NULL."""
+        return np.zeros(len(self), np.bool_) if self.valid is None else ~self.valid
+
+
+def text_vector(sql_type: SqlType, data: Any) -> Vector:
+    """A vector of an Arrow array of strings."""
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    valid = None if data.null_count == 0 else mask_of(data.is_valid())
+    return Vector(sql_type, data, valid)
+
+
+def of_arrow(sql_type: SqlType, data: Any) -> Vector:
+    """A vector of an Arrow array of the type's Arrow type."""
+    if sql_type.base is BaseType.STRING:
+        return text_vector(sql_type, data)
+    if isinstance(data, pa.ChunkedArray):
+        data = data.combine_chunks()
+    valid = None
+    if data.null_count:
+        valid = mask_of(data.is_valid())
+        data = data.fill_null(False if sql_type.base is BaseType.BOOLEAN else 0)
+    return Vector(sql_type, data.to_numpy(zero_copy_only=False), valid)
+
+
+def of_values(sql_type: SqlType, values: Sequence[Value]) -> Vector:
+    """A vector of Python's values. Raises NotExactError."""
+    base = sql_type.base
+    if base is BaseType.STRING:
+        try:
+            return text_vector(sql_type, pa.array(values, pa.string()))
+        except (UnicodeEncodeError, pa.ArrowException) as error:
+            raise NotExactError(str(error)) from error
+    dtype = _DTYPES.get(base)
+    valid = None
+    if any(value is None for value in values):
+        valid = np.array([value is not None for value in values], np.bool_)
+        if dtype is not None:
+            values = [0 if value is None else value for value in values]
+    if dtype is None:
+        data = np.empty(len(values), object)
+        data[:] = values
+        return Vector(sql_type, data, valid)
+    try:
+        return Vector(sql_type, np.array(values, dtype), valid)
+    except (OverflowError, ValueError, TypeError) as error:
+        raise NotExactError(str(error)) from error
+
+
+def constant(sql_type: SqlType, value: Value, size: int) -> Vector:
+    """The same value everywhere. Raises NotExactError."""
+    one = of_values(sql_type, [value])
+    return one.take(np.zeros(size, np.int64))
+
+
+def concatenated(vectors: Sequence[Vector]) -> Vector:
+    """Vectors of one type behind each other."""
+    if len(vectors) == 1:
+        return vectors[0]
+    first = vectors[0]
+    if first.is_text:
+        return text_vector(first.type, pa.concat_arrays([vector.data for vector in vectors]))
+    valid = None
+    if any(vector.valid is not None for vector in vectors):
+        valid = ~np.concatenate([vector.nulls() for vector in vectors])
+    return Vector(first.type, np.concatenate([vector.data for vector in vectors]), valid)
+
+
+def replaced(vector: Vector, places: Indexes, by: Vector) -> Vector:
+    """The vector with other values at these places, which ascend."""
+    size = len(vector)
+    order = np.arange(size, dtype=np.int64)
+    order[places] = size + np.arange(len(places), dtype=np.int64)
+    return concatenated([vector, by]).take(order)
+
+
+def mask_of(array: Any) -> Mask:
+    """An Arrow array of booleans without nulls as NumPy's."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    found: Mask = array.to_numpy(zero_copy_only=False).astype(np.bool_, copy=False)
+    return found
+
+
+def both_valid(*vectors: Vector) -> Mask | None:
+    """Where all vectors have values; None if that is everywhere."""
+    valid: Mask | None = None
+    for vector in vectors:
+        if vector.valid is not None:
+            valid = vector.valid if valid is None else valid & vector.valid
+    return valid
+
+
+def texts_are_ascii(vector: Vector) -> bool:
+    """Whether all texts are ASCII; then their order as bytes is that of their UTF-16 units."""
+    return bool(pc.all(pc.string_is_ascii(vector.data), min_count=0).as_py() is not False)

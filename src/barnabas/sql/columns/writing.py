@@ -1,0 +1,133 @@
+"""Writes vectors as the bytes of keys and values, as the row writers do.
+
+Records whose text a writer cannot make by itself are left to the row writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, mask_of
+from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.formats.json_writing import double_json, json_string
+from barnabas.sql.schema import Column
+from barnabas.sql.types import BaseType
+
+Writer = Callable[[Sequence[Vector]], Any]
+"""Gives an Arrow array of bytes; a row whose only value is NULL may be NULL."""
+
+_ESCAPED: Final = '[\\x00-\\x1f"\\\\]'
+_FIXED: Final = {BaseType.INTEGER: ">i4", BaseType.BIGINT: ">i8", BaseType.DOUBLE: ">f8"}
+
+
+def writer(format_name: str, part: RecordPart) -> Writer | None:
+    """What writes rows in a format; None if only the row writer can."""
+    if not part.columns:
+        return None
+    if format_name == "KAFKA":
+        return _kafka_writer(part.columns[0])
+    if format_name == "JSON" and not part.is_bare:
+        return _json_writer(part.columns)
+    return None
+
+
+def _kafka_writer(column: Column) -> Writer | None:
+    base = column.type.base
+    if base is BaseType.STRING:
+        return lambda vectors: vectors[0].data.cast(pa.binary())
+    kind = _FIXED.get(base)
+    if kind is None:
+        return None
+    width = np.dtype(kind).itemsize
+
+    def write(vectors: Sequence[Vector]) -> Any:
+        (vector,) = vectors
+        data = vector.data.astype(kind).tobytes()
+        fixed = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(width), len(vector), [None, pa.py_buffer(data)]
+        ).cast(pa.binary())
+        if vector.valid is None:
+            return fixed
+        return pc.if_else(pa.array(vector.valid), fixed, pa.scalar(None, pa.binary()))
+
+    return write
+
+
+def _json_writer(columns: Sequence[Column]) -> Writer | None:
+    if not all(column.type.base in _TEXTS for column in columns):
+        return None
+    begins = [
+        ("," if place else "{") + json_string(column.name) + ":"
+        for place, column in enumerate(columns)
+    ]
+    texts = [_TEXTS[column.type.base] for column in columns]
+
+    def write(vectors: Sequence[Vector]) -> Any:
+        parts: list[Any] = []
+        for begin, text, vector in zip(begins, texts, vectors, strict=True):
+            made = text(vector)
+            parts += [begin, made if vector.valid is None else made.fill_null("null")]
+        return pc.binary_join_element_wise(*parts, "}", "").cast(pa.binary())
+
+    return write
+
+
+def _with_nulls(vector: Vector) -> Any:
+    return pa.array(vector.data, mask=None if vector.valid is None else ~vector.valid)
+
+
+def _whole_texts(vector: Vector) -> Any:
+    return _with_nulls(vector).cast(pa.string())
+
+
+def _boolean_texts(vector: Vector) -> Any:
+    return pc.if_else(_with_nulls(vector), "true", "false")
+
+
+def _double_texts(vector: Vector) -> Any:
+    """Arrow's shortest digits are Java's between 0.001 and 10,000,000."""
+    data = vector.data
+    size = np.abs(data)
+    plain: Mask = (size >= 1e-3) & (size < 1e7)
+    texts = pa.array(np.where(plain, data, 0.0)).cast(pa.string())
+    whole = mask_of(pc.invert(pc.match_substring(texts, ".")))
+    if whole.any():
+        texts = pc.if_else(pa.array(whole), pc.binary_join_element_wise(texts, ".0", ""), texts)
+    other = ~plain
+    if other.any():
+        made = pa.array([double_json(value) for value in data[other].tolist()], pa.string())
+        texts = pc.replace_with_mask(texts, pa.array(other), made)
+    return _masked(texts, vector)
+
+
+def _string_texts(vector: Vector) -> Any:
+    texts = vector.data
+    escaped = pc.match_substring_regex(texts, _ESCAPED)
+    quoted = pc.binary_join_element_wise('"', texts, '"', "")
+    if pc.any(escaped).as_py():
+        mask = mask_of(escaped.fill_null(False))
+        odd = texts.filter(pa.array(mask)).to_pylist()
+        quoted = pc.replace_with_mask(
+            quoted, pa.array(mask), pa.array(list(map(json_string, odd)), pa.string())
+        )
+    return quoted
+
+
+def _masked(texts: Any, vector: Vector) -> Any:
+    if vector.valid is None:
+        return texts
+    return pc.if_else(pa.array(vector.valid), texts, pa.scalar(None, pa.string()))
+
+
+_TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
+    BaseType.BOOLEAN: _boolean_texts,
+    BaseType.DOUBLE: _double_texts,
+    BaseType.STRING: _string_texts,
+    **dict.fromkeys(WHOLE, _whole_texts),
+}
+"""Texts in JSON; NULL for NULL."""

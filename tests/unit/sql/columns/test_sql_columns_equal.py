@@ -1,0 +1,281 @@
+"""Batches that run as columns give what the row engine gives: the same results in the same order,
+the same state, and the same notes for the processing log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.topics import TopicRecord
+from support.sql_hosted import SmallHost
+from support.sql_queries import plans_of
+
+SOURCES = """
+CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d DOUBLE, t STRING, o BOOLEAN, ts TIMESTAMP)
+  WITH (kafka_topic='s', value_format='JSON');
+"""
+CONDITIONS = (
+    "i % 2 = 0",
+    "i > 3 AND b < 100",
+    "NOT (o) OR d >= 0.5",
+    "i IS NOT NULL AND 100 / i > 2",
+    "t = 'a' OR t <> 'b'",
+    "t > 'a'",
+    "t IN ('a', 'é', 'x')",
+    "i IN (1, 2, 2147483647)",
+    "b IN (1, 2)",
+    "b BETWEEN -5 AND 5",
+    "d BETWEEN i AND b",
+    "d <> 0.0",
+    "d = i",
+    "b IS DISTINCT FROM i",
+    "d IS NOT DISTINCT FROM b",
+    "t LIKE 'a%'",
+    "ts > '2020-01-01T00:00:00'",
+    "LEN(t) > 2",
+    "CASE WHEN i > 0 THEN o WHEN b > 0 THEN d > 1 ELSE t IS NULL END",
+    "o",
+    "o = true",
+)
+SELECTIONS = (
+    "i + 1 AS x, b * i AS y, d / i AS z",
+    "i - 2147483647 AS x, b + 9223372036854775807 AS y, -i AS z",
+    "b / i AS x, b % i AS y, i % 7 AS z",
+    "d % 0.3 AS x, d / 0.0 AS y, -d AS z",
+    "t + '!' AS x, UCASE(t) AS y, SUBSTRING(t, 1, 2) AS z",
+    "CAST(i AS BIGINT) AS x, CAST(b AS INT) AS y, CAST(i AS STRING) AS z",
+    "CAST(d AS BIGINT) AS x, CAST(t AS INT) AS y, CAST(o AS STRING) AS z",
+    "CASE i WHEN 1 THEN 'one' WHEN 2 THEN t END AS x, COALESCE(t, 'none') AS y, 1 AS z",
+    "ROWTIME AS x, ts AS y, ROWOFFSET AS z",
+    "d AS x, t AS y, o AS z",
+    "b AS x, IFNULL(i, 5) AS y, ABS(i) AS z",
+    "ARRAY[i, 1] AS x, STRUCT(a := t) AS y, MAP('a' := d) AS z",
+)
+AGGREGATES = (
+    "COUNT(*) AS x",
+    "COUNT(i) AS x, SUM(i) AS y",
+    "SUM(b) AS x, SUM(d) AS y",
+    "MIN(i) AS x, MAX(b) AS y, MIN(ts) AS z",
+    "AVG(i) AS x, AVG(d) AS y",
+    "MIN(d) AS x, MAX(t) AS y",
+    "LATEST_BY_OFFSET(t) AS x, EARLIEST_BY_OFFSET(i) AS y",
+    "COLLECT_LIST(i) AS x, COUNT_DISTINCT(t) AS y",
+    "SUM(i + 1) AS x, SUM(100 / i) AS y",
+)
+WINDOWS = (
+    "",
+    "WINDOW TUMBLING (SIZE 10 SECONDS)",
+    "WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 5 SECONDS)",
+    "WINDOW TUMBLING (SIZE 3 SECONDS, GRACE PERIOD 0 SECONDS)",
+    "WINDOW TUMBLING (SIZE 3 SECONDS, RETENTION 20 SECONDS, GRACE PERIOD 7 SECONDS)",
+    "WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 3 SECONDS, GRACE PERIOD 4 SECONDS)",
+    "WINDOW HOPPING (SIZE 2 SECONDS, ADVANCE BY 2 SECONDS, GRACE PERIOD 1 SECONDS)",
+)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """A filter and selection, or an aggregate."""
+    where = draw(st.sampled_from(("", *(f"WHERE {condition}" for condition in CONDITIONS))))
+    if draw(st.booleans()):
+        selected = draw(st.sampled_from(SELECTIONS))
+        return f"CREATE STREAM q AS SELECT k, {selected} FROM s {where};"
+    made, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(WINDOWS))
+    return f"CREATE TABLE q AS SELECT k, {made} FROM s {window} {where} GROUP BY k;"
+
+
+WHOLES = st.one_of(
+    st.integers(-3, 6),
+    st.sampled_from((2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 2**63, 10**30)),
+)
+DOUBLES = st.one_of(
+    st.sampled_from((0.0, -0.0, 0.5, 1e7, 1e-4, 1e300, 123456.75)), st.floats(-10, 10), WHOLES
+)
+TEXTS = st.one_of(
+    st.sampled_from(("a", "b", "abc", "é", "\ud83d\ude00", '"', "\\", "\n", "K", "\uffff", "")),
+    st.text(max_size=4),
+)
+ODD = st.sampled_from((True, 1, "7", "x", 1.5, [1], {"a": 1}, "\ud800"))
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "I": WHOLES,
+    "B": WHOLES,
+    "D": DOUBLES,
+    "T": TEXTS,
+    "O": st.booleans(),
+    "TS": st.integers(-(10**6), 2 * 10**12),
+}
+MALFORMED = (
+    b"",
+    b" ",
+    b"null",
+    b"7",
+    b"[]",
+    b"{",
+    b"{}",
+    b'{"I":1}{"I":2}',
+    b'{"I":1},{"I":2}',
+    b'{"I":1} tail}',
+    b'{"I":[{"B":1}',
+    b'{"B":1}]}',
+    b'{"I":1,"I":2}',
+    b'{"I":1,"i":2}',
+    b'{"i":1,"I":null}',
+    b'{"\\u0049":1}',
+    b'{"T":"\xff"}',
+    b'{"T":"a\nb"}',
+    b'{"T":"\\ud800"}',
+    b'{"D":NaN}',
+    b'{"D":-0}',
+    b'{"D":1e999}',
+    b'{"I":01}',
+    b'\xef\xbb\xbf{"I":1}',
+    '{"\u0131":5}'.encode(),
+    b'{"A\\u0054":1}',
+    b'{"x":' + b"[" * 600 + b"]" * 600 + b"}",
+    b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, *, odd: bool) -> bytes | None:
+    """The bytes of a value."""
+    kind = draw(st.integers(0, 30))
+    if odd and kind == 0:
+        return draw(st.sampled_from((None, *MALFORMED)))
+    lower = odd and kind % 3 == 1
+    members: dict[str, Any] = {}
+    for name, values in VALUES.items():
+        choice = draw(st.integers(0, 12))
+        if choice == 0:
+            continue
+        value = draw(values)
+        if choice == 1:
+            value = None
+        elif odd and choice == 2:
+            value = draw(ODD)
+        members[name.lower() if lower else name] = value
+    if odd and kind == 2:
+        members["extra"] = draw(ODD)
+    return json.dumps(members, ensure_ascii=draw(st.booleans()), separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
+    """Micro-batches of records, mostly in the order of their timestamps."""
+    odd = draw(st.booleans())
+    now_ms = draw(st.sampled_from((0, 1_600_000_000_000)))
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        batch = []
+        for _ in range(draw(st.integers(1, 12))):
+            now_ms = max(0, now_ms + draw(st.integers(-2_000, 9_000)))
+            keys: Any = st.sampled_from((b"a", b"b", b"c"))
+            key = draw(st.one_of(keys, st.sampled_from((None, b"\xff", b""))) if odd else keys)
+            headers = (("h", b"1"),) if draw(st.integers(0, 9)) == 0 else ()
+            batch.append(("s", TopicRecord(key, draw(bodies(odd=odd)), now_ms, headers)))
+        made.append(batch)
+    return made
+
+
+Outcome = tuple[list[TopicRecord], int, list[Any]]
+
+
+def outcome(
+    plan: QueryPlan,
+    records: list[list[tuple[str, TopicRecord]]],
+    partitions: int,
+    columns_from: int | None,
+) -> tuple[Any, int]:
+    """What comes of the records, and how many went as columns."""
+    properties = (("ksql.logging.processing.rows.include", "true"),)
+    host = SmallHost(plan, partitions, columns_from=columns_from, properties=properties)
+    error = ""
+    try:
+        for batch in records:
+            host.batch(batch)
+    except Exception as failure:  # noqa: BLE001  # both must fail of the same thing
+        error = str(failure)
+        return (error,), 0
+    state = {place: pages.data for place, pages in host.pages.items()}
+    found = [(r.key, r.value, r.timestamp_ms, r.headers) for r in host.results]
+    return (
+        found,
+        host.notes.count,
+        host.notes.notes,
+        states_of(str(plan), state),
+    ), host.notes.by_columns
+
+
+def states_of(query: str, state: dict[tuple[int, int], dict[bytes, bytes]]) -> Any:
+    """What stores hold, without the stamps that differ with each batch. The state of some
+    aggregates has the time at which it was made."""
+    if "_BY_OFFSET" in query:
+        return None
+    return {
+        place: {key: data for key, data in pages.items() if not key.startswith(b"\x00stamp")}
+        for place, pages in state.items()
+    }
+
+
+def copies(
+    records: list[list[tuple[str, TopicRecord]]],
+) -> list[list[tuple[str, TopicRecord]]]:
+    return [
+        [(topic, TopicRecord(r.key, r.value, r.timestamp_ms, r.headers)) for topic, r in batch]
+        for batch in records
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(query=queries(), records=batches(), partitions=st.integers(1, 2))
+def test_both_ways_are_equal(
+    query: str, records: list[list[tuple[str, TopicRecord]]], partitions: int
+) -> None:
+    (plan,) = plans_of(SOURCES + query, {"s": partitions})
+    want, none = outcome(plan, copies(records), partitions, None)
+    got, _ = outcome(plan, copies(records), partitions, 1)
+    assert none == 0
+    assert got == want
+
+
+CERTAIN = [made for made in SELECTIONS if "(t AS INT)" not in made and "ARRAY" not in made]
+"""Selections of which no column fails, and which columns' writers write."""
+PLAIN = [
+    [
+        (
+            "s",
+            TopicRecord(
+                b"k%d" % (number % 5),
+                b'{"I":%d,"B":%d,"D":%d.5,"T":"t%d","O":true,"TS":%d}'
+                % (number + 1, number, number, number % 3, number),
+                1_000 * number,
+            ),
+        )
+        for number in range(start, start + 40)
+    ]
+    for start in (0, 40)
+]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f"CREATE STREAM q AS SELECT * FROM s WHERE {condition};" for condition in CONDITIONS),
+        *(f"CREATE STREAM q AS SELECT k, {selected} FROM s;" for selected in CERTAIN),
+        *(f"CREATE TABLE q AS SELECT k, {made} FROM s GROUP BY k;" for made in AGGREGATES),
+        *(f"CREATE TABLE q AS SELECT k, COUNT(*) FROM s {w} GROUP BY k;" for w in WINDOWS),
+    ],
+)
+def test_plain_records_go_as_columns(query: str) -> None:
+    (plan,) = plans_of(SOURCES + query, {"s": 2})
+    want, _ = outcome(plan, copies(PLAIN), 2, None)
+    got, by_columns = outcome(plan, copies(PLAIN), 2, 1)
+    assert got == want
+    assert by_columns == 80
