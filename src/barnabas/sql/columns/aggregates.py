@@ -100,6 +100,10 @@ class AggregateProgram:
                     for raw, places in zip(raws, readable, strict=True)
                 ]
             )
+        if frame.has_key is not None:  # records without a key count nowhere
+            kept = np.flatnonzero(frame.has_key)
+            columns = [None if column is None else column.take(kept) for column in columns]
+            frame.keep(frame.has_key)
         headers = self._headers(raws, numbers[order], inner[order], frame.places)
         return self._aggregate(frame, columns, headers)
 
@@ -128,10 +132,6 @@ class AggregateProgram:
     ) -> Emitted:
         node, store = self._node, self._node.store
         assert store is not None
-        if frame.has_key is not None:
-            kept = np.flatnonzero(frame.has_key)
-            columns = [None if column is None else column.take(kept) for column in columns]
-            frame.keep(frame.has_key)
         if not len(frame):
             return []
         groups = self._grouped(frame)
