@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.sql.columns.kernels import Frame, Kernel, KernelCompiler
-from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
-from barnabas.sql.columns.steps import Step, run, step_of
-from barnabas.sql.columns.vectors import WHOLE, Indexes, Mask, Numbers, Vector, concatenated
+from barnabas.sql.columns.merging import ByRows, Merged
+from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
+from barnabas.sql.columns.steps import Step, only_renames, run, step_of
+from barnabas.sql.columns.vectors import WHOLE, Indexes, Numbers, Vector
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.functions.aggregates.base import Fold
 from barnabas.sql.functions.aggregates.extremes import Extreme
@@ -31,13 +32,13 @@ from barnabas.sql.runtime.aggregates import (
     StreamAggregateNode,
     failure,
 )
-from barnabas.sql.runtime.forms import AggregateForm, SelectForm, SinkForm, SourceForm
+from barnabas.sql.runtime.forms import AggregateForm, SinkForm, SourceForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.runtime.stage import Emitted, Exit, Stage
 from barnabas.sql.runtime.topics import TopicReader
 from barnabas.sql.runtime.windows import NEVER, WindowedAggregateNode
-from barnabas.sql.syntax.expressions import ColumnReference, FunctionCall
+from barnabas.sql.syntax.expressions import FunctionCall
 from barnabas.sql.types import BaseType, Value
 
 _KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOOLEAN)
@@ -53,12 +54,6 @@ class Groups(NamedTuple):
     starts: Indexes | None
     first: Indexes
     last: Indexes
-
-
-class ByRows(NamedTuple):
-    """The records of each batch, for the row engine: those that can be read."""
-
-    records: list[list[Record]]
 
 
 AddAll = Callable[[list[Value], Indexes, Vector], list[Value]]
@@ -80,55 +75,30 @@ class AggregateProgram:
         self._source, self._steps = source, tuple(steps)
         self._arguments = tuple(arguments)
 
-    def run(self, raws: Sequence[RawColumns]) -> Emitted | ByRows:
+    def run(self, inputs: Sequence[Sequence[RawColumns]]) -> Emitted | ByRows:
         """What comes out of the stage, or the records if the row engine must run them."""
-        batches = [self._source.read(raw) for raw in raws]
-        readable = [part.places for part, _ in batches]
-        frame, rowless = _in_order(batches)
-        numbers = np.repeat(np.arange(len(raws)), [len(places) for places in readable])
-        inner = np.concatenate(readable)
-        order = frame.places
-        frame.places = np.arange(len(frame), dtype=np.int64)
+        (raws,) = inputs
+        merged = Merged(self._source, raws)
+        frame, rowless = merged.frame, merged.rowless
         frame.keep(~rowless | frame.doubt)
         left = run(frame, self._steps)
         columns = [] if len(left) else self._evaluated(frame)
         if len(left) or frame.doubt.any():
-            read = self._source.record
-            return ByRows(
-                [
-                    [read(raw, place) for place in places.tolist()]
-                    for raw, places in zip(raws, readable, strict=True)
-                ]
-            )
+            return ByRows(merged.records())
         if frame.has_key is not None:  # records without a key count nowhere
             kept = np.flatnonzero(frame.has_key)
             columns = [None if column is None else column.take(kept) for column in columns]
             frame.keep(frame.has_key)
-        headers = self._headers(raws, numbers[order], inner[order], frame.places)
-        return self._aggregate(frame, columns, headers)
+        return self._aggregate(frame, columns, merged.headers)
 
     def _evaluated(self, frame: Frame) -> list[Vector | None]:
         return [None if kernel is None else kernel(frame) for kernel, _ in self._arguments]
-
-    @staticmethod
-    def _headers(
-        raws: Sequence[RawColumns], numbers: Indexes, inner: Indexes, places: Indexes
-    ) -> Callable[[int], tuple[tuple[str, bytes | None], ...]]:
-        if all(raw.headers is None for raw in raws):
-            return lambda _place: ()
-
-        def headers_of(at: int) -> tuple[tuple[str, bytes | None], ...]:
-            place = places[at]
-            headers = raws[numbers[place]].headers
-            return () if headers is None else tuple(headers[inner[place]])
-
-        return headers_of
 
     def _aggregate(
         self,
         frame: Frame,
         columns: Sequence[Vector | None],
-        headers: Callable[[int], tuple[tuple[str, bytes | None], ...]],
+        headers: Callable[[int], tuple[Header, ...]],
     ) -> Emitted:
         node, store = self._node, self._node.store
         assert store is not None
@@ -160,7 +130,9 @@ class AggregateProgram:
             window = None
             if is_windowed and isinstance(node, WindowedAggregateNode) and starts is not None:
                 window = WindowBounds(starts[at], starts[at] + node.size_ms)
-            record = Record(list(key_rows[at]), None, 0, None, headers(lasts[at]))
+            record = Record(
+                list(key_rows[at]), None, 0, None, headers(int(frame.places[lasts[at]]))
+            )
             node.send(record, window, None, changed[at], int(latest[at]))
         if isinstance(node, WindowedAggregateNode):
             node.expire()
@@ -220,41 +192,6 @@ class AggregateProgram:
         for at, start_ms in zip(back.tolist(), starts.tolist(), strict=True):
             window = WindowBounds(start_ms, start_ms + node.size_ms)
             node.log(f"Skipping record for expired window {window}", rows[at], None)
-
-
-def _in_order(batches: Sequence[tuple[Frame, Mask]]) -> tuple[Frame, Mask]:
-    """All records in the order in which the row engine merges partitions: of the heads of all
-    queues the earliest is next. So a record comes when the latest timestamp up to it is due.
-
-    `places` of the frame are those in all batches, one behind the other.
-    """
-    frames = [frame for frame, _ in batches]
-    rowless = np.concatenate([mask for _, mask in batches])
-    size = len(rowless)
-    first = frames[0]
-    if len(frames) == 1:
-        first.places = np.arange(size, dtype=np.int64)
-        return first, rowless
-    due = np.concatenate([np.maximum.accumulate(frame.timestamps) for frame in frames])
-    order = np.argsort(due, kind="stable")
-    has_key = np.concatenate(
-        [
-            np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
-            for frame in frames
-        ]
-    )
-    whole = Frame(
-        order,
-        [
-            concatenated(parts).take(order)
-            for parts in zip(*(f.columns for f in frames), strict=True)
-        ],
-        [concatenated(parts).take(order) for parts in zip(*(f.keys for f in frames), strict=True)],
-        None if has_key.all() else has_key[order],
-        np.concatenate([frame.timestamps for frame in frames])[order],
-        np.concatenate([frame.doubt for frame in frames])[order],
-    )
-    return whole, rowless[order]
 
 
 def _codes(vector: Vector) -> Indexes:
@@ -443,11 +380,7 @@ def _only_shows(nodes: Sequence[Node]) -> bool:
         return False
     if not isinstance(last.form.step, TableSink):
         return False
-    return all(
-        isinstance(node.form, SelectForm)
-        and all(isinstance(made, ColumnReference) for made in node.form.expressions)
-        for node in between
-    )
+    return all(map(only_renames, between))
 
 
 def _arguments(

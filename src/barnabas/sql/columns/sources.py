@@ -22,6 +22,8 @@ from barnabas.sql.runtime.streams import TIMESTAMP_MAX_MS
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, key_part, value_part
 from barnabas.sql.schema import PSEUDO_COLUMNS, ROWOFFSET, ROWPARTITION, ROWTIME, Column
 
+Header = tuple[str, bytes | None]
+
 
 @dataclass(slots=True)
 class RawColumns:
@@ -68,6 +70,11 @@ class RawColumns:
             pa.concat_arrays([part.values for part in parts]),
             headers,
         )
+
+    def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
+        """What gives a record's headers; None if none has any."""
+        headers = self.headers
+        return None if headers is None else lambda place: tuple(headers[place])
 
     def records(self) -> list[TopicRecord]:
         """All records."""

@@ -11,6 +11,7 @@ from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.forms import FilterForm, SelectForm
 from barnabas.sql.runtime.node import Node
+from barnabas.sql.syntax.expressions import ColumnReference
 
 Step = Callable[[Frame], None]
 """Changes a frame, and may put more of its records in doubt."""
@@ -26,6 +27,14 @@ def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
     if type(node) is Node:
         return _pass_on
     return None
+
+
+def only_renames(node: Node) -> bool:
+    """Whether a node takes columns as they are, so that it cannot fail."""
+    form = node.form
+    return isinstance(form, SelectForm) and all(
+        isinstance(expression, ColumnReference) for expression in form.expressions
+    )
 
 
 def _pass_on(_frame: Frame) -> None:

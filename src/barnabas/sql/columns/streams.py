@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from barnabas.sql.columns import writing
 from barnabas.sql.columns.kernels import Frame
-from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
+from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, run, step_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSink, StreamSource
 from barnabas.sql.runtime.forms import SinkForm, SourceForm
+from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.stage import Exit, Stage
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter, key_part, value_part
 
@@ -33,6 +34,7 @@ class Made:
     keys: Any
     values: Any
     timestamps: Any
+    headers: list[tuple[Header, ...]] | None
     by_rows: int
     """How many of the batch's records went through the row engine."""
 
@@ -66,56 +68,67 @@ def column_sink(form: SinkForm) -> ColumnSink | None:
     return ColumnSink(form, write_key, write_value)
 
 
+class Ending:
+    """What a stage ends with: the sink for frames, and the row writer for single records."""
+
+    def __init__(self, sink: ColumnSink, writer: Callable[[], TopicWriter]) -> None:
+        self._sink, self._writer = sink, writer
+
+    def made(
+        self,
+        frame: Frame,
+        rows: Sequence[tuple[int, Record]],
+        by_rows: int,
+        headers: Callable[[int], tuple[Header, ...]] | None,
+    ) -> Made:
+        """The results of a frame, and at their places those that the row engine has made."""
+        keys, values = self._sink.write(frame)
+        made = Made(frame.places, keys, values, frame.timestamps, None, by_rows)
+        write = self._writer().write
+        written: list[tuple[int, TopicRecord]] = []
+        for place, record in rows:
+            result = write(record)
+            if result is not None:
+                written.append((place, result))
+        if written:
+            _insert(made, written)
+        if headers is not None:
+            made.headers = [headers(place) for place in made.places.tolist()]
+        return made
+
+
+def _insert(made: Made, written: Sequence[tuple[int, TopicRecord]]) -> None:
+    order = np.concatenate([made.places, np.array([place for place, _ in written], np.int64)])
+    by_place = np.argsort(order, kind="stable")
+    made.places = order[by_place]
+    taken = pa.array(by_place)
+    rows = [result for _, result in written]
+    made.keys = _joined(made.keys, [row.key for row in rows]).take(taken)
+    made.values = _joined(made.values, [row.value for row in rows]).take(taken)
+    stamps = np.array([row.timestamp_ms for row in rows], np.int64)
+    made.timestamps = np.concatenate([made.timestamps, stamps])[by_place]
+
+
 class StreamProgram:
     """A stage from a topic to the sink, for whole batches."""
 
     def __init__(
-        self,
-        stage: Stage,
-        place: int,
-        source: ColumnSource,
-        steps: Sequence[Step],
-        sink: ColumnSink,
-        writer: Callable[[], TopicWriter],
+        self, stage: Stage, place: int, source: ColumnSource, steps: Sequence[Step], ending: Ending
     ) -> None:
         self._stage, self._place = stage, place
-        self._source, self._steps, self._sink = source, tuple(steps), sink
-        self._writer = writer
+        self._source, self._steps, self._ending = source, tuple(steps), ending
 
     def run(self, raw: RawColumns) -> Made:
         """The results of a batch's records, in their order."""
         frame, rowless = self._source.read(raw)
         frame.doubt |= rowless
         left = run(frame, self._steps)
-        keys, values = self._sink.write(frame)
-        made = Made(frame.places, keys, values, frame.timestamps, len(left))
-        if len(left):
-            self._add_rows(raw, left.tolist(), made)
-        return made
-
-    def _add_rows(self, raw: RawColumns, places: Sequence[int], made: Made) -> None:
-        emitted = [
+        rows = [
             (place, record)
-            for place in places
+            for place in left.tolist()
             for _, record in self._stage.process(self._place, self._source.record(raw, place))
         ]
-        write = self._writer().write
-        written: list[tuple[int, TopicRecord]] = []
-        for place, record in emitted:
-            result = write(record)
-            if result is not None:
-                written.append((place, result))
-        if not written:
-            return
-        order = np.concatenate([made.places, np.array([place for place, _ in written], np.int64)])
-        by_place = np.argsort(order, kind="stable")
-        made.places = order[by_place]
-        taken = pa.array(by_place)
-        rows = [result for _, result in written]
-        made.keys = _joined(made.keys, [row.key for row in rows]).take(taken)
-        made.values = _joined(made.values, [row.value for row in rows]).take(taken)
-        stamps = np.array([row.timestamp_ms for row in rows], np.int64)
-        made.timestamps = np.concatenate([made.timestamps, stamps])[by_place]
+        return self._ending.made(frame, rows, len(left), raw.headers_of())
 
 
 def _joined(array: Any, more: Sequence[bytes | None]) -> Any:
@@ -144,6 +157,5 @@ def stream_program(
     source, sink = column_source(first.form, reader), column_sink(last.form)
     if source is None or sink is None or any(step is None for step in steps):
         return None
-    return StreamProgram(
-        stage, place, source, [step for step in steps if step is not None], sink, writer
-    )
+    taken = [step for step in steps if step is not None]
+    return StreamProgram(stage, place, source, taken, Ending(sink, writer))

@@ -243,7 +243,7 @@ class StreamTableJoinNode(Node):
         is_left: bool,
     ) -> None:
         super().__init__()
-        self._table = table
+        self.table = table
         self._joiner = joiner
         self._is_left = is_left
 
@@ -251,7 +251,7 @@ class StreamTableJoinNode(Node):
         key, row = record.key, record.value
         if row is None:
             return
-        found = None if key is None else self._table(store_key(key, record.window))
+        found = None if key is None else self.table(store_key(key, record.window))
         if found is None and not self._is_left:
             return
         record.value = self._joiner(row, found[0] if found else None, key)

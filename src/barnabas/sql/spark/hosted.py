@@ -20,7 +20,9 @@ from typing import Any
 import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import RegistryClient, RegistryTls, SchemaStore
-from barnabas.sql.columns.aggregates import AggregateProgram, ByRows, aggregate_program
+from barnabas.sql.columns.aggregates import AggregateProgram, aggregate_program
+from barnabas.sql.columns.joins import JoinProgram, join_program
+from barnabas.sql.columns.merging import ByRows
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.columns.streams import Made, StreamProgram, stream_program
 from barnabas.sql.plan.encoding import decode_plan, encode_plan
@@ -145,7 +147,7 @@ class HostedPlan:
         self._readers: dict[Place, TopicReader] = {}
         self._functions = catalog
         self._stream_programs: dict[Place, StreamProgram | None] = {}
-        self._aggregate_programs: dict[int, AggregateProgram | None] = {}
+        self._operator_programs: dict[int, AggregateProgram | JoinProgram | None] = {}
 
     def _place(self, hosting: Hosting) -> None:
         self.hosting = hosting
@@ -198,7 +200,10 @@ class HostedPlan:
             members = self.topology.entries[raw.stage]
             program = self._stream_program(raw) if len(members) == 1 else None
             if program is not None:
-                yield raw.partition % count, None, self._made(program.run(raw.records), raw)
+                made = program.run(raw.records)
+                self._notes.by_columns += len(raw.records) - made.by_rows
+                if len(made.keys):
+                    yield raw.partition % count, None, results_of(made)
                 return
             yield from self._run(members, [raw], -1, raw.partition, raw.first_offset)
         elif count == 1 or self._is_partitioned_as_topics(operator):
@@ -246,26 +251,23 @@ class HostedPlan:
             )
         return self._stream_programs[place]
 
-    def _made(self, made: Made, raw: Raw) -> Results:
-        self._notes.by_columns += len(raw.records) - made.by_rows
-        headers = raw.records.headers
-        return Results(
-            made.keys.to_pylist(),
-            made.values.to_pylist(),
-            made.timestamps.tolist(),
-            None if headers is None else [headers[place] for place in made.places.tolist()],
-        )
-
-    def _aggregate_program(self, members: frozenset[int]) -> AggregateProgram | None:
+    def _operator_program(self, members: frozenset[int]) -> AggregateProgram | JoinProgram | None:
         """What runs an operator's records to the sink as columns."""
-        if len(members) != 1 or self.hosting.emits_every_change:
+        if len(members) != 1:
             return None
-        (stage,) = members
-        if stage not in self._aggregate_programs:
-            self._aggregate_programs[stage] = aggregate_program(
-                self.stages[stage], self._functions, lambda: self._reader(stage, 0)
+        (number,) = members
+        if number not in self._operator_programs:
+            stage = self.stages[number]
+            program: AggregateProgram | JoinProgram | None = join_program(
+                stage,
+                self._functions,
+                lambda place: self._reader(number, place),
+                lambda: self._writer,
             )
-        return self._aggregate_programs[stage]
+            if program is None and not self.hosting.emits_every_change:
+                program = aggregate_program(stage, self._functions, lambda: self._reader(number, 0))
+            self._operator_programs[number] = program
+        return self._operator_programs[number]
 
     # --- operators ---------------------------------------------------------------------------
 
@@ -298,26 +300,33 @@ class HostedPlan:
         """Run parcels as columns if that can be done, else record by record."""
         raws = [parcel for parcel in parcels if isinstance(parcel, Raw)]
         count = sum(len(raw.records) for raw in raws)
-        program = self._aggregate_program(members) if self._is_for_columns(count) else None
+        program = self._operator_program(members) if self._is_for_columns(count) else None
         if program is None or len(raws) != len(parcels):
             yield from self._run(members, parcels, number, partition, 0)
             return
-        by_partition: dict[int, list[RawColumns]] = defaultdict(list)
+        queues: dict[Place, list[RawColumns]] = {}
         for raw in sorted(raws, key=lambda raw: raw.order):
-            by_partition[raw.partition].append(raw.records)
-        batches = [RawColumns.joined(parts) for parts in by_partition.values()]
-        made = program.run(batches)
-        if not isinstance(made, ByRows):
-            self._notes.by_columns += count
-            results = [record for _, record in made]
-            if results:
-                yield partition % self.topology.partitions, None, self._written(results)
+            queues.setdefault((raw.place, raw.partition), []).append(raw.records)
+        batches = {place: RawColumns.joined(parts) for place, parts in queues.items()}
+        (stage,) = members
+        inputs = range(len(self.stages[stage].inputs))
+        made = program.run([[b for at, b in batches.items() if at[0] == i] for i in inputs])
+        if isinstance(made, ByRows):
+            rows = [
+                Records(stage, place, (-1, of_partition), 0, records)
+                for (place, of_partition), records in zip(batches, made.records, strict=True)
+            ]
+            yield from self._run(members, rows, number, partition, 0)
             return
-        rows = [
-            Records(raws[0].stage, raws[0].place, (-1, batch.partition), 0, records)
-            for batch, records in zip(batches, made.records, strict=True)
-        ]
-        yield from self._run(members, rows, number, partition, 0)
+        self._notes.by_columns += count
+        results = None
+        if isinstance(made, list):
+            results = self._written([record for _, record in made])
+        elif made is not None:
+            self._notes.by_columns -= made.by_rows
+            results = results_of(made)
+        if results is not None and results.keys:
+            yield partition % self.topology.partitions, None, results
 
     def _run(
         self,
@@ -412,6 +421,13 @@ class HostedPlan:
             [record.timestamp_ms for record in made],
             headers if any(headers) else None,
         )
+
+
+def results_of(made: Made) -> Results:
+    """Results of columns."""
+    headers = made.headers if made.headers and any(made.headers) else None
+    keys, values = made.keys.to_pylist(), made.values.to_pylist()
+    return Results(keys, values, made.timestamps.tolist(), headers)
 
 
 class _Group:

@@ -279,3 +279,58 @@ def test_plain_records_go_as_columns(query: str) -> None:
     got, by_columns = outcome(plan, copies(PLAIN), 2, 1)
     assert got == want
     assert by_columns == 80
+
+
+JOINED = """
+CREATE STREAM s (k STRING KEY, i INT, t STRING) WITH (kafka_topic='s', value_format='JSON');
+CREATE TABLE p (k STRING PRIMARY KEY, name STRING, age INT)
+  WITH (kafka_topic='p', value_format='JSON');
+"""
+
+
+@st.composite
+def both_sides(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
+    """Micro-batches of a stream's records and a table's changes."""
+    now_ms, made = 0, []
+    odd = draw(st.booleans())
+    for _ in range(draw(st.integers(1, 3))):
+        batch = []
+        for _ in range(draw(st.integers(1, 14))):
+            now_ms = max(0, now_ms + draw(st.integers(-1_000, 2_000)))
+            key: bytes | None = draw(st.sampled_from((b"a", b"b", b"c", b"d")))
+            if odd and draw(st.integers(0, 9)) == 0:
+                key = draw(st.sampled_from((None, b"\xff")))
+            headers = (("h", b"1"),) if draw(st.integers(0, 9)) == 0 else ()
+            if draw(st.integers(0, 3)):
+                value = draw(bodies(odd=odd))
+                batch.append(("s", TopicRecord(key, value, now_ms, headers)))
+                continue
+            row = {"NAME": draw(TEXTS), "AGE": draw(st.integers(0, 3))}
+            body = json.dumps(row).encode()
+            given = (None, body, body, b"{}", b'{"NAME":"\\ud800"}' if odd else body, b"x")
+            value = draw(st.sampled_from(given[: None if odd else 5]))
+            batch.append(("p", TopicRecord(key, value, now_ms, headers)))
+        made.append(batch)
+    return made
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    kind=st.sampled_from(("JOIN", "LEFT JOIN")),
+    where=st.sampled_from(("", "WHERE i > 1", "WHERE p.age > 0", "WHERE 10 / i > 2")),
+    selected=st.sampled_from(("i, t, p.name", "p.age + 1 AS x, UCASE(p.name) AS y", "p.age, i")),
+    records=both_sides(),
+    partitions=st.integers(1, 2),
+)
+def test_both_ways_join_a_table_alike(
+    kind: str,
+    where: str,
+    selected: str,
+    records: list[list[tuple[str, TopicRecord]]],
+    partitions: int,
+) -> None:
+    query = f"CREATE STREAM q AS SELECT s.k, {selected} FROM s {kind} p ON s.k = p.k {where};"
+    (plan,) = plans_of(JOINED + query, {"s": partitions, "p": partitions})
+    want, _ = outcome(plan, copies(records), partitions, None)
+    got, _ = outcome(plan, copies(records), partitions, 1)
+    assert got == want

@@ -1,0 +1,88 @@
+"""The records of several partitions of a topic in the order in which the row engine takes them.
+
+Of the heads of all queues the earliest is next. So a record comes when the latest timestamp up to
+it, in its own queue, is due; of equal ones the first queue's come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from barnabas.sql.columns.kernels import Frame
+from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns
+from barnabas.sql.columns.vectors import Indexes, Mask, concatenated
+from barnabas.sql.runtime.records import Record
+
+
+class ByRows(NamedTuple):
+    """The records of each batch, for the row engine: those that can be read."""
+
+    records: list[list[Record]]
+
+
+class Merged:
+    """All records of batches that can be read, as one frame whose `places` count from 0.
+
+    `rowless`: which have no value. `due`: when each comes.
+    """
+
+    def __init__(self, source: ColumnSource, raws: Sequence[RawColumns]) -> None:
+        self._source, self._raws = source, raws
+        batches = [source.read(raw) for raw in raws]
+        self._readable = [frame.places for frame, _ in batches]
+        numbers = np.repeat(np.arange(len(raws)), [len(places) for places in self._readable])
+        due = np.concatenate([np.maximum.accumulate(frame.timestamps) for frame, _ in batches])
+        order = np.arange(len(due), dtype=np.int64)
+        if len(batches) > 1:
+            order = np.argsort(due, kind="stable")
+        self.frame, self.rowless = _merged(batches, order)
+        self.due = due[order]
+        self._numbers = numbers[order]
+        self._inner = np.concatenate(self._readable)[order]
+
+    def records(self) -> list[list[Record]]:
+        """The records of each batch, as the row engine has them."""
+        return [
+            [self._source.record(raw, place) for place in places.tolist()]
+            for raw, places in zip(self._raws, self._readable, strict=True)
+        ]
+
+    def record(self, place: int) -> Record:
+        """One of them."""
+        return self._source.record(self._raws[self._numbers[place]], int(self._inner[place]))
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether any record has headers."""
+        return any(raw.headers is not None for raw in self._raws)
+
+    def headers(self, place: int) -> tuple[Header, ...]:
+        """The headers of a record."""
+        headers = self._raws[self._numbers[place]].headers
+        return () if headers is None else tuple(headers[self._inner[place]])
+
+
+def _merged(batches: Sequence[tuple[Frame, Mask]], order: Indexes) -> tuple[Frame, Mask]:
+    frames = [frame for frame, _ in batches]
+    places = np.arange(len(order), dtype=np.int64)
+    if len(frames) == 1:
+        frames[0].places = places
+        return batches[0]
+    has_key = np.concatenate(
+        [
+            np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
+            for frame in frames
+        ]
+    )
+    frame = Frame(
+        places,
+        [concatenated(p).take(order) for p in zip(*(f.columns for f in frames), strict=True)],
+        [concatenated(p).take(order) for p in zip(*(f.keys for f in frames), strict=True)],
+        None if has_key.all() else has_key[order],
+        np.concatenate([frame.timestamps for frame in frames])[order],
+        np.concatenate([frame.doubt for frame in frames])[order],
+    )
+    return frame, np.concatenate([rowless for _, rowless in batches])[order]
