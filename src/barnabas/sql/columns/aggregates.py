@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
+from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.sql.columns.kernels import Frame, Kernel, KernelCompiler
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
@@ -24,7 +25,6 @@ from barnabas.sql.errors import FAILURES
 from barnabas.sql.functions.aggregates.base import Fold
 from barnabas.sql.functions.aggregates.extremes import Extreme
 from barnabas.sql.functions.catalog import Aggregator, Function
-from barnabas.sql.functions.integers import wrap_bigint, wrap_integer
 from barnabas.sql.plan.steps import StreamSource, TableSink
 from barnabas.sql.runtime.aggregates import (
     AggregateNode,
