@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
-from barnabas.sql.columns.kernels import Frame, Kernel, KernelCompiler
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.kernels import Kernel, KernelCompiler
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, only_renames, run, step_of

@@ -12,7 +12,8 @@ from typing import Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
-from barnabas.sql.columns.kernels import Frame, vector_of
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.kernels import vector_of
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, only_renames, run, step_of

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.sql import types
+from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.vectors import (
     WHOLE,
     Indexes,
@@ -46,48 +47,6 @@ from barnabas.sql.syntax.expressions import (
     LogicalOperator,
 )
 from barnabas.sql.types import BaseType, SqlType, Value
-
-
-class Frame:
-    """Records of a batch on their way through the steps, as columns.
-
-    `places`: where each record is in the batch. `keys`: vectors of the key's columns; a record
-    without a key has NULLs there, and is not in `has_key`, which is None if all have one.
-    """
-
-    __slots__ = ("columns", "doubt", "has_key", "keys", "places", "timestamps")
-
-    def __init__(
-        self,
-        places: Indexes,
-        columns: list[Vector],
-        keys: list[Vector],
-        has_key: Mask | None,
-        timestamps: Indexes,
-        doubt: Mask,
-    ) -> None:
-        self.places = places
-        self.columns = columns
-        self.keys = keys
-        self.has_key = has_key
-        self.timestamps = timestamps
-        self.doubt = doubt
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def keep(self, kept: Mask) -> None:
-        """Leave out the records that are not in `kept`."""
-        if kept.all():
-            return
-        at = np.flatnonzero(kept)
-        self.places = self.places[at]
-        self.columns = [column.take(at) for column in self.columns]
-        self.keys = [key.take(at) for key in self.keys]
-        self.has_key = None if self.has_key is None else self.has_key[at]
-        self.timestamps = self.timestamps[at]
-        self.doubt = self.doubt[at]
-
 
 Kernel = Callable[[Frame], Vector]
 

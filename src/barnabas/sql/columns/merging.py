@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from barnabas.sql.columns.kernels import Frame
+from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns
 from barnabas.sql.columns.vectors import Indexes, Mask, concatenated
 from barnabas.sql.runtime.records import Record

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.sql.columns import reading
-from barnabas.sql.columns.kernels import Frame, vector_of
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.kernels import vector_of
 from barnabas.sql.columns.vectors import Indexes, Mask, Vector, replaced
 from barnabas.sql.runtime.forms import SourceForm
 from barnabas.sql.runtime.records import Record

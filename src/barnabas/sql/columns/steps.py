@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from barnabas.sql.columns.kernels import Frame, KernelCompiler
+from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.forms import FilterForm, SelectForm

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from barnabas.sql.columns import writing
-from barnabas.sql.columns.kernels import Frame
+from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, run, step_of
 from barnabas.sql.functions.catalog import Function
