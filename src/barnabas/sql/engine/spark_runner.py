@@ -87,6 +87,9 @@ class SparkQueryRunner:
         for number, members in enumerate(plan.topology.operators):
             stores = [name for stage in sorted(members) for name in plan.stages[stage].stores]
             lines.append(f"   Operator: {number}, stages {sorted(members)}, stores {stores}")
+        columns = plan.column_stages
+        rows = [stage.index for stage in plan.stages if stage.index not in columns]
+        lines.append(f"   As columns: stages {list(columns)}; record by record: stages {rows}")
         lines.append(f"   Sink: {plan.sink.topic}")
         physical = self._physical_plan(query)
         return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
@@ -206,6 +209,7 @@ def _counts(query: SparkQuery) -> Counter[str]:
     figures = query.figures
     return Counter(
         rows_in=figures.read,
+        rows_by_columns=figures.by_columns,
         rows_out=figures.written,
         errors=figures.failed,
         batches=figures.batches,

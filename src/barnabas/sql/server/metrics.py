@@ -148,6 +148,7 @@ def _states(families: Families, running: RunningQuery) -> None:
 
 _COUNTED = {
     "rows_in": ("consumed_messages", "Records that the query has read."),
+    "rows_by_columns": ("column_messages", "Records that the query has run as columns."),
     "rows_out": ("produced_messages", "Records that the query has written."),
     "errors": ("processing_errors", "Entries of the query for the processing log."),
     "batches": ("batches", "Micro-batches that the query has run."),

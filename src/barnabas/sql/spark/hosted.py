@@ -198,7 +198,9 @@ class HostedPlan:
         operator = self.topology.operator_of(raw.stage)
         if operator is None:
             members = self.topology.entries[raw.stage]
-            program = self._stream_program(raw) if len(members) == 1 else None
+            program = None
+            if len(members) == 1 and self._is_for_columns(len(raw.records)):
+                program = self._stream_program(raw.stage, raw.place)
             if program is not None:
                 made = program.run(raw.records)
                 self._notes.by_columns += len(raw.records) - made.by_rows
@@ -236,15 +238,28 @@ class HostedPlan:
         least = self.hosting.columns_from
         return least is not None and records >= least
 
-    def _stream_program(self, raw: Raw) -> StreamProgram | None:
+    @property
+    def column_stages(self) -> tuple[int, ...]:
+        """The stages that run batches as columns."""
+        found = {
+            stage
+            for members in self.topology.operators
+            if self._operator_program(members) is not None
+            for stage in members
+        }
+        for stage, place in self.topology.topics:
+            alone = len(self.topology.entries.get(stage, ())) == 1
+            if alone and self._stream_program(stage, place) is not None:
+                found.add(stage)
+        return tuple(sorted(found))
+
+    def _stream_program(self, stage: int, input_place: int) -> StreamProgram | None:
         """What runs records of a topic to the sink as columns."""
-        if not self._is_for_columns(len(raw.records)):
-            return None
-        place = raw.stage, raw.place
+        place = stage, input_place
         if place not in self._stream_programs:
             self._stream_programs[place] = stream_program(
-                self.stages[raw.stage],
-                raw.place,
+                self.stages[stage],
+                input_place,
                 self._functions,
                 lambda: self._reader(*place),
                 lambda: self._writer,

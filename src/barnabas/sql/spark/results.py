@@ -98,6 +98,8 @@ class Figures:
     written: int = 0
     failed: int = 0
     """Notes for the processing log."""
+    by_columns: int = 0
+    """Those that went through their first stage as columns."""
     state_calls: int = 0
     seconds: float = 0.0
     """Time in workers' Python code."""
@@ -225,6 +227,7 @@ class ResultSink:
             figures.read += notes.read
             figures.written += notes.written
             figures.failed += notes.count
+            figures.by_columns += notes.by_columns
             figures.state_calls += notes.calls
             figures.seconds += notes.seconds
             figures.latest_ms = max(figures.latest_ms, notes.latest_ms)
