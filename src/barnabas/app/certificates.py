@@ -13,7 +13,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide
 
 CHECK_PERIOD_MS: Final = 60_000
-"""How soon a changed file is seen by the log; connections see it at once."""
+"""The interval at which changed files are logged; connections use them at once."""
 _DAY_S: Final = 86_400
 WARNED_AT_DAYS: Final = (7, 30)
 

@@ -331,7 +331,7 @@ _in_threads: set[Cluster] = set()
 
 
 def _stop_all() -> None:
-    """What a program that ends has not stopped, stop: its temporary directory is to go."""
+    """Stop the clusters that a program leaves running at its end, and delete their directories."""
     for cluster in list(_in_threads):
         cluster.stop()
 

@@ -219,7 +219,7 @@ def format_nodes(
     configs = [NodeConfig.from_properties(dict(node.properties)) for node in nodes]
     known = [read_meta_properties(disk, config.metadata_log_dir) for config in configs]
     cluster_id = next(
-        (found.cluster_id for found in known if found is not None and found.cluster_id), None
+        (info.cluster_id for info in known if info is not None and info.cluster_id), None
     )
     is_new = cluster_id is None
     is_static = bool(configs[0].get_list("controller.quorum.voters"))
@@ -229,8 +229,8 @@ def format_nodes(
         for node in nodes
         if node.address(CONTROLLER_LISTENER) is not None
     )
-    for config, found in zip(configs, known, strict=True):
-        if found is None:
+    for config, info in zip(configs, known, strict=True):
+        if info is None:
             options = FormatOptions(
                 cluster_id=cluster_id,
                 initial_controllers=voters if is_new else None,

@@ -53,7 +53,7 @@ class Gates:
         )
 
     def of(self, listener: ListenerConfig) -> Gate | None:
-        """What clients of a listener have to pass; None: nothing. Raises ConfigError."""
+        """The gate of a listener for its clients; None: there is none. Raises ConfigError."""
         config, name = self._config, listener.name
         if not uses_sasl(config, name):
             return None
@@ -85,14 +85,14 @@ class Gates:
         return Gate(logins, config.listener_value(name, MAX_RECEIVE_KEY))
 
     def figures(self) -> Iterator[Figure]:
-        """How many have logged in and failed to, under the names of Kafka's metrics."""
+        """Numbers of logins and failed logins, under the names of Kafka's metrics."""
         for logins in self._logins:
             tags = {"listener": logins.listener_name}
             for name in FIGURES:
                 yield Figure("socket-server-metrics", tags, name, logins.counts[name])
 
     def _validator(self, listener_name: str) -> "Validate":
-        """What checks the bearer tokens of a listener. Raises ConfigError."""
+        """The function that checks the bearer tokens of a listener. Raises ConfigError."""
         from barnabas.node.security.bearer_tokens import BearerTokens  # rarely needed
 
         if self._bearer_tokens is None:

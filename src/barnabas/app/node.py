@@ -42,7 +42,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class Role(Protocol):
-    """What a node does in its cluster. It is whole once made, with its listeners bound."""
+    """A role of a node in its cluster. It is complete once created, with its listeners bound."""
 
     server: Server
     quotas: ListenerQuotas
@@ -226,7 +226,7 @@ class Node:
         raise KeyError(listener_name)
 
     def figures(self) -> Iterator[Figure]:
-        """What the node measures now, under the names of Kafka's metrics."""
+        """The node's current figures, under the names of Kafka's metrics."""
         for role in self._roles:
             yield from role.quotas.figures()
             yield from role.gates.figures()

@@ -82,22 +82,22 @@ class NodeSet:
 
     def _prepare(self) -> None:
         """Find or make the nodes, and format their directories."""
-        found = found_nodes(self.directory, self._overrides)
-        for node in found:
+        nodes = found_nodes(self.directory, self._overrides)
+        for node in nodes:
             for port in _ports(node):
                 self._reservation.hold(port)
         data = os.path.join(self.directory, "data")
-        if os.path.exists(data) or (self._count == 1 and not found):
-            found = [self._single(), *found]
-            found[1:] = [self._beside_single(found[0], node) for node in found[1:]]
-        if found and len(found) < self._count:
+        if os.path.exists(data) or (self._count == 1 and not nodes):
+            nodes = [self._single(), *nodes]
+            nodes[1:] = [self._beside_single(nodes[0], node) for node in nodes[1:]]
+        if nodes and len(nodes) < self._count:
             raise ValueError(
-                f"{self.directory} holds a cluster of {len(found)} nodes, not {self._count}: "
+                f"{self.directory} holds a cluster of {len(nodes)} nodes, not {self._count}: "
                 "start it as it is, and add nodes then"
             )
-        if not found:
+        if not nodes:
             ports = self._reservation.take(2 * self._count)
-            found = new_nodes(
+            nodes = new_nodes(
                 self.directory,
                 ports[: self._count],
                 ports[self._count :],
@@ -106,9 +106,9 @@ class NodeSet:
                 overrides=self._overrides,
                 secured=self.secured,
             )
-            for node in found:
+            for node in nodes:
                 write_properties(node)
-        self._known = {node.node_id: node for node in found}
+        self._known = {node.node_id: node for node in nodes}
         self._make_certificates()
         self._format()
 

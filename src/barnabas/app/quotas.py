@@ -83,7 +83,7 @@ class ListenerQuotas:
         return RequestMutations(sensor, now_ms, is_strict=is_strict)
 
     def figures(self) -> Iterator[Figure]:
-        """What was measured of clients and connections, under the names of Kafka's metrics."""
+        """Figures of clients and connections, under the names of Kafka's metrics."""
         now_ms = self._clock.monotonic_ms()
         yield from self._quotas.figures(now_ms)
         for listener, count, rate in self._server.connection_figures():

@@ -1,4 +1,4 @@
-"""What makes a cluster on this machine a secure one: certificates, users, ACLs, configurations.
+"""A secure cluster on this machine: its certificates, users, ACLs and configurations.
 
 For `barnabas dev --secure` and `barnabas.Cluster(security=...)`. All of it is in one directory,
 whose files their owner alone can read, and is found there again when the cluster is started again:
@@ -84,7 +84,7 @@ class Security(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a user may do with a topic, group or transactional id, or all whose names begin so."""
+    """A user's right to a topic, group or transactional id, or to all whose names begin so."""
 
     user: str
     resource_type: ResourceType
@@ -332,8 +332,8 @@ def _read(path: str) -> dict[str, Any] | None:
     if not os.path.exists(path):
         return None
     with open(path, encoding="utf-8") as file:
-        found: dict[str, Any] = json.load(file)
-        return found
+        content: dict[str, Any] = json.load(file)
+        return content
 
 
 def _lines(values: Mapping[str, str], between: str) -> str:

@@ -75,9 +75,9 @@ def format_standalone(
     Raises FormatError, MetaPropertiesError and OSError.
     """
     for directory in log_directories(config):
-        found = read_meta_properties(disk, directory)
-        if found is not None and found.cluster_id is not None:
-            cluster_id = found.cluster_id
+        properties = read_meta_properties(disk, directory)
+        if properties is not None and properties.cluster_id is not None:
+            cluster_id = properties.cluster_id
             break
     else:
         cluster_id = random_cluster_id(random)

@@ -30,10 +30,10 @@ class TlsSession:
 
 
 class TlsTerms(Protocol):
-    """What one side knows before a handshake: its certificate, and whom it trusts."""
+    """One side's terms of a handshake: its certificate, and the authorities that it trusts."""
 
     handshake_timeout_ms: int
-    """How long the other side may take over it."""
+    """The time limit for the handshake."""
 
     def context(self) -> ssl.SSLContext:
         """For the next connection; those that stand keep theirs. Raises OSError."""
@@ -78,7 +78,7 @@ class StreamHandler(Protocol):
     """The receiver of a connection's bytes."""
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes shall land; never empty."""
+        """The buffer for the next bytes; it is never empty."""
 
     def received(self, size_bytes: int) -> None:
         """`size_bytes` bytes have landed in the buffer last offered."""
@@ -92,7 +92,7 @@ class StreamHandler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """What a socket asks of its system; None leaves it to the system, or to the `Network`."""
+    """The options of a socket; None leaves one to the system, or to the `Network`."""
 
     receive_buffer_bytes: int | None = None
     """SO_RCVBUF. Without it the system sizes the buffer as the connection needs."""

@@ -69,7 +69,7 @@ def file_errors(connector: _Connector, settings: Mapping[str, str]) -> Mapping[s
 
 def local_paths(*locations: str) -> list[str]:
     """Return the paths of those locations that are on this machine, or may be."""
-    found = []
+    paths = []
     for location in locations:
         scheme, colon, rest = location.strip().partition(":")
         if colon and scheme.lower() in REMOTE_SCHEMES:
@@ -77,12 +77,12 @@ def local_paths(*locations: str) -> list[str]:
         if colon and scheme.lower() == "file":
             rest = unquote(rest)
             path = re.sub(r"^//[^/]*", "", rest) if rest.startswith("//") else rest
-            found.append(path or EVERYTHING)
+            paths.append(path or EVERYTHING)
         elif colon and "/" not in scheme:
-            found.append(EVERYTHING)  # a scheme that we do not know
+            paths.append(EVERYTHING)  # a scheme that we do not know
         elif location.strip():
-            found.append(location.strip())
-    return found
+            paths.append(location.strip())
+    return paths
 
 
 def database_paths(url: str) -> list[str]:

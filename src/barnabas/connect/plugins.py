@@ -67,10 +67,10 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
     else:
         check_on(plugin.class_name)
     try:
-        found = getattr(import_module(module), name)
-        if not isinstance(found, type):
+        loaded = getattr(import_module(module), name)
+        if not isinstance(loaded, type):
             raise ConfigError(f"{class_name} is no class")
-        return found
+        return loaded
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if f"{module}.".startswith(f"{missing}."):

@@ -86,7 +86,7 @@ def rights(service_id: str) -> list[Right]:
     """The ACLs of each part."""
     topics, group = ResourceType.TOPIC, ResourceType.GROUP
     inputs = (STATIONS, *INPUT_TOPICS)
-    found = [
+    granted = [
         *(Right(GENERATORS, topics, name, _WRITES) for name in TOPIC_PARTITIONS),
         Right(CONNECT, topics, STATIONS, _WRITES),
         Right(CONNECT, topics, USER_ACTIVITY, _READS),
@@ -103,7 +103,7 @@ def rights(service_id: str) -> list[Right]:
         Right(SQL_SERVER, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
         Right(DASHBOARD, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
     ]
-    return found + [
+    return granted + [
         Right(SQL_SERVER, kind, name, pattern=PREFIXED)
         for kind in (topics, group, ResourceType.TRANSACTIONAL_ID)
         for name in (f"_confluent-ksql-{service_id}", service_id, *PIPELINE_NAMES)

@@ -78,23 +78,23 @@ class Capture:
 
     def in_topic(self) -> Rows | None:
         """Return the rows that the topic has, None where it cannot be read to its end now."""
-        found: Rows = {}
+        rows: Rows = {}
         try:
             for record in records_of(
                 (STATIONS,), self._bootstrap, "stations-check", _STILL_SECONDS_MAX
             ):
                 key = (record.key() or b"").decode()
                 row = self._values.read(record.value())
-                found.pop(key, None)
+                rows.pop(key, None)
                 if row is not None:
-                    found[key] = row
+                    rows[key] = row
         except (KafkaException, RegistryError):
             return None
-        return found
+        return rows
 
     def checks(self) -> list[Check]:
         """Return the topic's stations beside the table's. Raises DatabaseError."""
-        wanted, found = self.table.rows(), self.in_topic() or {}
-        same = sum(found.get(key) == row for key, row in wanted.items())
-        is_right = found == wanted
+        wanted, actual = self.table.rows(), self.in_topic() or {}
+        same = sum(actual.get(key) == row for key, row in wanted.items())
+        is_right = actual == wanted
         return [Check("stations as in PostgreSQL", f"{same:,}", f"{len(wanted):,}", is_right)]

@@ -34,11 +34,11 @@ class ResultTally:
     def add(self, headers: Headers) -> None:
         """Count one record; one without headers is nobody's, and makes the sum too large."""
         self.records += 1
-        found = dict(headers)
-        if BATCH_HEADER in found:
-            batch = found[QUERY_HEADER], found[BATCH_HEADER]
+        by_name = dict(headers)
+        if BATCH_HEADER in by_name:
+            batch = by_name[QUERY_HEADER], by_name[BATCH_HEADER]
             self._read[batch] += 1
-            self._promised[batch] = int(found[RECORDS_HEADER] or 0)
+            self._promised[batch] = int(by_name[RECORDS_HEADER] or 0)
 
     def checks(self) -> list[Check]:
         """Return the counts of read records beside those that the headers promise."""

@@ -191,24 +191,24 @@ def of_categories(*names: str) -> Ranges:
     table = _by_category()
     return union(
         ranges
-        for category, found in table.items()
+        for category, members in table.items()
         if any(category == name or (len(name) == 1 and category[0] == name) for name in names)
-        for ranges in found
+        for ranges in members
     )
 
 
 @cache
 def _by_category() -> dict[str, Ranges]:
     """The characters of each category; takes a moment to make."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    by_category: dict[str, list[tuple[int, int]]] = {}
     start, current = 0, unicodedata.category("\0")
     for code in range(1, LAST + 1):
         category = unicodedata.category(chr(code))
         if category != current:
-            found.setdefault(current, []).append((start, code - 1))
+            by_category.setdefault(current, []).append((start, code - 1))
             start, current = code, category
-    found.setdefault(current, []).append((start, LAST))
-    return {category: tuple(ranges) for category, ranges in found.items()}
+    by_category.setdefault(current, []).append((start, LAST))
+    return {category: tuple(ranges) for category, ranges in by_category.items()}
 
 
 def _script(name: str) -> Ranges | None:

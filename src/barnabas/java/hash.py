@@ -65,7 +65,7 @@ def _table_size(count: int) -> int:
 
 
 def as_int32(value: int) -> int:
-    """What is left of `value` in a Java int, which wraps around."""
+    """Return `value` as a Java int, which wraps around."""
     return ((value - INT32_MIN) & 0xFFFFFFFF) + INT32_MIN
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 JAVA_SPACE = "".join(map(chr, range(33)))
-"""What Java's String.trim takes from both ends: everything up to the space."""
+"""The characters that Java's String.trim removes from both ends: all up to the space."""
 
 _WHOLE = re.compile(r"[+-]?\d+\Z")
 _DOUBLE = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)\Z")

@@ -24,7 +24,7 @@ from barnabas.java.regex_translation import LINE_END, translate
 
 
 class Match(Protocol):
-    """What a search gives: re.Match, as far as it is used here."""
+    """The result of a search: the part of re.Match that is used here."""
 
     def start(self) -> int: ...
 
@@ -61,12 +61,12 @@ class JavaPattern:
         return length_max(self._pattern.pattern, STEPS_HARMLESS)
 
     def over(self, text: str) -> Search:
-        """What searches the text. Raises JavaError if that might take for ever."""
+        """Return the search over a text. Raises JavaError if it might take for ever."""
         if len(text) > self._harmless_length:
-            found = self._linear_for(ending_of(text))
-            if found is not None and (text.isascii() or not found.is_ascii):
+            search = self._linear_for(ending_of(text))
+            if search is not None and (text.isascii() or not search.is_ascii):
                 try:
-                    return _LinearSearch(found, text, self.names)
+                    return _LinearSearch(search, text, self.names)
                 except UnicodeEncodeError:  # half a character: RE2 takes whole ones
                     pass
             if len(text) > length_max(self._pattern.pattern, STEPS_MAX):
@@ -94,8 +94,8 @@ class _LinearSearch:
         self._place = self._byte = 0
 
     def __call__(self, at: int) -> Match | None:
-        found = self._pattern.search(self._data, self._byte_of(at))
-        return None if found is None else _LinearMatch(self._data, found, self)
+        spans = self._pattern.search(self._data, self._byte_of(at))
+        return None if spans is None else _LinearMatch(self._data, spans, self)
 
     def _byte_of(self, at: int) -> int:
         if self._is_ascii:
@@ -151,31 +151,31 @@ def find_all(pattern: JavaPattern, text: str) -> Iterator[Match]:
     After an empty match Java goes on one character later; Python would look for a longer one there.
     """
     at, search = 0, pattern.over(text)
-    while at <= len(text) and (found := search(at)):
-        yield found
-        at = found.end() + (found.start() == found.end())
+    while at <= len(text) and (match := search(at)):
+        yield match
+        at = match.end() + (match.start() == match.end())
 
 
 def expand(template: str, match: Match, pattern: JavaPattern) -> str:
     """The replacement that `$1`, `${name}` and backslashes in the template tell."""
     if "$" not in template and "\\" not in template:
         return template
-    return _REFERENCE.sub(lambda found: _referenced(found, match, pattern), template)
+    return _REFERENCE.sub(lambda matched: _referenced(matched, match, pattern), template)
 
 
 _REFERENCE = re.compile(r"\\(.)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}|\$([0-9]+)|\\|\$", re.DOTALL)
 
 
-def _referenced(found: re.Match[str], match: Match, pattern: JavaPattern) -> str:
-    if found[1] is not None:
-        return found[1]
-    if found[2] is not None:
-        if found[2] not in pattern.names:
-            raise JavaError(f"No group with name {{{found[2]}}}")
-        return match[found[2]] or ""
-    if found[3] is None:
-        raise JavaError(f"Illegal group reference in {found.string}")
-    digits = found[3]  # as many of them as name a group; the first must
+def _referenced(matched: re.Match[str], match: Match, pattern: JavaPattern) -> str:
+    if matched[1] is not None:
+        return matched[1]
+    if matched[2] is not None:
+        if matched[2] not in pattern.names:
+            raise JavaError(f"No group with name {{{matched[2]}}}")
+        return match[matched[2]] or ""
+    if matched[3] is None:
+        raise JavaError(f"Illegal group reference in {matched.string}")
+    digits = matched[3]  # as many of them as name a group; the first must
     size = next((n for n in range(len(digits), 1, -1) if int(digits[:n]) <= pattern.groups), 1)
     if int(digits[:size]) > pattern.groups:
         raise JavaError(f"No group {digits[:size]}")

@@ -61,38 +61,38 @@ class CharacterReader:
         return ranges if letter == lower else sets.complement(ranges)
 
     def _property(self, is_negated: bool) -> Ranges:
-        found = _PROPERTY.match(self.text, self.at)
-        if found is None:
+        match = _PROPERTY.match(self.text, self.at)
+        if match is None:
             raise self.error("Illegal character property")
-        self.at = found.end()
-        name = found[2] or found[4] or ""
+        self.at = match.end()
+        name = match[2] or match[4] or ""
         ranges = sets.named(name)
         if ranges is None:
             raise self.error(f"Unknown character property name {{{name}}}")
         ranges = self.either_case(ranges)
-        return sets.complement(ranges) if is_negated != bool(found[1]) else ranges
+        return sets.complement(ranges) if is_negated != bool(match[1]) else ranges
 
     def _code(self, kind: str) -> int:
         if kind == "c":
             self.at += 1
             return ord(self.text[self.at - 1 : self.at] or "\0") ^ 64
         if kind == "N":
-            found = re.compile(r"\{([^}]+)\}").match(self.text, self.at)
-            if found is None:
+            match = re.compile(r"\{([^}]+)\}").match(self.text, self.at)
+            if match is None:
                 raise self.error("Illegal character name escape sequence")
-            self.at = found.end()
+            self.at = match.end()
             try:
-                return ord(unicodedata.lookup(found[1]))
+                return ord(unicodedata.lookup(match[1]))
             except KeyError:
-                raise self.error(f"Unknown character name [{found[1]}]") from None
+                raise self.error(f"Unknown character name [{match[1]}]") from None
         pattern = {"x": r"([0-9a-fA-F]{2})|\{([0-9a-fA-F]+)\}", "u": r"([0-9a-fA-F]{4})"}
-        found = re.compile(pattern.get(kind, r"([0-3][0-7]{2}|[0-7]{1,2})")).match(
+        match = re.compile(pattern.get(kind, r"([0-3][0-7]{2}|[0-7]{1,2})")).match(
             self.text, self.at
         )
-        if found is None:
+        if match is None:
             raise self.error("Illegal escape of a character's code")
-        self.at = found.end()
-        code = int(found[found.lastindex or 1], 8 if kind == "0" else 16)
+        self.at = match.end()
+        code = int(match[match.lastindex or 1], 8 if kind == "0" else 16)
         if code > sets.LAST:
             raise self.error("Hexadecimal codepoint is too big")
         return self._joined(code)
@@ -100,9 +100,9 @@ class CharacterReader:
     def _joined(self, code: int) -> int:
         """The character of two escapes if this is the first half of a pair."""
         low = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-        if 0xD800 <= code < 0xDC00 and (found := low.match(self.text, self.at)):
-            self.at = found.end()
-            return 0x10000 + ((code - 0xD800) << 10) + int(found[1], 16) - 0xDC00
+        if 0xD800 <= code < 0xDC00 and (match := low.match(self.text, self.at)):
+            self.at = match.end()
+            return 0x10000 + ((code - 0xD800) << 10) + int(match[1], 16) - 0xDC00
         return code
 
     def character_class(self) -> Ranges:
@@ -161,9 +161,9 @@ class CharacterReader:
         """Read over white space and comments, where flag x lets a pattern have them."""
         if "x" not in self.flags:
             return
-        found = re.compile(r"(?:[ \t\n\x0b\f\r]|#[^\n\r]*)*").match(self.text, self.at)
-        assert found is not None
-        self.at = found.end()
+        match = re.compile(r"(?:[ \t\n\x0b\f\r]|#[^\n\r]*)*").match(self.text, self.at)
+        assert match is not None
+        self.at = match.end()
 
     def peek(self) -> str:
         """The next character; raises PatternError at the end."""
@@ -177,9 +177,9 @@ class CharacterReader:
 
     def takes(self, token: str) -> bool:
         """Whether the token stands here; then it is read."""
-        found = self.text.startswith(token, self.at)
-        self.at += len(token) if found else 0
-        return found
+        is_next = self.text.startswith(token, self.at)
+        self.at += len(token) if is_next else 0
+        return is_next
 
     def expect(self, token: str) -> None:
         """Read the end of a group."""

@@ -164,13 +164,13 @@ class Linear:
 
     def search(self, data: bytes, at: int) -> list[tuple[int, int]] | None:
         """The spans of the whole match and of the groups; (-1, -1) for those that are in none."""
-        found = self.pattern.search(data, at)
-        if found is None:
+        match = self.pattern.search(data, at)
+        if match is None:
             return None
-        start, end = found.span()
-        marks = [place for number in self.ends if (place := found.end(number)) >= 0]
+        start, end = match.span()
+        marks = [place for number in self.ends if (place := match.end(number)) >= 0]
         end = marks[0] if marks else end
-        return [(start, end), *(found.span(number) for number in self.groups)]
+        return [(start, end), *(match.span(number) for number in self.groups)]
 
 
 def linear(text: str, line_end: str, ending: str | None) -> Linear | None:
@@ -228,7 +228,7 @@ def _repeats_nothing(tree: Tree) -> bool:
 
 
 def _risk(tree: Tree) -> tuple[int, bool]:
-    """How many repeats there are, and whether one of them can go more than one way."""
+    """Return the number of repeats, and whether one of them can match in more than one way."""
     repeats, is_nested = 0, False
     for op, value in tree:
         for inside in _inner(op, value):

@@ -48,7 +48,7 @@ _FORMS_MAX = 256
 _NEVER = "(?:(?!))"
 _ENDS = "\\r\\x85\\u2028\\u2029"  # of lines, without \n
 LINE_END = rf"(?:\Z|(?=\r\n\Z|[{_ENDS}]\Z)|(?<!\r)(?=\n\Z))"
-"""What becomes of `$` without flags: before the last end of line, or at the end."""
+"""The translation of `$` without flags: before the last end of line, or at the end."""
 _ANCHORS = {
     "A": r"(?:\A)",
     "z": r"(?:\Z)",
@@ -82,7 +82,7 @@ class _Translator(CharacterReader):
         return branches
 
     def _sequence(self) -> list[str]:
-        """What stands between two bars: one text, in a look-behind one for each length."""
+        """The parts between two bars: one text, in a look-behind one for each length."""
         forms = [""]
         while True:
             self.skip_comments()
@@ -99,26 +99,26 @@ class _Translator(CharacterReader):
     def _quantified(self, atom: str) -> list[str]:
         """The atom with the quantifier that follows, if one does."""
         self.skip_comments()
-        found = _QUANTIFIER.match(self.text, self.at)
-        if found is None:
+        match = _QUANTIFIER.match(self.text, self.at)
+        if match is None:
             if self.text.startswith("{", self.at):
                 raise self.error("Illegal repetition")
             return [atom]
-        self.at = found.end()
+        self.at = match.end()
         if not atom:
             return [""]
-        if found[2] == "+":  # Python's own possessive quantifiers lose groups (3.11)
-            return [f"(?>{atom}{found[1]})"]
-        if self._is_behind and (counts := _counts(found[1])) and not _captures(atom):
+        if match[2] == "+":  # Python's own possessive quantifiers lose groups (3.11)
+            return [f"(?>{atom}{match[1]})"]
+        if self._is_behind and (counts := _counts(match[1])) and not _captures(atom):
             return [atom * count for count in counts]
-        return [atom + found[0]]
+        return [atom + match[0]]
 
-    def _flag_group(self, found: re.Match[str]) -> list[str]:
+    def _flag_group(self, match: re.Match[str]) -> list[str]:
         """`(?i)` changes what follows in this group, `(?i:…)` what is inside."""
-        self.at = found.end()
+        self.at = match.end()
         before = self.flags
-        self.flags = (before | set(found[1])) - set(found[2] or "")
-        if found[3] == ")":
+        self.flags = (before | set(match[1])) - set(match[2] or "")
+        if match[3] == ")":
             return [""]
         is_behind, self._is_behind = self._is_behind, False
         inside = "|".join(self._branches())
@@ -220,17 +220,17 @@ class _Translator(CharacterReader):
             return self._named_reference()
         if letter in "123456789":
             return self._numbered_reference()
-        found = self.escaped()
-        return self._literal(found) if isinstance(found, int) else _class_text(found)
+        escaped = self.escaped()
+        return self._literal(escaped) if isinstance(escaped, int) else _class_text(escaped)
 
     def _named_reference(self) -> str:
-        found = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at)
-        if found is None:
+        match = re.compile(r"k<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at)
+        if match is None:
             raise self.error("\\k is not followed by '<' for named capturing group")
-        self.at = found.end()
-        if found[1] not in self._names:
-            raise self.error(f"named capturing group <{found[1]}> does not exist")
-        return self._reference(self._names[found[1]])
+        self.at = match.end()
+        if match[1] not in self._names:
+            raise self.error(f"named capturing group <{match[1]}> does not exist")
+        return self._reference(self._names[match[1]])
 
     def _numbered_reference(self) -> str:
         """More digits belong to the number as long as there are so many groups."""
@@ -252,7 +252,7 @@ class _Translator(CharacterReader):
 
 
 def _counts(quantifier: str) -> range | None:
-    """How often a quantifier lets its atom stand; None for any number."""
+    """The number of times that a quantifier repeats its atom; None for any number."""
     if quantifier in "*+":
         return None
     least, comma, most = ("0", ",", "1") if quantifier == "?" else quantifier[1:-1].partition(",")

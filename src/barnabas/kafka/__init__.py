@@ -1,1 +1,1 @@
-"""What every client of any Kafka cluster shares."""
+"""Code that all clients of Kafka clusters share."""

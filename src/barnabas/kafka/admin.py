@@ -141,7 +141,7 @@ class Admin:
         return self.client.list_topics(timeout=self._timeout_s)
 
     def partition_counts(self) -> dict[str, int]:
-        """How many partitions each topic has."""
+        """The number of partitions of each topic."""
         return {name: len(topic.partitions) for name, topic in self.metadata().topics.items()}
 
     def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
@@ -149,14 +149,14 @@ class Admin:
         asked = self.client.describe_topics(
             TopicCollection(list(topics)), request_timeout=self._timeout_s
         )
-        found = {}
+        descriptions = {}
         for name, future in asked.items():
             try:
-                found[name] = answer_of(future)
+                descriptions[name] = answer_of(future)
             except KafkaException as error:
                 if error.args[0].code() not in _IS_GONE:
                     raise
-        return found
+        return descriptions
 
     def description(self, topic: str, timeout_s: float | None = None) -> TopicDescription:
         """A topic's description; brokers do not create it for being asked."""

@@ -1,4 +1,4 @@
-"""Whether brokers answer at bootstrap addresses: asked first, since client libraries retry.
+"""A check that brokers answer at bootstrap addresses, since client libraries retry silently.
 
 The question is ApiVersions in plain text, which brokers answer before a login. A listener with TLS
 answers it with an alert, or closes the connection: what answers at all counts as reachable.

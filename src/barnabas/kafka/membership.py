@@ -265,7 +265,7 @@ class Coordination:
 
 
 class Part:
-    """What a member does in its group; all is called on the member's thread."""
+    """A member's part in its group; all methods are called on the member's thread."""
 
     def protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return names and metadata to join with. Called before each join."""

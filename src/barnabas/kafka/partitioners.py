@@ -1,4 +1,4 @@
-"""Which partition a key has, by the names of librdkafka's partitioners.
+"""Partitions of keys, by the names of librdkafka's partitioners.
 
 Our producers use Java's, so that a key has one partition, whatever client sends it.
 """

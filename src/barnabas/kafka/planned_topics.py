@@ -92,13 +92,15 @@ def wait_until_led(
     problem, error = "it is not there", None
     while True:
         try:
-            found = admin.description(topic)
+            description = admin.description(topic)
         except KafkaException as failure:
             error = failure.args[0]
             problem = str(error.str())
         else:
-            if found.partitions and all(part.leader is not None for part in found.partitions):
-                return len(found.partitions)
+            if description.partitions and all(
+                part.leader is not None for part in description.partitions
+            ):
+                return len(description.partitions)
             problem = "a partition has no leader"
         if time.monotonic() > deadline:
             if refusal is not None and refusal.code() in DENIED:

@@ -1,4 +1,4 @@
-"""How clients connect: TLS and login, from Java's names or librdkafka's to each kind of client.
+"""TLS and logins of clients, from Java's names or librdkafka's to each kind of client.
 
 Key and trust stores may be JKS, PKCS12 or PEM for every client. A trust store is read here, so that
 other machines do not need the file. A key store that the client reads itself is passed on by its
@@ -66,7 +66,7 @@ class Login:
 
 
 class Security:
-    """How to connect: TLS and login, from settings with Java's names or librdkafka's."""
+    """The TLS and login of a client, from settings with Java's names or librdkafka's."""
 
     def __init__(self, names: SettingNames) -> None:
         """Raises ConfigError for an unknown protocol."""
@@ -224,12 +224,12 @@ class Security:
         if own is None:
             return {}
         private, certificates = own.parts()
-        found = {
+        settings = {
             "ssl.keystore.type": StoreKind.PEM.value,
             "ssl.keystore.key": private,
             "ssl.keystore.certificate.chain": certificates,
         }
-        return found | ({"ssl.key.password": own.password} if own.password else {})
+        return settings | ({"ssl.key.password": own.password} if own.password else {})
 
     def aiokafka(self) -> dict[str, Any]:
         """Keyword arguments of aiokafka's clients. Raises ConfigError."""
@@ -356,10 +356,10 @@ class Security:
     def _others(self, prefix: str, *, is_java: bool = False) -> dict[str, str]:
         if not isinstance(self._names, PropertyKeys):
             return {}
-        found = other_settings(self._names, prefix)
+        settings = other_settings(self._names, prefix)
         if is_java:
-            return found
-        return {name: value for name, value in found.items() if name not in JAVA_SECURITY}
+            return settings
+        return {name: value for name, value in settings.items() if name not in JAVA_SECURITY}
 
     def _own_names(self, names: tuple[str, ...]) -> dict[str, str]:
         return {name: text for name in names if (text := self._text(name))}

@@ -35,7 +35,7 @@ _LOGIN: Final = frozenset(
 SECURITY_NAMES: Final = frozenset(
     {"security.protocol", "ssl.key.password", NAME_CHECK, *TRUSTED, *OWN} | _JAVA_STORES | _LOGIN
 )
-"""What `Security` reads."""
+"""The settings that `Security` reads."""
 JAVA_SECURITY: Final = frozenset(
     {
         *("sasl.client.callback.handler.class", "sasl.login.callback.handler.class"),
@@ -69,11 +69,11 @@ class SettingNames(Protocol):
 
 def other_settings(keys: PropertyKeys, prefix: str) -> dict[str, str]:
     """Settings that begin so and are not among `SECURITY_NAMES`."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for before in reversed(keys.prefixes):
         for written, value in keys.values.items():
             name = written.removeprefix(before)
             is_other = written.startswith(before + prefix) and name not in SECURITY_NAMES
             if is_other and value is not None:
-                found[name] = str(value)
-    return found
+                settings[name] = str(value)
+    return settings

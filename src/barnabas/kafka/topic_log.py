@@ -53,11 +53,11 @@ from barnabas.kafka.planned_topics import (
 
 POLL_S: Final = 0.2
 FLUSH_S: Final = 2.0
-"""How long `close` waits for what was sent last."""
+"""How long `close` waits for the last records to be acknowledged."""
 CHECK_S: Final = 30.0
-"""How often a log that follows asks whether the topic is still the one that it has read."""
+"""The interval at which a log that follows checks that the topic is still the same."""
 CHECK_REQUEST_S: Final = 2.0
-"""How long it waits for that: reports of what was written wait too, and `close`."""
+"""The time limit of that check, during which reports of writes, and `close`, wait."""
 _CHUNK: Final = 500
 _UNKNOWN: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -294,7 +294,7 @@ class TopicLog:
                 raise LogTimeoutError(f"topic '{self.topic}' is closed")
             left_s = max(0.1, min(REQUEST_S, deadline - time.monotonic()))
             try:
-                found = self._admin.offsets(wanted, left_s, isolation)
+                offsets = self._admin.offsets(wanted, left_s, isolation)
             except KafkaException as error:
                 failure = error.args[0]
                 if time.monotonic() > deadline or failure.code() in _LASTING:
@@ -303,7 +303,7 @@ class TopicLog:
                     ) from error
                 time.sleep(PAUSE_S)
             else:
-                return {partition: offset for (_, partition), offset in found.items()}
+                return {partition: offset for (_, partition), offset in offsets.items()}
 
     def pass_over(self, partition: int, offset: int) -> None:
         """Count what is before an offset as taken. The log must not follow."""
@@ -408,15 +408,15 @@ class TopicLog:
         if self._consumer is None:
             return
         try:
-            found = self._admin.description(self.topic, timeout_s)
+            description = self._admin.description(self.topic, timeout_s)
         except KafkaException as error:  # it says nothing about the topic, or the reader learns it
             _log.debug("topic %s cannot be described: %s", self.topic, error)
             return
         with self._moved:
-            known, self._topic_id = self._topic_id, str(found.topic_id)
+            known, self._topic_id = self._topic_id, str(description.topic_id)
             if known in ("", self._topic_id):
                 return
-            self.partitions = len(found.partitions)
+            self.partitions = len(description.partitions)
             self._other = "it has been made again"
         if not self._is_following:
             self._lose(self._other)

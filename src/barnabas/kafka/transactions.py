@@ -184,7 +184,7 @@ class TransactionControl:
     def open_ids(self, prefix: str) -> list[str]:
         """Return the ids with this prefix that have an open transaction, of brokers that answer."""
         request = ListTransactionsRequest(state_filters=[_OPEN_STATE])
-        found = []
+        ids = []
         for host, port in self._coordinators.patiently(
             lambda: (ErrorCode.NONE, self._brokers.addresses())
         )[1]:
@@ -193,8 +193,8 @@ class TransactionControl:
             except WireError:
                 self._coordinators.forget()
                 continue
-            found += [one.transactional_id for one in answer.transaction_states]
-        return [one for one in found if one.startswith(prefix)]
+            ids += [one.transactional_id for one in answer.transaction_states]
+        return [one for one in ids if one.startswith(prefix)]
 
     def close(self) -> None:
         """Close the connections."""

@@ -135,23 +135,23 @@ class Access:
     is_token: bool = False
     """Whether these are the id and the HMAC of a delegation token (KIP-48)."""
     bearer: BearerLogin | None = field(default=None, repr=False, compare=False)
-    """How OAUTHBEARER logs in."""
+    """The login by OAUTHBEARER."""
     timeout_seconds: float = 10.0
-    """How long an answer may take, and each step until a connection is ready."""
+    """The time limit for an answer, and for each step until a connection is ready."""
     opening_seconds_max: float = math.inf
-    """How long those steps may take, where that is less."""
+    """The time limit for those steps, if it is shorter."""
     client_id: str = CLIENT_ID
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return the bootstrap servers, as librdkafka reads them. Raises AccessError."""
-        found = []
+        addresses = []
         for text in filter(None, map(str.strip, self.bootstrap_servers.split(","))):
             bare = text.rpartition("://")[2]
             address = parse_host_port(bare) or parse_host_port(f"{bare}:{_PORT}")
             if address is None:
                 raise AccessError(f"{text!r} is not host:port")
-            found.append(address)
-        return found
+            addresses.append(address)
+        return addresses
 
     def tls(self) -> ssl.SSLContext:
         """Return what TLS connections are made with. Raises AccessError for unfit files."""
@@ -387,8 +387,8 @@ class Brokers:
         Raises WireError.
         """
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name])
-        (found,) = self.any().call(FIND_COORDINATOR, request).coordinators
-        return ErrorCode.of(found.error_code), (found.host, found.port)
+        (answer,) = self.any().call(FIND_COORDINATOR, request).coordinators
+        return ErrorCode.of(answer.error_code), (answer.host, answer.port)
 
     def addresses(self) -> Sequence[tuple[str, int]]:
         """Return the addresses of all brokers that live. Raises WireError."""
@@ -433,8 +433,8 @@ class Leaders:
         for topic in answer.topics:
             error = ErrorCode.of(topic.error_code)
             if error == ErrorCode.NONE:
-                found = {one.partition_index: one.leader_id for one in topic.partitions}
-                self._leaders[topic.name] = found
+                leaders = {one.partition_index: one.leader_id for one in topic.partitions}
+                self._leaders[topic.name] = leaders
             elif not error.retriable:
                 refused[topic.name] = error
         return refused

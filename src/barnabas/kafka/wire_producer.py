@@ -53,7 +53,7 @@ from barnabas.protocol.records.records import Record, encode_batch
 
 QUEUE_RECORDS_MAX: Final = 1_000
 QUEUE_SIZE_BYTES_MAX: Final = 1_000_000
-"""What is queued at most; `produce` raises BufferError then, and `poll` makes room."""
+"""The size of the queue; at this size `produce` raises BufferError, and `poll` makes room."""
 _PRODUCE_VERSION_MAX: Final = 11
 """From 12 on a produce request also adds its partitions to the transaction (KIP-890)."""
 _REQUEST_TIMEOUT_MS: Final = 25_000

@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Operation(IntEnum):
-    """What a principal wants to do with a resource."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -29,7 +29,7 @@ class Operation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """What kind of thing an ACL is about."""
+    """The kind of resource that an ACL is about."""
 
     UNKNOWN = 0
     ANY = 1
@@ -42,7 +42,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name in an ACL is compared with a resource's; ANY and MATCH are for filters."""
+    """The comparison of an ACL's name with a resource's; ANY and MATCH are for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +52,7 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """What an ACL does with those that it fits."""
+    """The effect of an ACL on requests that it matches."""
 
     UNKNOWN = 0
     ANY = 1

@@ -49,7 +49,7 @@ def _integer(kind: str) -> Callable[..., int]:
 
 
 _ELEMENT_KINDS: dict[object, str] = {}
-"""What `array_of` is given for a primitive element: the function that declares such a field."""
+"""The arguments of `array_of` for primitive elements: the functions that declare such fields."""
 
 int8 = _integer("int8")
 int16 = _integer("int16")

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.connections import RequestHeader, ResponseHeader
 from barnabas.protocol.schema import Message
 
 CORRELATION_END = 8
-"""Where the correlation id of a request ends; it begins behind key and version."""
+"""The position after a request's correlation id, which follows key and version."""
 _KEY_AND_VERSION = Struct(">hh")
 _RESPONSE_HEADERS = (Struct(">i"), Struct(">ix"))
 """Both versions of the response header; every response has one, so it is packed by hand."""

@@ -107,7 +107,7 @@ SECRETS = frozenset({"auth_bytes", "hmac", "salt", "salted_password", "server_ke
 
 @dataclass(slots=True)
 class Schema:
-    """What the decorators gathered: the fields, and for a message its versions and its place."""
+    """The result of the decorators: the fields, and for a message its versions and its place."""
 
     fields: tuple[Field, ...]
     versions: Versions = NO_VERSIONS

@@ -114,7 +114,7 @@ class RegistryConfig:
 
     @cached_property
     def listeners(self) -> tuple[Listener, ...]:
-        """Where the REST interface listens."""
+        """The listeners of the REST interface."""
         schemes: dict[str, str] = {}
         for pair in self.get_list("listener.security.protocol.map"):
             name, colon, scheme = pair.partition(":")
@@ -135,10 +135,10 @@ class RegistryConfig:
                 return listener
         if name:
             raise ConfigError("inter.instance.listener.name", f"no listener is called {name!r}")
-        found = [listener for listener in self.listeners if listener.scheme == scheme]
-        if not found:
+        listeners = [listener for listener in self.listeners if listener.scheme == scheme]
+        if not listeners:
             raise ConfigError("inter.instance.protocol", f"no listener speaks {scheme}")
-        return found[-1]
+        return listeners[-1]
 
     @cached_property
     def advertised_host(self) -> str:
@@ -212,17 +212,17 @@ class RegistryConfig:
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long after its last heartbeat an instance is taken for dead."""
+        """The time after its last heartbeat at which an instance counts as dead."""
         return self.get_int("kafkagroup.session.timeout.ms")
 
     @property
     def timeout_ms(self) -> int:
-        """How long a write may take."""
+        """The time limit for a write."""
         return self.get_int("kafkastore.timeout.ms")
 
     @property
     def init_timeout_ms(self) -> int:
-        """How long the start may take."""
+        """The time limit for the start."""
         return self.get_int("kafkastore.init.timeout.ms")
 
     @cached_property

@@ -128,14 +128,14 @@ class Rule:
         params = _object(body.get("params") or {}, f"{place}.params")
 
         def text(name: str) -> str | None:
-            found = body.get(name)
-            return None if found is None else _text(found, f"{place}.{name}")
+            member = body.get(name)
+            return None if member is None else _text(member, f"{place}.{name}")
 
         def word(name: str, words: tuple[str, ...], default: str) -> str:
-            found = text(name) or default
-            if found not in words:
-                raise ValueError(f"{place}.{name} is {found!r}, not one of {', '.join(words)}")
-            return found
+            member = text(name) or default
+            if member not in words:
+                raise ValueError(f"{place}.{name} is {member!r}, not one of {', '.join(words)}")
+            return member
 
         return cls(
             name=text("name"),
@@ -182,7 +182,7 @@ class Rule:
             yield b"\x01"
 
     def fault(self) -> str | None:
-        """What is wrong with the rule by itself, or None."""
+        """Say what is wrong with the rule by itself; None if nothing is."""
         name = self.name
         if not name:
             return "a rule has no name"
@@ -216,12 +216,12 @@ class RuleSet:
         body = _object(value, place)
 
         def rules(name: str) -> tuple[Rule, ...]:
-            found = body.get(name) or []
-            if not isinstance(found, list):
+            members = body.get(name) or []
+            if not isinstance(members, list):
                 raise ValueError(f"{place}.{name} is not a list")
             return tuple(
                 Rule.from_json(rule, f"{place}.{name}[{number}]")
-                for number, rule in enumerate(found)
+                for number, rule in enumerate(members)
             )
 
         enable_at = body.get("enableAt")
@@ -250,7 +250,7 @@ class RuleSet:
             yield self.enable_at.encode()
 
     def fault(self) -> str | None:
-        """What is wrong with the rules, or None: names twice, no type, a mode of another kind."""
+        """Say what is wrong with the rules, or None: repeated names, no type, a wrong mode."""
         names: set[str | None] = set()
         for kind, rules, modes in (
             ("migration", self.migration_rules, MIGRATION_MODES),

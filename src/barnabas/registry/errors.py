@@ -110,7 +110,7 @@ def invalid_schema(message: str) -> RegistryError:
 
 
 def invalid_version(version: str | int) -> RegistryError:
-    """What was given for a version is none."""
+    """The error for a text that is not a version."""
     return RegistryError(
         INVALID_VERSION,
         f"{version!r} is not a version: give a number from 1 to 2147483647, or latest",

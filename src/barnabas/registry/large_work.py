@@ -1,4 +1,4 @@
-"""What is done with large schemas, in a thread, so that the event loop serves others meanwhile.
+"""Work on large schemas in a thread, so that the event loop goes on serving other requests.
 
 To parse and compare a megabyte of schema takes seconds. The thread works on a state that nobody
 changes meanwhile, and with formats apart: parsed schemas are completed when they are first asked,

@@ -1,4 +1,4 @@
-"""What the REST interface asks of the registry: reads of committed state, writes by the leader.
+"""The registry as the REST interface uses it: reads of committed state, writes by the leader.
 
 `kafka/store.py` is the real one, over `_schemas`; tests of the REST interface have one in memory.
 """
@@ -51,7 +51,7 @@ class Service(Protocol):
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader is, this instance's own URL if it leads, None while there is none."""
+        """The leader's URL, this instance's own if it leads, None while there is no leader."""
 
     @property
     def cluster_id(self) -> str:

@@ -61,7 +61,7 @@ def context_of(name: str) -> str:
 
 
 def context_prefix(context: str) -> str:
-    """What stands before the subjects of a context: `:.name:`, nothing for the default."""
+    """The prefix of the subjects of a context: `:.name:`, nothing for the default."""
     return "" if context == DEFAULT_CONTEXT else f":{context}:"
 
 
@@ -85,10 +85,10 @@ def in_context(context: str, subject: str) -> str:
 
 def qualified_from(parent: str, subject: str) -> str:
     """A subject that `parent` refers to, qualified: in the parent's context if it says none."""
-    found = parse(subject)
-    if found.context == DEFAULT_CONTEXT:
-        return context_prefix(context_of(parent)) + found.subject
-    return str(found)
+    place = parse(subject)
+    if place.context == DEFAULT_CONTEXT:
+        return context_prefix(context_of(parent)) + place.subject
+    return str(place)
 
 
 def has_prefix(name: str, prefix: str) -> bool:
@@ -113,9 +113,9 @@ def is_valid(name: str, *, settings: bool = False, may_be_context: bool = True) 
     """
     if _CONTROL.search(name):
         return False
-    found = parse(name)
-    if found.subject in _RESERVED_SUBJECTS:
+    place = parse(name)
+    if place.subject in _RESERVED_SUBJECTS:
         return False
-    if not may_be_context and found.subject in ("", "*"):
+    if not may_be_context and place.subject in ("", "*"):
         return False
-    return settings or found.context != GLOBAL_CONTEXT
+    return settings or place.context != GLOBAL_CONTEXT

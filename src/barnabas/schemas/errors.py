@@ -1,4 +1,4 @@
-"""What can be wrong with data that have a schema."""
+"""Errors of schemas and of data that have one."""
 
 from __future__ import annotations
 

@@ -63,10 +63,10 @@ class FormatTable:
         return FormatTable(self._loaders, self._remembered_max)
 
     def _format(self, schema_type: str) -> SchemaFormat:
-        found = self._formats.get(schema_type)
-        if found is None:
-            found = self._formats[schema_type] = self._loaders[schema_type]()
-        return found
+        loaded = self._formats.get(schema_type)
+        if loaded is None:
+            loaded = self._formats[schema_type] = self._loaders[schema_type]()
+        return loaded
 
 
 def _chars(key: _Key) -> int:

@@ -70,8 +70,8 @@ class MemoryRegistry:
 
     def resolved_avro(self, schema_id: int) -> str | None:
         """The text of an Avro schema; None if there is none of that id."""
-        found = self.schemas.get(schema_id)
-        return found.text if found is not None and found.type == "AVRO" else None
+        schema = self.schemas.get(schema_id)
+        return schema.text if schema is not None and schema.type == "AVRO" else None
 
     def resolved_avro_of(self, subject: str) -> dict[int, str]:
         """The Avro schemas of a subject's versions, by id."""

@@ -66,7 +66,8 @@ class SchemaStore(Protocol):
 
 @dataclass(frozen=True)
 class RegistryTls:
-    """How a registry's certificate is checked, and what is shown to it.
+    """The authorities that a registry's certificate is checked with, and the certificate shown to
+    it.
 
     `authorities`: certificates in PEM; None: the system's.
     """
@@ -193,7 +194,7 @@ class RegistryClient:
         Raises RegistryError.
         """
         path = f"{_path_of(subject)}/versions"
-        found = []
+        versions = []
         for version in self._ask(path) or []:
             asked_s, answer = self._versions.get((subject, version), (0.0, None))
             now_s = time.monotonic()
@@ -202,8 +203,8 @@ class RegistryClient:
                 if answer is None:
                     continue  # deleted since
                 _keep(self._versions, (subject, version), (now_s, answer))
-            found.append(answer)
-        return found
+            versions.append(answer)
+        return versions
 
     def version_ids(self, subject: str) -> list[int]:
         """The ids of a subject's versions, ascending; none if it is absent.
@@ -218,14 +219,14 @@ class RegistryClient:
         return None if answer is None else self._stored(int(_member(answer, "id", int)), answer)
 
     def _stored(self, schema_id: int, answer: Any) -> StoredSchema:
-        found: dict[str, str] = {}
-        self._collect(answer, found, set())
+        references: dict[str, str] = {}
+        self._collect(answer, references, set())
         text = str(_member(answer, "schema", str))
         return StoredSchema(
-            schema_id, str(answer.get("schemaType") or "AVRO"), text, tuple(found.items())
+            schema_id, str(answer.get("schemaType") or "AVRO"), text, tuple(references.items())
         )
 
-    def _collect(self, answer: Any, found: dict[str, str], seen: set[tuple[str, int]]) -> None:
+    def _collect(self, answer: Any, references: dict[str, str], seen: set[tuple[str, int]]) -> None:
         """Put what the schema refers to into `found`, each after what it refers to itself."""
         for reference in answer.get("references") or ():
             name = str(_member(reference, "name", str))
@@ -239,8 +240,8 @@ class RegistryClient:
             inner = self._ask(f"{_path_of(subject)}/versions/{version}?deleted=true")
             if inner is None:
                 raise RegistryError(f"Version {version} of {subject} is not in the schema registry")
-            self._collect(inner, found, seen)
-            found[name] = str(_member(inner, "schema", str))
+            self._collect(inner, references, seen)
+            references[name] = str(_member(inner, "schema", str))
 
     def _ask(self, path: str, body: Any = None, *, may_miss: bool = False) -> Any:
         """The decoded answer; None for what is not there. Raises RegistryError."""

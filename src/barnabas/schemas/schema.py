@@ -11,7 +11,7 @@ class SchemaFault(ValueError):  # noqa: N818 - it is the schema that is at fault
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a schema says of another that it uses: its name in the text, subject and version."""
+    """A schema's reference to another one: its name in the text, its subject and version."""
 
     name: str
     subject: str

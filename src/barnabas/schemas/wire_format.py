@@ -1,4 +1,4 @@
-"""How bytes name their schema: the wire format of Confluent's serialisers.
+"""The identity of a schema in bytes: the wire format of Confluent's serialisers.
 
     key or value   0, the schema's id (4 bytes), the data
     key or value   1, the schema's GUID (16 bytes), the data
@@ -21,7 +21,7 @@ ID_MAGIC: Final = 0
 """The first byte of data that name their schema by its id."""
 GUID_MAGIC: Final = 1
 PREFIX_BYTES: Final = 5
-"""What stands before data whose schema has an id: the first byte, then the id."""
+"""The size of the prefix of data whose schema has an id: the first byte, then the id."""
 KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
 UNKNOWN_MAGIC: Final = "Unknown magic byte!"
@@ -32,7 +32,7 @@ _PREFIX: Final = struct.Struct(">bI")
 
 
 def prefix_of(schema_id: int) -> bytes:
-    """What stands before data of the schema."""
+    """The prefix of data of the schema."""
     return _PREFIX.pack(ID_MAGIC, schema_id)
 
 

@@ -83,5 +83,5 @@ def decoded(value: Column, writers: Mapping[int, str | None], reader_schema: str
 
 def new_schema_id(error: BaseException | None) -> int | None:
     """Return the id for want of which a query has failed; None if that is not why."""
-    found = re.search(re.escape(_NEW_SCHEMA) + r"(\d+)", str(error))
-    return int(found[1]) if found else None
+    match = re.search(re.escape(_NEW_SCHEMA) + r"(\d+)", str(error))
+    return int(match[1]) if match else None

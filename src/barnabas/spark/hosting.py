@@ -69,14 +69,14 @@ def load_pipeline(name: str) -> Pipeline:
     """Return the function that `module:function` names. Raises PipelineError."""
     module, _, function = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), function or "pipeline")
+        member = getattr(importlib.import_module(module), function or "pipeline")
     except (ImportError, AttributeError) as error:
         raise PipelineError(f"there is no pipeline {name}: {error}") from error
     except Exception as error:
         raise PipelineError(f"the module of pipeline {name} fails: {error!r}") from error
-    if not callable(found):
+    if not callable(member):
         raise PipelineError(f"{name} is no function")
-    pipeline: Pipeline = found
+    pipeline: Pipeline = member
     return pipeline
 
 

@@ -70,9 +70,9 @@ def check_fetched(coordinates: str, paths: Iterable[str]) -> None:
 
 def _check(path: str, digest: str) -> None:
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != digest:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != digest:
         raise WrongJarError(
-            f"{path} has the SHA-256 {found}, not {digest}, which was tested: delete it, and "
+            f"{path} has the SHA-256 {actual}, not {digest}, which was tested: delete it, and "
             "see where Spark fetches its packages from"
         )

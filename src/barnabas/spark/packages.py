@@ -101,8 +101,8 @@ def _fetched(jvm: Any, package: Package) -> list[str]:
 
     try:
         address = jvm.java.net.URI.create(package.address)
-        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
-        return [str(found.apply(number)) for number in range(found.length())]
+        paths = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(address)
+        return [str(paths.apply(number)) for number in range(paths.length())]
     except Py4JError as error:
         raise PackageError(f"{package.coordinates} cannot be fetched: {_reason(error)}") from error
 

@@ -97,9 +97,9 @@ def cores_of(master: str) -> int | None:
     """Return how many tasks a local master runs at once; None for a cluster, which may grow."""
     if not master.startswith("local"):
         return None
-    found = re.search(r"\[([0-9]+)", master)
-    if found:
-        return int(found[1])
+    match = re.search(r"\[([0-9]+)", master)
+    if match:
+        return int(match[1])
     return os.cpu_count() or 1 if "*" in master else 1
 
 

@@ -373,5 +373,5 @@ def why(error: BaseException) -> str:
 
 def python_cause(message: str) -> str:
     """The last exception of Python's, where there is one, before all of Spark's message."""
-    found = [line for line in message.splitlines() if _PYTHON_ERROR.match(line)]
-    return f"{found[0]}\n{message}" if found else message
+    errors = [line for line in message.splitlines() if _PYTHON_ERROR.match(line)]
+    return f"{errors[0]}\n{message}" if errors else message

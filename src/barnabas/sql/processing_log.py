@@ -87,7 +87,7 @@ def entry_of(
     """What stages note of a record. `rows`: whether it may show the record."""
     causes = [] if cause is None else _causes(cause)
     if isinstance(cause, UnreadableError):
-        found: dict[str, Any] = {
+        member: dict[str, Any] = {
             "target": cause.target,
             "errorMessage": str(cause)[:_TEXT_MAX],
             "recordB64": _base64(cause.data) if rows else None,
@@ -95,20 +95,20 @@ def entry_of(
             "topic": cause.topic,
         }
         return Entry(
-            "KsqlTopic.Source.deserializer", _message(EntryType.DESERIALIZATION_ERROR, found)
+            "KsqlTopic.Source.deserializer", _message(EntryType.DESERIALIZATION_ERROR, member)
         )
     record = _row_text(row) if rows else None
     if isinstance(cause, UnwritableError):
-        found = {
+        member = {
             "target": cause.target,
             "errorMessage": str(cause)[:_TEXT_MAX],
             "record": record,
             "cause": causes[1:],
             "topic": cause.topic,
         }
-        return Entry("Sink.serializer", _message(EntryType.SERIALIZATION_ERROR, found))
-    found = {"errorMessage": message[:_TEXT_MAX], "record": record, "cause": causes}
-    return Entry("", _message(EntryType.RECORD_PROCESSING_ERROR, found))
+        return Entry("Sink.serializer", _message(EntryType.SERIALIZATION_ERROR, member))
+    member = {"errorMessage": message[:_TEXT_MAX], "record": record, "cause": causes}
+    return Entry("", _message(EntryType.RECORD_PROCESSING_ERROR, member))
 
 
 def production_error(message: str) -> Entry:
@@ -119,8 +119,8 @@ def production_error(message: str) -> Entry:
 def query_error(message: str, thread: str) -> Entry:
     """The query stopped; ksqlDB names the thread that did."""
     lines = message[:_TEXT_MAX].splitlines() or [""]
-    found = {"errorMessage": lines[0], "threadName": thread, "cause": lines[1:_CAUSES_MAX]}
-    return Entry("", _message(EntryType.KAFKA_STREAMS_THREAD_ERROR, found))
+    member = {"errorMessage": lines[0], "threadName": thread, "cause": lines[1:_CAUSES_MAX]}
+    return Entry("", _message(EntryType.KAFKA_STREAMS_THREAD_ERROR, member))
 
 
 def _message(kind: EntryType, member: dict[str, Any]) -> dict[str, Any]:
@@ -130,12 +130,12 @@ def _message(kind: EntryType, member: dict[str, Any]) -> dict[str, Any]:
 
 
 def _causes(error: BaseException) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     at: BaseException | None = error
-    while at is not None and len(found) < _CAUSES_MAX:
-        found.append((str(at) or type(at).__name__)[:_TEXT_MAX])
+    while at is not None and len(texts) < _CAUSES_MAX:
+        texts.append((str(at) or type(at).__name__)[:_TEXT_MAX])
         at = at.__cause__ or at.__context__
-    return found
+    return texts
 
 
 def _base64(data: bytes | None) -> str | None:

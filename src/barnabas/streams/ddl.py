@@ -50,11 +50,11 @@ class _Reading:
         return self._tokens[at] if at < len(self._tokens) else ""
 
     def take(self, *wanted: str) -> str:
-        found = self.peek()
-        if not found or (wanted and found.upper() not in wanted):
+        token = self.peek()
+        if not token or (wanted and token.upper() not in wanted):
             raise _UnreadableError
         self._at += 1
-        return found
+        return token
 
     def fields(self, opening: str, closing: str) -> tuple[str, ...]:
         """Read columns up to `closing`."""

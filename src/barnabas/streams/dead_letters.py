@@ -113,12 +113,12 @@ class FailedRows:
 
     def take(self) -> list[FailedRow]:
         """Return what came since the last call, each row once."""
-        found: dict[FailedRow, None] = {}
+        failed: dict[FailedRow, None] = {}
         for rows in self._gathered:
             # Two branches of a query that end in one each call the function.
-            found |= dict.fromkeys(rows.value.values())
+            failed |= dict.fromkeys(rows.value.values())
             rows.value = {}
-        return list(found)
+        return list(failed)
 
 
 class Collector:

@@ -113,13 +113,13 @@ def lit(value: Any) -> Expression:
 
 def named(values: Iterable[Any]) -> list[str]:
     """Return the columns that expressions, in SQL or of `f`, name, as far as that is certain."""
-    found: list[str] = []
+    names: list[str] = []
     for value in values:
         if isinstance(value, Expression):
-            found += value.names
+            names += value.names
         elif isinstance(value, str):
-            found += named_in(value)
-    return found
+            names += named_in(value)
+    return names
 
 
 def to_column(frame: DataFrame, value: ColumnLike) -> Column:

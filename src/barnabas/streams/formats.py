@@ -162,18 +162,18 @@ class JsonReader(Reader):
         from pyspark.sql import functions as f
 
         # Values that are not an array or object ("null", empty text) give no corrupt record.
-        found = f.when(
+        reason = f.when(
             parsed.isNull() | parsed[self._CORRUPT].isNotNull(),
             f.lit(f"not a JSON object of {self._schema.simpleString()}"),
         )
         for field in self._schema.fields:
             if not field.nullable:
                 absent = parsed[field.name].isNull()
-                found = found.when(absent, f.lit(f"the field {field.name} is missing"))
+                reason = reason.when(absent, f.lit(f"the field {field.name} is missing"))
         if all(field.nullable for field in self._schema.fields):
             # An empty text is an object of nulls to Spark.
-            found = found.when(f.trim(data.cast("string")) == "", f.lit("empty"))
-        return found
+            reason = reason.when(f.trim(data.cast("string")) == "", f.lit("empty"))
+        return reason
 
     def content(self, parsed: Column) -> Column:
         return parsed.dropFields(self._CORRUPT)

@@ -157,8 +157,8 @@ class Topics(MemoryTopics[Sent]):
         if not lines:
             return []
         still = _Still(self, lines)
-        found = dead_letters([source], still, pipeline)
-        rows = found.select("key", "value", f.unix_millis("timestamp").alias("at"), "headers")
+        letters = dead_letters([source], still, pipeline)
+        rows = letters.select("key", "value", f.unix_millis("timestamp").alias("at"), "headers")
         return [
             Record(
                 _letter_key(row.key),

@@ -47,9 +47,9 @@ _OF_COLUMNS: Final = frozenset(_COLUMN_FUNCTIONS.split())
 def named_in(sql: str) -> list[str]:
     """Return the columns that a SQL expression names, as far as that is certain."""
     tokens: list[tuple[str, str]] = []
-    for found in _TOKEN.finditer(sql):
-        kind = found.lastgroup or "other"
-        tokens.append((kind, found[kind]))
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup or "other"
+        tokens.append((kind, match[kind]))
     if any(text in _UNREAD for kind, text in tokens if kind == "other"):
         return []
     if any(kind == "name" and text.lower() == "select" for kind, text in tokens):

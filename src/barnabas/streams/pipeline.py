@@ -62,12 +62,12 @@ class Pipeline:
 
     def sources(self) -> list[Source]:
         """Return the topics that are read, each once."""
-        found: dict[int, Source] = {}
+        sources: dict[int, Source] = {}
         for output in self.outputs:
             for step in output.step.walk():
                 if isinstance(step, Source):
-                    found[id(step)] = step
-        return list(found.values())
+                    sources[id(step)] = step
+        return list(sources.values())
 
     def start(
         self,
@@ -163,13 +163,13 @@ def default_checkpoints() -> str:
     return os.path.join(state, "barnabas", "pipelines")
 
 
-def as_pipeline(found: Any, name: str) -> Pipeline:
+def as_pipeline(pipeline: Any, name: str) -> Pipeline:
     """Return a pipeline as it is, and an output as one of this name."""
-    if isinstance(found, Pipeline):
-        return found
-    if isinstance(found, Output):
-        return Pipeline(name, found)
-    raise PipelineError(f"{name} is no pipeline but {type(found).__name__}")
+    if isinstance(pipeline, Pipeline):
+        return pipeline
+    if isinstance(pipeline, Output):
+        return Pipeline(name, pipeline)
+    raise PipelineError(f"{name} is no pipeline but {type(pipeline).__name__}")
 
 
 def _with_feeders(outputs: tuple[Output, ...]) -> Iterator[Output]:
@@ -200,10 +200,10 @@ def load_pipeline(named: str) -> Pipeline:
     place, _, name = named.partition(":")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
     try:
-        found = getattr(module, name or DEFAULT_NAME)
+        pipeline = getattr(module, name or DEFAULT_NAME)
     except AttributeError:
         raise PipelineError(f"{place} has nothing named {name or DEFAULT_NAME}") from None
-    return as_pipeline(found, module.__name__.rpartition(".")[2])
+    return as_pipeline(pipeline, module.__name__.rpartition(".")[2])
 
 
 def _from_file(path: str) -> ModuleType:

@@ -139,10 +139,10 @@ class ProcessorState(StatefulProcessor):
 
     def read_state(self) -> Any:
         """Return the state of the group at hand."""
-        found = self._state.get()
-        if found is None or found[0] is None:
+        row = self._state.get()
+        if row is None or row[0] is None:
             return None
-        return self._makers.state.make(unpack(self._schemas.state, bytes(found[0])))
+        return self._makers.state.make(unpack(self._schemas.state, bytes(row[0])))
 
     def write_state(self, state: Any) -> None:
         """Keep the state of the group at hand."""

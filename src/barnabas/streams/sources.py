@@ -72,8 +72,8 @@ class Source(Step):
         self.is_table = is_table
 
     def columns(self) -> tuple[str, ...] | None:
-        found = self.value_format.columns()
-        return None if found is None else (*found, *RECORD_COLUMNS)
+        columns = self.value_format.columns()
+        return None if columns is None else (*columns, *RECORD_COLUMNS)
 
     def check(self) -> None:
         super().check()

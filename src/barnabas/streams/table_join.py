@@ -201,7 +201,7 @@ def _was_there(ends: dict[int, int]) -> Column:
     """Whether a change lay in the table's topic when the pipeline was started first."""
     from pyspark.sql import functions as f
 
-    found = f.lit(False)
+    is_written = f.lit(False)
     for partition, end in ends.items():
-        found = found | ((f.col("_partition") == partition) & (f.col("_offset") < end))
-    return found
+        is_written = is_written | ((f.col("_partition") == partition) & (f.col("_offset") < end))
+    return is_written

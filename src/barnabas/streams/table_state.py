@@ -38,7 +38,7 @@ class TableState(StatefulProcessor):
             names = ("time", "order", "offset", "is_change", "row")
             taken += zip(keys, *(frame[name] for name in names), strict=True)
         known: dict[str, Any] = {}
-        found = []
+        results = []
         for row_key, time, _, _, is_change, row in in_order(taken):
             if is_change:
                 known[row_key] = row
@@ -52,8 +52,8 @@ class TableState(StatefulProcessor):
                 value = self._table.getValue((row_key,))
                 match = known[row_key] = None if value is None else value[0]
             if match is not None or self._is_left:
-                found.append((time, row, match))
-        yield pd.DataFrame(found, columns=["time", "row", "found"])
+                results.append((time, row, match))
+        yield pd.DataFrame(results, columns=["time", "row", "found"])
 
     def close(self) -> None:
         """Nothing is held."""

@@ -57,18 +57,18 @@ def check_duration(
     if text.strip().lower().startswith("interval") or "'" in text:
         return
     total, end = 0.0, 0
-    for found in _PAIR.finditer(text):
-        if found.start() != end:
+    for match in _PAIR.finditer(text):
+        if match.start() != end:
             break
-        end = found.end()
-        unit = found[3].lower().removesuffix("s")
+        end = match.end()
+        unit = match[3].lower().removesuffix("s")
         if unit not in _UNITS:
             raise PipelineError(
-                f"{what} is {text!r}, and {found[3]} is no unit of time{nearest(unit, _UNITS)}"
+                f"{what} is {text!r}, and {match[3]} is no unit of time{nearest(unit, _UNITS)}"
             )
         if unit in _LONG and not may_be_long:
             raise PipelineError(f"{what} is {text!r}: months and years vary, so give it in days")
-        total += float(found[2]) * (-1 if found[1] == "-" else 1)
+        total += float(match[2]) * (-1 if match[1] == "-" else 1)
     if end == 0 or text[end:].strip():
         raise PipelineError(f"{what} is a number and a unit, such as '1 minute', not {text!r}")
     if total < 0 or (total == 0 and not may_be_zero):

@@ -121,8 +121,8 @@ def be_late(spark: Any, settings: dict[str, str]) -> list[str]:
     work, others = old.written(31, 45), new.written(31, 40)
     check, left = Change.check, [1]
 
-    def passing(self: Change, found: Offsets) -> None:
-        check(self, found)
+    def passing(self: Change, offsets: Offsets) -> None:
+        check(self, offsets)
         if left:
             left.pop()
             tables._TURNS.clear()  # another process has turns of its own

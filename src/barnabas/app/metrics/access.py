@@ -1,4 +1,4 @@
-"""Where a node shows its metrics, and to whom: keys of our own, as Kafka shows them by JMX."""
+"""The address at which a node shows its metrics, and who may see them, by keys of our own."""
 
 import hmac
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ LISTENER_NAME: Final = "METRICS"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the keys say."""
+    """The values of the keys."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ class Access:
 
     @property
     def login(self) -> BasicLogin | None:
-        """What asks for a password; None where nobody is asked."""
+        """The login with a password; None if there is none."""
         return BasicLogin(_Users(self.passwords), "metrics") if self.passwords else None
 
 
@@ -37,7 +37,7 @@ class _Users:
         self._passwords = passwords
 
     def roles(self, name: str, password: str) -> frozenset[str] | None:
-        """What a user is called; compared for an unknown user too, so that both take as long."""
+        """The roles of a user. Unknown users are compared too, so that both take the same time."""
         expected = self._passwords.get(name)
         is_right = hmac.compare_digest(password.encode(), (expected or "").encode())
         return frozenset({name}) if is_right and expected is not None else None

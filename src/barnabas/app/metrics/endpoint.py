@@ -49,7 +49,7 @@ class Watched(Protocol):
     """A node, as far as it is watched. All is called on its event loop."""
 
     def figures(self) -> Iterator[Figure]:
-        """What it measures of quotas, logins and certificates."""
+        """Figures of quotas, logins and certificates."""
 
     def not_ready(self) -> str | None:
         """Why it cannot serve clients now; None if it can."""
@@ -80,19 +80,23 @@ class MetricsEndpoint:
         loop = asyncio.get_running_loop()
 
         async def figures() -> tuple[list[Figure], list[Show]]:
-            found = node()
-            return ([], []) if found is None else (list(found.figures()), await found.collect())
+            running_node = node()
+            return (
+                ([], [])
+                if running_node is None
+                else (list(running_node.figures()), await running_node.collect())
+            )
 
         async def not_ready() -> str | None:
-            found = node()
-            return "the node is starting" if found is None else found.not_ready()
+            running_node = node()
+            return "the node is starting" if running_node is None else running_node.not_ready()
 
         scraping = asyncio.Lock()
 
         async def metrics() -> bytes:
             async with scraping:
-                found, shows = await _on(loop, figures())
-                parts = [figure_text(found)]
+                running_node, shows = await _on(loop, figures())
+                parts = [figure_text(running_node)]
                 for part in exposition(shows).parts():
                     parts.append(part)
                     await asyncio.sleep(0)  # between parts the node's thread can go on

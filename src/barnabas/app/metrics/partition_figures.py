@@ -205,7 +205,7 @@ def cluster_totals(image: MetadataImage, node_id: int) -> ClusterTotals:
 
 
 def topic_columns(text: Exposition, image: MetadataImage) -> None:
-    """How many partitions each topic has."""
+    """Write the number of partitions of each topic."""
     topics: Iterable[tuple[str, int]] = [
         (labels_text({"topic": topic.name}), len(topic.partitions))
         for topic in image.topics.by_name.values()

@@ -18,11 +18,11 @@ NO_DEFAULT = "(required)"
 NULL_DEFAULT = "(none)"
 EMPTY_DEFAULT = "(empty)"
 HIDDEN = "[hidden]"
-"""What is shown in the place of a secret."""
+"""Shown in place of a secret."""
 
 
 class Importance(StrEnum):
-    """How much Kafka thinks a key matters."""
+    """The importance that Kafka assigns to a key."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -30,7 +30,7 @@ class Importance(StrEnum):
 
 
 class Scope(StrEnum):
-    """How a key may change while the node runs; READ_ONLY needs a restart."""
+    """The ways in which a key may change while the node runs; READ_ONLY needs a restart."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"

@@ -46,13 +46,13 @@ def format_properties(values: dict[str, str]) -> str:
 
 def from_flags(pairs: Iterable[str]) -> dict[str, str]:
     """Keys of `key=value` texts. Raises ConfigError where there is no `=`."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
             raise ConfigError(pair, "write a setting as key=value")
-        found[key.strip()] = value.strip()
-    return found
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def _logical_lines(text: str) -> list[str]:
@@ -75,7 +75,7 @@ def _logical_lines(text: str) -> list[str]:
 
 
 def _split_positions(line: str) -> tuple[int, int]:
-    """Where the key ends and where the value starts."""
+    """The end of the key and the start of the value."""
     position = 0
     while position < len(line) and line[position] not in "=:" + BLANKS:
         position += 2 if line[position] == "\\" else 1

@@ -29,10 +29,12 @@ class FetchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchSettings:
-    """How to ask."""
+    """Settings of requests."""
 
     timeout_ms: int = TIMEOUT_MS_DEFAULT
-    """How long to wait for a connection, and for each part of an answer; in all twice as long."""
+    """The time limit for a connection, and for each part of an answer; a request takes at most
+    twice as long.
+    """
     tls: Callable[[], ssl.SSLContext] = client_context
 
 

@@ -46,7 +46,7 @@ class Grant(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssertionSettings:
-    """How assertions are made."""
+    """Settings with which assertions are made."""
 
     key_file: Path
     passphrase: str | None = field(default=None, repr=False)
@@ -69,7 +69,7 @@ class RetrievalSettings:
     client_secret: str | None = field(default=None, repr=False)
     scope: str | None = None
     assertion: AssertionSettings | Path | None = None
-    """How assertions are made, or the file of a ready one."""
+    """Settings with which assertions are made, or the file of a ready one."""
     fetch: FetchSettings = field(default_factory=FetchSettings)
 
 

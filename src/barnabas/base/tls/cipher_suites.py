@@ -39,5 +39,5 @@ def openssl_suites(text: str) -> str:
     names = [name.strip() for name in text.split(",")]
     if not all(name.startswith("TLS_") for name in names):
         return text
-    found = [openssl_name(name) for name in names if name not in TLS13_SUITES]
-    return ":".join(name for name in found if name is not None)
+    suites = [openssl_name(name) for name in names if name not in TLS13_SUITES]
+    return ":".join(name for name in suites if name is not None)

@@ -65,9 +65,9 @@ class PropertyKeys:
         Blanks around it belong to passwords alone.
         """
         for prefix in self.prefixes:
-            found = self.values.get(prefix + name)
-            if found is not None:
-                return str(found) if name.endswith("password") else str(found).strip()
+            value = self.values.get(prefix + name)
+            if value is not None:
+                return str(value) if name.endswith("password") else str(value).strip()
         return None
 
     def key(self, name: str) -> str:
@@ -240,7 +240,7 @@ def _load(context: ssl.SSLContext, own: KeyPair) -> None:
 
 
 def _why_unusable(own: KeyPair, error: Exception) -> str:
-    """What OpenSSL, which says little, most likely means."""
+    """Explain an error of OpenSSL, which says little, by its most likely cause."""
     reason = getattr(error, "reason", None)
     if "PRIVATE KEY-----" not in own.pem:
         return "there is no private key"

@@ -27,7 +27,7 @@ class KeyStoreError(ValueError):
 
 @dataclass(slots=True)
 class KeyStore:
-    """What is in a store, in DER form."""
+    """The content of a store, in DER form."""
 
     keys: list[bytes] = field(default_factory=list, repr=False)
     """Private keys (PKCS 8), in the order of the store."""

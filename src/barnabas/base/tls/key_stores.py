@@ -111,7 +111,7 @@ def key_of_files(certificate_path: str, key_path: str | None = None, password: s
 
 
 def store_kind(location: str) -> StoreKind:
-    """What a store's file is, by its contents. Raises OSError."""
+    """The kind of a store's file, by its contents. Raises OSError."""
     with open(location, "rb") as file:
         data = file.read(STORE_BYTES_MAX)
     if _is_pem(data):
@@ -165,17 +165,17 @@ def store_files(config: StringKeys, prefix: str = "") -> list[str]:
 
 def only_certificates(key: str, text: str) -> str:
     """The certificates of a PEM text, without what stands beside them. Raises ConfigError."""
-    found = []
+    certificates = []
     for piece in text.split(_BEGIN_CERTIFICATE)[1:]:
         body, end, _ = piece.partition(_END_CERTIFICATE)
         if not end:
             raise ConfigError(key, "a certificate has no end")
         if not body.isascii():
             raise ConfigError(key, "a certificate is damaged")
-        found.append(f"{_BEGIN_CERTIFICATE}{body}{_END_CERTIFICATE}\n")
-    if not found:
+        certificates.append(f"{_BEGIN_CERTIFICATE}{body}{_END_CERTIFICATE}\n")
+    if not certificates:
         raise ConfigError(key, "there is no certificate in the PEM text")
-    return "".join(found)
+    return "".join(certificates)
 
 
 def pem_certificate(der: bytes) -> str:

@@ -43,7 +43,7 @@ class TlsError(ConnectionError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Why TLS failed, in words."""
+    """Say in words why TLS failed."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
@@ -60,7 +60,7 @@ def speaks_tls(first: int) -> bool:
 
 
 def what_plain_peer_speaks(head: Buffer) -> str:
-    """What the first bytes on a TLS port are, if they are no TLS."""
+    """Say what a peer speaks that sent no TLS to a TLS port, by its first bytes."""
     guess = what_it_looks_like(head)
     if guess:
         return guess
@@ -71,7 +71,7 @@ def what_plain_peer_speaks(head: Buffer) -> str:
 
 
 def what_it_looks_like(head: Buffer) -> str:
-    """What the four bytes in the place of a length are instead; empty if nothing known."""
+    """Name another protocol by the four bytes in place of a length; empty if it is unknown."""
     first = bytes(head[:4])
     if len(first) == 4 and first[0] in _TLS_RECORDS and first[1] == _TLS_MAJOR:
         kind = _TLS_RECORDS[first[0]]

@@ -1,4 +1,4 @@
-"""What a certificate says, read from its DER form: as little of X.509 as a node needs.
+"""Certificates, read from their DER form: as little of X.509 as a node needs.
 
 Names are written as Java writes them (RFC 2253, X500Principal.getName()), because ACLs and rules
 for principals are: known attributes by their keyword, all others by number, and in hex the values
@@ -33,7 +33,7 @@ _KEYWORDS: Final = {
 _TEXT_TAGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 """UTF8, Printable, T61, IA5, General and BMP strings."""
 _SPACES: Final = " \r"
-"""What Java escapes at both ends of a value."""
+"""The characters that Java escapes at both ends of a value."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _NEAR_YEARS: Final = 50
 """A year of two digits is of this century below that. Source: RFC 5280, 4.1.2.5.1."""
@@ -179,7 +179,7 @@ def _object_number(content: bytes) -> str:
 
 def _children(content: bytes) -> list[tuple[int, bytes]]:
     """Tags and contents of the elements that `content` consists of."""
-    found = []
+    children = []
     position = 0
     while position < len(content):
         tag, size = content[position], content[position + 1]
@@ -190,9 +190,9 @@ def _children(content: bytes) -> list[tuple[int, bytes]]:
             position += length
         if position + size > len(content):
             raise ValueError("an element is cut off")
-        found.append((tag, content[position : position + size]))
+        children.append((tag, content[position : position + size]))
         position += size
-    return found
+    return children
 
 
 def _encoded(tag: int, content: bytes) -> bytes:

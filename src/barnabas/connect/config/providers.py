@@ -106,11 +106,11 @@ class FileConfigProvider(ConfigProvider):
         if file is None:
             return Provided({})
         try:
-            found = parse_properties(file.read_text(encoding="utf-8"))
+            properties = parse_properties(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             log.error("Could not read properties from file %s: %s", path, type(error).__name__)
             raise ConfigError(f"Could not read properties from file {path}") from None
-        return Provided({key: found[key] for key in keys if key in found})
+        return Provided({key: properties[key] for key in keys if key in properties})
 
 
 class DirectoryConfigProvider(ConfigProvider):
@@ -205,9 +205,9 @@ class ConfigProviders:
                 ttls[path] = min(provided.ttl_ms, ttls.get(path, provided.ttl_ms))
         secrets = {value for values in known.values() for value in values.values() if value}
 
-        def replaced(found: re.Match[str]) -> str:
-            values = known.get((found[1], found[2] or ""), {})
-            return values.get(found[3], found[0])
+        def replaced(match: re.Match[str]) -> str:
+            values = known.get((match[1], match[2] or ""), {})
+            return values.get(match[3], match[0])
 
         result = {
             key: _VARIABLE.sub(replaced, value) if isinstance(value, str) else value
@@ -218,9 +218,9 @@ class ConfigProviders:
     def _wanted(self, settings: Mapping[str, Any]) -> dict[tuple[str, str], set[str]]:
         wanted: dict[tuple[str, str], set[str]] = {}
         for value in settings.values():
-            for found in _VARIABLE.finditer(value) if isinstance(value, str) else ():
-                if found[1] in self._providers:
-                    wanted.setdefault((found[1], found[2] or ""), set()).add(found[3])
+            for match in _VARIABLE.finditer(value) if isinstance(value, str) else ():
+                if match[1] in self._providers:
+                    wanted.setdefault((match[1], match[2] or ""), set()).add(match[3])
         return wanted
 
     def close(self) -> None:

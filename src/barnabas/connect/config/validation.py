@@ -154,8 +154,8 @@ def _add_own(connector: Connector, settings: Given, values: dict[str, ConfigValu
     given = {name: value for name, value in settings.items() if value is not None}
     own = connector.definition.validate(given)
     # Its own validation may open what settings name.
-    found = file_errors(connector, given) or connector.validate(given)
-    for name, errors in found.items():
+    own_errors = file_errors(connector, given) or connector.validate(given)
+    for name, errors in own_errors.items():
         own.setdefault(name, ConfigValue(name, given.get(name))).errors.extend(errors)
     values.update(own)
 

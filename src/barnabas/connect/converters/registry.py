@@ -122,8 +122,8 @@ class RegistryConverter(Converter):
         writing = self._format.writing(schema, None)
         subject = self._strategy(topic, "key" if self._is_key else "value", writing.record_name)
         if self._registers:
-            found = self._store.register(subject, self._format.schema_type, writing.text)
-            return wire_format.prefix_of(found), writing.write
+            schema_id = self._store.register(subject, self._format.schema_type, writing.text)
+            return wire_format.prefix_of(schema_id), writing.write
         if self._uses_latest:
             latest = self._store.latest(subject)
             if latest is None:

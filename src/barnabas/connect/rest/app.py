@@ -136,13 +136,13 @@ class RestApp:
             if name in request.headers
         }
         try:
-            found = await self._client.request(
+            response = await self._client.request(
                 request.method, url, content=request.body, headers=kept, timeout=REQUEST_S
             )
         except httpx.HTTPError as problem:
             return _error(500, f"IO Error trying to forward REST request: {problem}")
-        location = found.headers.get("location")
-        return Answer(found.status_code, location=location, raw=found.content or None)
+        location = response.headers.get("location")
+        return Answer(response.status_code, location=location, raw=response.content or None)
 
     def close(self) -> None:
         """Take no more work."""

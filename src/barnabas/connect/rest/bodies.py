@@ -27,11 +27,11 @@ def parse_json(body: bytes, *, keeps_numbers: bool = True) -> Any:
         raise BadRequestError("The request has no body")
     numbers: dict[str, Any] = {} if keeps_numbers else {"parse_int": str, "parse_float": str}
     try:
-        found = strict_json(body, **numbers)
-        json.dumps(found, ensure_ascii=False).encode()  # half a character has no bytes
+        value = strict_json(body, **numbers)
+        json.dumps(value, ensure_ascii=False).encode()  # half a character has no bytes
     except ValueError as error:
         raise RequestError(f"The request's body is not JSON: {error}") from None
-    return found
+    return value
 
 
 def parse_config(body: bytes) -> dict[str, str | None]:

@@ -135,17 +135,17 @@ class Resources:
         names = self._herder.connectors()
         if "expand" not in request.query:
             return Answer(body=names)
-        found: dict[str, dict[str, Any]] = {}
+        connectors: dict[str, dict[str, Any]] = {}
         for name in names:
             try:
-                found[name] = {
+                connectors[name] = {
                     what: ask(name)
                     for what, ask in (("status", self._herder.status), ("info", self._herder.info))
                     if what in request.query["expand"]
                 }
             except NotFoundError:
                 _log.debug("connector %s was deleted in the meantime", name)
-        return Answer(body=found)
+        return Answer(body=connectors)
 
     def _config(self, request: Request) -> Answer:
         return Answer(body=self._herder.info(request.names[0])["config"])

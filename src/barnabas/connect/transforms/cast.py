@@ -228,9 +228,9 @@ def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
 
 def type_of(value: Any) -> Type | None:
     """The type of a value without a schema."""
-    for kind, found in _TYPES.items():
+    for kind, schema_type in _TYPES.items():
         if isinstance(value, kind):
-            return found
+            return schema_type
     return None
 
 

@@ -129,7 +129,7 @@ def _check_numbers(wanted: Mapping[tuple[str, int], int | None], name: str) -> N
 
 def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
     """Return offsets per topic and partition. Raises BadRequestError."""
-    found: dict[tuple[str, int], int | None] = {}
+    parsed: dict[tuple[str, int], int | None] = {}
     for partition, offset in offsets:
         if partition is None:
             raise BadRequestError(
@@ -147,15 +147,15 @@ def parse_sink_offsets(offsets: Given) -> dict[tuple[str, int], int | None]:
         number = _whole(partition[PARTITION], 32, "Kafka partition", "Partition")
         key = (_text(partition[TOPIC]), number)
         if offset is None:
-            found[key] = None
+            parsed[key] = None
         elif OFFSET not in offset:
             raise BadRequestError(
                 "The offset for a sink connector should either be null or contain the key "
                 f"'{OFFSET}'"
             )
         else:
-            found[key] = _whole(offset[OFFSET], 64, "Kafka offset", "Offset")
-    return found
+            parsed[key] = _whole(offset[OFFSET], 64, "Kafka offset", "Offset")
+    return parsed
 
 
 def _whole(value: Any, bits: int, what: str, subject: str) -> int:

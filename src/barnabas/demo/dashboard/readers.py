@@ -156,15 +156,15 @@ class OutputReader(ReaderThread):
 
     def _assign_existing(self, consumer: Consumer, wanted: set[str]) -> set[str]:
         known = consumer.list_topics(timeout=10.0).topics
-        found = {name for name in wanted if name in known and known[name].partitions}
+        existing = {name for name in wanted if name in known and known[name].partitions}
         new = [
             TopicPartition(name, partition, OFFSET_BEGINNING)
-            for name in found
+            for name in existing
             for partition in known[name].partitions
         ]
         if new:
             consumer.incremental_assign(new)
-        return found
+        return existing
 
 
 class ActivityReader(ReaderThread):

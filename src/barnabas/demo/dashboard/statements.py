@@ -41,19 +41,19 @@ class StatementMonitor(ReaderThread):
             client.close()
 
     def _status(self, answers: list[dict[str, Any]]) -> SqlServerStatus:
-        found = described(answers)
-        topics = {topic for _, offsets in found for topic, _ in offsets}
+        statements = described(answers)
+        topics = {topic for _, offsets in statements for topic, _ in offsets}
         ends = self._ends.of(sorted(topics)) if topics else {}
-        for status, offsets in found:
+        for status, offsets in statements:
             fill(status, offsets, ends, self._histories[status.name])
-        return SqlServerStatus(self._url, up=True, statements=[status for status, _ in found])
+        return SqlServerStatus(self._url, up=True, statements=[status for status, _ in statements])
 
 
 def described(
     answers: list[dict[str, Any]],
 ) -> list[tuple[StatementStatus, dict[Place, int]]]:
     """Return the statements that write streams and tables, each with the next offsets it reads."""
-    found = []
+    statements = []
     for answer in answers:
         for source in answer.get("sourceDescriptions", []):
             writers = source.get("writeQueries", [])
@@ -72,5 +72,5 @@ def described(
                     sink=source.get("topic", ""),
                     text=query.get("queryString", ""),
                 )
-                found.append((status, offsets))
-    return sorted(found, key=lambda entry: entry[0].name)
+                statements.append((status, offsets))
+    return sorted(statements, key=lambda entry: entry[0].name)

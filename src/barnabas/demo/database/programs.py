@@ -39,9 +39,9 @@ def find_programs() -> Programs | str:
 
 
 def _program(name: str) -> str | None:
-    found = shutil.which(name)
-    if found is not None:
-        return found
+    program = shutil.which(name)
+    if program is not None:
+        return program
     folders = [path for path in DEBIAN.glob("*/bin") if os.access(path / name, os.X_OK)]
     return str(max(folders, key=_version) / name) if folders else None
 

@@ -152,8 +152,8 @@ def _connection(
 
 
 def _has(connection: psycopg.Connection[Any], where: str, name: str) -> bool:
-    found = connection.execute(f"SELECT 1 FROM {where} = %s".encode(), (name,))
-    return found.fetchone() is not None
+    row = connection.execute(f"SELECT 1 FROM {where} = %s".encode(), (name,))
+    return row.fetchone() is not None
 
 
 def _run(connection: psycopg.Connection[Any], text: str, *values: sql.Composable) -> None:

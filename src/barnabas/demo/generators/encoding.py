@@ -89,8 +89,8 @@ class AvroEncoder:
         except SchemaRegistryError as error:
             if error.http_status_code != _CONFLICT:
                 raise
-            found = re.search(r"errorType:\W*(\w+)", error.error_message)
-            return found[1] if found else error.error_message
+            match = re.search(r"errorType:\W*(\w+)", error.error_message)
+            return match[1] if match else error.error_message
         raise NotRefusedError(f"the registry took an incompatible schema of {subject}")
 
     def encode(self, topic: str, value: dict[str, Any]) -> bytes:

@@ -67,9 +67,9 @@ def _read(place: Place) -> Any:
         scheme="http",
         endpoint_override=place.url.removeprefix("http://"),
     )
-    found = bucket.get_file_info(fs.FileSelector(_METADATA, allow_not_found=True))
+    files = bucket.get_file_info(fs.FileSelector(_METADATA, allow_not_found=True))
     versions = {
-        int(match[1]): info.path for info in found if (match := _VERSION.fullmatch(info.base_name))
+        int(match[1]): info.path for info in files if (match := _VERSION.fullmatch(info.base_name))
     }
     if not versions:
         return None

@@ -114,8 +114,8 @@ def _start_warehouse(context: PipelineContext) -> StreamingQuery:
             row = read_row(topic, key, value, values)
             if row is not None:
                 rows[topic].append(row)
-        for topic, found in rows.items():
-            tables[topic].write(found, batch_id)
+        for topic, frame in rows.items():
+            tables[topic].write(frame, batch_id)
 
     return (
         _result_records(context)

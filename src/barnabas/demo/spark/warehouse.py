@@ -130,8 +130,8 @@ class WarehouseTable:
         return [f"{directory}/{name}" for name in names if name.endswith(".parquet")]
 
     def _names(self, directory: str, prefix: str) -> list[str]:
-        found = self._files.get_file_info(pafs.FileSelector(directory, allow_not_found=True))
-        return [entry.base_name for entry in found if entry.base_name.startswith(prefix)]
+        files = self._files.get_file_info(pafs.FileSelector(directory, allow_not_found=True))
+        return [entry.base_name for entry in files if entry.base_name.startswith(prefix)]
 
     def _exists(self, path: str) -> bool:
         return bool(self._files.get_file_info(path).type != pafs.FileType.NotFound)

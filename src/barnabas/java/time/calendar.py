@@ -39,8 +39,8 @@ def date_of(days: int) -> tuple[int, int, int]:
     if not _FIRST <= days <= _LAST:
         cycles = (days - _FIRST) // _DAYS_OF_400_YEARS
         days -= cycles * _DAYS_OF_400_YEARS
-    found = date.fromordinal(days + _ORDINAL_OF_EPOCH)
-    return found.year + 400 * cycles, found.month, found.day
+    day = date.fromordinal(days + _ORDINAL_OF_EPOCH)
+    return day.year + 400 * cycles, day.month, day.day
 
 
 def day_of_year(days: int) -> int:

@@ -43,10 +43,10 @@ class Reading:
 
     def starts_with(self, expected: str, position: int) -> bool:
         """Whether that text stands at the position."""
-        found = self.text[position : position + len(expected)]
-        if found == expected:
+        part = self.text[position : position + len(expected)]
+        if part == expected:
             return True
-        return self.ignore_case and found.casefold() == expected.casefold()
+        return self.ignore_case and part.casefold() == expected.casefold()
 
 
 class Element(Protocol):
@@ -229,11 +229,11 @@ class Padded:
         while start < end and reading.text[start] == " ":
             start += 1
         inner = Reading(reading.text[:end], reading.ignore_case, reading.fields, reading.zone)
-        found = self.element.read(inner, start)
+        stop = self.element.read(inner, start)
         reading.zone = inner.zone
-        if found != end:
+        if stop != end:
             raise Mismatch(position + start)
-        return found
+        return stop
 
 
 @dataclass(frozen=True, slots=True)

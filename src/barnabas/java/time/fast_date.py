@@ -74,7 +74,7 @@ def _parts(pattern: str) -> tuple[_Part, ...]:
 
 
 def _read(part: _Part, text: str, position: int, width: int, fields: dict[str, int]) -> int:
-    """Where the part ends in the text, -1 if it is not there."""
+    """The end of the part in the text, -1 if it is not there."""
     if not part.letter:
         end = position + len(part.literal)
         return end if text[position:end] == part.literal else -1

@@ -17,7 +17,7 @@ from barnabas.java.time.zones import Zone
 
 @dataclass(slots=True)
 class Moment:
-    """What a pattern formats: a date, a time, or both in a zone. None where a part is missing."""
+    """The value to format: a date, a time, or both in a zone. None stands for a missing part."""
 
     days: int | None = None
     nanos: int | None = None

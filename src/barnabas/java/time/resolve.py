@@ -26,7 +26,7 @@ _OF_WEEKS = ("WeekBasedYear", "WeekOfWeekBasedYear")
 
 @dataclass(slots=True)
 class Resolved:
-    """What a text says: a date and a time if it tells them whole, else fields in `rest`."""
+    """The meaning of a text: a date and a time if it has them whole, else fields in `rest`."""
 
     days: int | None
     nanos: int | None
@@ -71,7 +71,7 @@ class Resolved:
 
 
 def resolve(reading: Reading) -> Resolved:
-    """What the fields say; raises ValueError where they contradict each other or a range."""
+    """Resolve the fields; raises ValueError if they contradict each other or are out of range."""
     fields = {name: value for name, value in reading.fields.items() if name not in _NOT_LOOKED_AT}
     offset = fields.pop(OFFSET, None)
     zone = reading.zone if offset is None else fixed(offset)
@@ -173,12 +173,12 @@ def _agree(fields: dict[str, int], name: str, value: int) -> None:
 def _check_agreement(fields: dict[str, int], days: int | None, nanos: int | None) -> None:
     """Hold what is left beside a whole date or time against it, and take it out."""
     for name in list(fields):
-        found = None
+        actual = None
         if days is not None and name in OF_DATE:
-            found = OF_DATE[name](days)
+            actual = OF_DATE[name](days)
         elif nanos is not None and name in OF_TIME:
-            found = OF_TIME[name](nanos)
-        if found is None:
+            actual = OF_TIME[name](nanos)
+        if actual is None:
             continue
-        if found != fields.pop(name):
-            raise ValueError(f"Conflict found: {name} differs from {name} {found}")
+        if actual != fields.pop(name):
+            raise ValueError(f"Conflict found: {name} differs from {name} {actual}")

@@ -102,8 +102,8 @@ class SimpleDateFormat:
 def _parts(pattern: str) -> list[tuple[str, str]]:
     """Letters with the run they stand in, and literals under no letter."""
     parts: list[tuple[str, str]] = []
-    for found in _PART.finditer(pattern):
-        run, letter = found[0], found[2]
+    for match in _PART.finditer(pattern):
+        run, letter = match[0], match[2]
         if letter:
             if letter not in _LETTERS:
                 raise ValueError(f"Illegal pattern character '{letter}'")
@@ -114,8 +114,8 @@ def _parts(pattern: str) -> list[tuple[str, str]]:
             parts.append(("", "'"))
         elif run == "'":
             raise ValueError("Unterminated quote")
-        elif found[1] is not None:
-            parts.append(("", found[1].replace("''", "'")))
+        elif match[1] is not None:
+            parts.append(("", match[1].replace("''", "'")))
         else:
             parts.append(("", run))
     return parts
@@ -143,17 +143,17 @@ def _read_zone(text: str, at: int, fields: dict[str, int]) -> int:
     if text[at : at + 1] == "Z":
         fields["offset"] = 0
         return at + 1
-    found = _OFFSET.match(text, at)
-    if found:
-        seconds = int(found[2]) * 3600 + int(found[3] or 0) * 60
-        fields["offset"] = -seconds if found[1] == "-" else seconds
-        return found.end()
-    found = _ZONE.match(text, at)
-    if found is None:
+    match = _OFFSET.match(text, at)
+    if match:
+        seconds = int(match[2]) * 3600 + int(match[3] or 0) * 60
+        fields["offset"] = -seconds if match[1] == "-" else seconds
+        return match.end()
+    match = _ZONE.match(text, at)
+    if match is None:
         raise ValueError(text)
-    zone = zone_of(found[0])  # raises ValueError
+    zone = zone_of(match[0])  # raises ValueError
     fields["offset"] = zone.offset_at(_moment({**fields, "offset": 0}) // 1000)
-    return found.end()
+    return match.end()
 
 
 def _moment(fields: dict[str, int]) -> int:

@@ -65,8 +65,8 @@ def text_to_timestamp(text: str, pattern: str, zone_id: str = DEFAULT_ZONE) -> i
     """The TIMESTAMP of a text: in the zone, unless the text names one."""
     zone = zone_of(zone_id)
     reader = quick_reader(pattern)
-    found = None if reader is None else reader.read(text)
-    if found is None:
+    timestamp = None if reader is None else reader.read(text)
+    if timestamp is None:
         return resolve(pattern_of(pattern).read(text, ignore_case=True)).millis(zone)
-    local, offset = found
+    local, offset = timestamp
     return local - (zone.offset_of_local(local // 1000) if offset is None else offset) * 1000

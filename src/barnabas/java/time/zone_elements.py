@@ -26,7 +26,7 @@ class Offset:
 
     form: str
     zero: str
-    """What stands for UTC."""
+    """The text for UTC."""
 
     def write(self, moment: Moment) -> str:
         total = moment.offset

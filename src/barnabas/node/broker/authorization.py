@@ -1,4 +1,4 @@
-"""How handlers ask the authorizer about the sender of a request.
+"""Functions with which handlers ask the authorizer about the sender of a request.
 
 A handler that finds a right missing answers with the error of its resource, and as if the
 resource were not there where even its existence is a secret.
@@ -20,7 +20,7 @@ class HasAuthorizer(Protocol):
 
     @property
     def authorizer(self) -> Authorizer:
-        """Who decides."""
+        """The authorizer of the node."""
 
 
 def may(
@@ -122,7 +122,7 @@ async def allowed_in_turns(
 
 
 def current_grants(services: HasAuthorizer, context: RequestContext) -> Grants | None:
-    """What the sender may write and read, for hot requests; None: everything.
+    """Return what the sender may write and read, for frequent requests; None: everything.
 
     It is another object whenever an answer may have changed.
     """

@@ -17,11 +17,11 @@ def current_leader(services: BrokerServices, topic: str | Uuid, index: int) -> t
     """(leader, leader epoch) of a partition as far as this node knows, -1 for unknown."""
     replicas, topics = services.replicas, services.image.topics
     if isinstance(topic, bytes):
-        found, image = replicas.find_by_id(topic, index), topics.by_id.get(topic)
+        partition, image = replicas.find_by_id(topic, index), topics.by_id.get(topic)
     else:
-        found, image = replicas.find(topic, index), topics.by_name.get(topic)
-    if isinstance(found, Partition):
-        return found.leader_id, found.leader_epoch
+        partition, image = replicas.find(topic, index), topics.by_name.get(topic)
+    if isinstance(partition, Partition):
+        return partition.leader_id, partition.leader_epoch
     placed = None if image is None else image.partitions.get(index)
     return (NO_LEADER, NO_LEADER_EPOCH) if placed is None else (placed.leader, placed.leader_epoch)
 
@@ -29,14 +29,14 @@ def current_leader(services: BrokerServices, topic: str | Uuid, index: int) -> t
 def addresses(
     services: BrokerServices, node_ids: Iterable[int], listener_name: str
 ) -> list[NodeAddress]:
-    """Where those of the brokers are that live and have the listener; each once."""
+    """The addresses of those brokers that are alive and have the listener, each once."""
     brokers = services.image.brokers
-    found = []
+    addresses = []
     for node_id in dict.fromkeys(node_ids):
         broker = brokers.get(node_id)
         if broker is None or broker.fenced:
             continue
         endpoint = broker.listeners.get(listener_name)
         if endpoint is not None:
-            found.append(NodeAddress(node_id, endpoint.host, endpoint.port, broker.rack))
-    return found
+            addresses.append(NodeAddress(node_id, endpoint.host, endpoint.port, broker.rack))
+    return addresses

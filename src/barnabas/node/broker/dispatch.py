@@ -28,7 +28,7 @@ class ListenerServices(Protocol):
 
     @property
     def served_apis(self) -> set[ApiKey]:
-        """Which APIs are served, for ApiVersions to tell."""
+        """The APIs that ApiVersions reports."""
 
 
 S = TypeVar("S", bound=ListenerServices)

@@ -49,7 +49,9 @@ class Remembered:
 
 
 class Grants:
-    """What one principal, on one connection, may write and read at one generation of the ACLs."""
+    """The rights of one principal on one connection to write and read, at one generation of the
+    ACLs.
+    """
 
     __slots__ = (
         "_cluster_action",

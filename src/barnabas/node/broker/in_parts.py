@@ -76,8 +76,8 @@ class Each:
         whole: Resp | None = None
         for start in range(0, len(elements), PART_ELEMENTS_MAX):
             setattr(request, self.asked, elements[start : start + PART_ELEMENTS_MAX])
-            found = handle(request)
-            response = found if isinstance(found, Message) else await found
+            result = handle(request)
+            response = result if isinstance(result, Message) else await result
             size_bytes += sum(map(len, encode_answer(response, context.api_version)))
             if size_bytes > size_max_bytes:
                 name = ApiKey(context.api_key).name

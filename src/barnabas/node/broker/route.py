@@ -81,7 +81,7 @@ class Route(Generic[S]):
     bind: "Callable[[S, WaitingRequests], AnswerRequest]"
     """The handler with the services of its listener."""
     refuse_version: RefuseVersion | None = None
-    """How an unknown version is answered; None: the connection is closed, as in Kafka."""
+    """Answers requests of an unknown version; None: the connection is closed, as in Kafka."""
 
 
 def route(

@@ -66,7 +66,7 @@ class BrokerServices:
     verifies_transactions: bool = True
     """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
     authorizer: Authorizer = ALLOW_ALL
-    """Whether the sender of a request may do what it asks."""
+    """Decides whether the sender of a request may do what it asks."""
     throttling: Throttling | None = None
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)

@@ -138,7 +138,7 @@ class Throttling:
         return True
 
     def bytes_in_window(self, context: RequestContext) -> int | None:
-        """What a consumer may fetch at once at most; None: there is no limit."""
+        """The bytes that a consumer may fetch at once; None: there is no limit."""
         now_ms = self._clock.monotonic_ms()
         quota = self.quotas.of(context.principal.name, context.client_id or "", now_ms)
         return None if quota.fetch is None else int(self.quotas.bytes_in_window(quota.fetch.limit))
@@ -195,7 +195,7 @@ class FetchServices(Protocol):
 def fetch_bytes_max(
     services: FetchServices, context: RequestContext, asked_bytes: int, is_follower: bool = False
 ) -> int:
-    """What a fetch may bring at most; with more, a consumer would have to wait every time."""
+    """The bytes that a fetch may return; with more, a consumer would have to wait every time."""
     limit_bytes = min(asked_bytes, services.fetch_max_bytes)
     if services.throttling is None or is_follower:
         return limit_bytes
@@ -204,7 +204,9 @@ def fetch_bytes_max(
 
 
 def _context(connection: Connection, frame: bytearray) -> RequestContext:
-    """Who asks what. A frame without a whole header has none: its connection is closed for it."""
+    """Return the context of a request, for its quota. A frame without a whole header has none: its
+    connection is closed.
+    """
     state = client_state(connection)
     header_end = min(len(frame), CORRELATION_END)
     key = int.from_bytes(frame[:2], "big", signed=True)

@@ -150,7 +150,7 @@ class NodeConfig:
 
     @cached_property
     def advertised_listeners(self) -> list[ListenerConfig]:
-        """What brokers tell clients: never a controller listener.
+        """The listeners that brokers report to clients, without those of controllers.
 
         An empty host stands for this machine's name, which the node fills in.
         """
@@ -182,8 +182,8 @@ class NodeConfig:
         for name, listener in bound.items():
             if listener.host == ANY_ADDRESS:
                 bound[name] = replace(listener, host="")
-        found = {**bound, **advertised}
-        return [found[name] for name in self.controller_listener_names if name in found]
+        listeners = {**bound, **advertised}
+        return [listeners[name] for name in self.controller_listener_names if name in listeners]
 
     @cached_property
     def inter_broker_listener_name(self) -> str:
@@ -220,17 +220,17 @@ class NodeConfig:
 
     def values_of(self, names: Collection[str]) -> dict[str, Any]:
         """The typed values of some keys, by name, with those that single listeners have."""
-        found = {name: self._values[name] for name in names}
+        values = {name: self._values[name] for name in names}
         for name, value in self._values.items():
             match = LISTENER_KEY.fullmatch(name)
             if match and match[2] in names:
-                found[name] = value
+                values[name] = value
         for name, text in self.originals.items():
             match = LISTENER_KEY.fullmatch(name)
             own = MECHANISM_KEY.fullmatch(match[2] if match else name)
             if own and own[2] in names:
-                found[name] = text
-        return found
+                values[name] = text
+        return values
 
     def _read(self) -> None:
         given = _with_synonyms(self.originals)

@@ -30,11 +30,11 @@ def variable_of_key(key: str) -> str:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Broker keys among the variables; others of our prefix belong to the command line."""
-    found: dict[str, str] = {}
+    overrides: dict[str, str] = {}
     for variable, value in environment.items():
         if not variable.startswith(PREFIX):
             continue
         key = key_of_variable(variable)
         if key in BROKER_KEYS or key.startswith("listener.name."):
-            found[key] = value
-    return found
+            overrides[key] = value
+    return overrides

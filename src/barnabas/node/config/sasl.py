@@ -41,8 +41,8 @@ def uses_sasl(config: "NodeConfig", listener_name: str) -> bool:
 
 def enabled_mechanisms(config: "NodeConfig", listener_name: str) -> list[str]:
     """The mechanisms of a listener's clients, in the order given."""
-    found: list[str] = config.listener_value(listener_name, ENABLED_KEY) or []
-    return found
+    mechanisms: list[str] = config.listener_value(listener_name, ENABLED_KEY) or []
+    return mechanisms
 
 
 def mechanism_value(config: "NodeConfig", listener_name: str, mechanism: str, key: str) -> Any:

@@ -95,7 +95,7 @@ class TlsSide:
 
     @property
     def certificate(self) -> Certificate | None:
-        """What new connections show; None where a client shows nothing."""
+        """The certificate for new connections; None for a client without one."""
         return self._made.certificate
 
     def context(self) -> ssl.SSLContext:
@@ -225,12 +225,12 @@ def _client_auth(keys: ListenerKeys, security_protocol: str) -> ssl.VerifyMode:
 
 def _state_of(paths: list[str]) -> tuple[tuple[str, int, int, int] | str, ...]:
     """The part of a file's status that changes when it is rewritten."""
-    found: list[tuple[str, int, int, int] | str] = []
+    states: list[tuple[str, int, int, int] | str] = []
     for path in paths:
         try:
             status = os.stat(path)
         except OSError:
-            found.append(path)
+            states.append(path)
         else:
-            found.append((path, status.st_mtime_ns, status.st_size, status.st_ino))
-    return tuple(found)
+            states.append((path, status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(states)

@@ -1,4 +1,4 @@
-"""Whether a listener may have another certificate, or another trust store, while it serves.
+"""Checks of a new certificate or trust store for a listener that is serving.
 
 Source: Kafka's SslFactory (CertificateEntries, SslEngineValidator) and DynamicListenerConfig.
 """

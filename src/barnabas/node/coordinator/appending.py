@@ -35,7 +35,7 @@ class EncodedStep(Protocol[T]):
     """
 
     size_bytes_bound: int
-    """What `runtime.run` would hold against the largest batch that the partition takes."""
+    """The size that `runtime.run` would compare with the partition's largest batch."""
 
     def is_allowed(self, shard: T, now: Moment) -> bool:
         """Whether the shard takes the step; if not, nothing has changed but signs of life."""

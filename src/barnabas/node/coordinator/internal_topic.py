@@ -27,11 +27,11 @@ class InternalTopic:
 
     def append(self, partition: int, batch: bytearray, terms: AppendTerms | None = None) -> int:
         """Append one batch; returns the offset after it. Raises CoordinatorWriteError."""
-        found = self._leader(partition)
-        if found.is_under_min_isr:
+        leader = self._leader(partition)
+        if leader.is_under_min_isr:
             raise CoordinatorWriteError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            result = found.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR, terms)
+            result = leader.append(batch, self._clock.now_ms(), AppendOrigin.COORDINATOR, terms)
         except LogDirFailure as failure:
             raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
         if result.error:
@@ -42,41 +42,41 @@ class InternalTopic:
         self, partition: int, batch: bytearray, size_bytes_bound: int
     ) -> tuple[int, bool]:
         """As `append`: (the offset after the batch, whether it is committed)."""
-        found = self._leader(partition)
-        log = found.log
+        leader = self._leader(partition)
+        log = leader.log
         if size_bytes_bound > log.config.max_message_bytes:
             raise CoordinatorWriteError(ErrorCode.RECORD_LIST_TOO_LARGE)
         try:
-            is_committed = found.append_own_alone(batch)
+            is_committed = leader.append_own_alone(batch)
         except LogDirFailure as failure:
             raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
         if is_committed:
             return log.log_end_offset, True
         end_offset = self.append(partition, batch)
-        return end_offset, found.high_watermark >= end_offset
+        return end_offset, leader.high_watermark >= end_offset
 
     def is_committed(self, partition: int, end_offset: int) -> bool:
         """Whether everything before `end_offset` is committed, for all that is known now."""
-        found = self._replicas.find(self.name, partition)
-        return isinstance(found, Partition) and found.high_watermark >= end_offset
+        leader = self._replicas.find(self.name, partition)
+        return isinstance(leader, Partition) and leader.high_watermark >= end_offset
 
     def when_committed(
         self, partition: int, end_offset: int, callback: Callable[[ErrorCode], None]
     ) -> None:
         """Call back once everything before `end_offset` is committed, or cannot be known."""
         try:
-            found = self._leader(partition)
+            leader = self._leader(partition)
         except CoordinatorWriteError as failure:
             callback(failure.error)
             return
-        found.when_committed(end_offset, callback)
+        leader.when_committed(end_offset, callback)
 
     def read_all(self, partition: int) -> Iterator[Buffer]:
         """The whole partition in runs of batches. Raises CoordinatorWriteError."""
-        found = self._leader(partition)
-        offset = found.log.log_start_offset
-        while offset < found.log.log_end_offset:
-            log = found.log  # another one, if the replica moves to another directory
+        leader = self._leader(partition)
+        offset = leader.log.log_start_offset
+        while offset < leader.log.log_end_offset:
+            log = leader.log  # another one, if the replica moves to another directory
             try:
                 result = log.read_local(offset, READ_SIZE_BYTES, max_offset=log.log_end_offset)
             except LogDirFailure as failure:
@@ -91,9 +91,9 @@ class InternalTopic:
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Delete what lies before a committed offset. Raises CoordinatorWriteError."""
-        found = self._leader(partition)
+        leader = self._leader(partition)
         try:
-            found.raise_log_start(min(offset, found.high_watermark))
+            leader.raise_log_start(min(offset, leader.high_watermark))
         except LogDirFailure as failure:
             raise CoordinatorWriteError(ErrorCode.KAFKA_STORAGE_ERROR) from failure
 
@@ -102,9 +102,9 @@ class InternalTopic:
         return self._leader(partition).log.config.max_message_bytes
 
     def _leader(self, partition: int) -> Partition:
-        found = self._replicas.find(self.name, partition)
-        if not isinstance(found, Partition):
-            raise CoordinatorWriteError(found)
-        if not found.is_leader:
+        leader = self._replicas.find(self.name, partition)
+        if not isinstance(leader, Partition):
+            raise CoordinatorWriteError(leader)
+        if not leader.is_leader:
             raise CoordinatorWriteError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return found
+        return leader

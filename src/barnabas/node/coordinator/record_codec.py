@@ -28,7 +28,7 @@ class SelfEncoding(CoordinatorRecord):
     __slots__ = ()
 
     def encoded(self) -> KeyValue:
-        """What `encode_record` gives of its key and value. Raises EncodeError."""
+        """Key and value as `encode_record` would encode them. Raises EncodeError."""
         return _encode_messages(self)
 
 

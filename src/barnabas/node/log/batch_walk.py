@@ -48,9 +48,9 @@ def walk_headers(file: DiskFile, position: int, end: int) -> Iterator[tuple[int,
 class MisplacedBatchError(CorruptBatchError):
     """No batch holds `offset`, and one stands where it cannot; `found` is the first behind."""
 
-    def __init__(self, offset: int, found: tuple[int, BatchHeader]) -> None:
+    def __init__(self, offset: int, batch: tuple[int, BatchHeader]) -> None:
         super().__init__(f"no batch holds offset {offset}, and an offset there steps back")
-        self.found = found
+        self.found = batch
 
 
 def find_behind_gap(
@@ -87,7 +87,7 @@ def find_behind_gap(
 
 
 class RangeEnd(NamedTuple):
-    """Where whole batches end that are to be sent as a range of a file."""
+    """The end of the whole batches that can be sent as a range of a file."""
 
     position: int
     next_offset: int
@@ -99,7 +99,7 @@ class RangeEnd(NamedTuple):
 def end_of_range(
     file: DiskFile, start: int, indexed: int, floor: int, limit: int, size_bytes: int
 ) -> RangeEnd | None:
-    """Where the batches end that begin at `floor` and end at or before `limit`.
+    """Find the end of the batches that begin at `floor` and end at or before `limit`.
 
     At `start`, which is `floor` or behind it, the batch begins that, or one soon after it, ends
     with offset `indexed`. The first batch that is left out is seen as well: where it steps back,

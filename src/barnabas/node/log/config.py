@@ -19,7 +19,7 @@ _CODECS = {
 
 
 class SchemaValidation(NamedTuple):
-    """How the subject of a record's key and value is named; None: no schema is asked for."""
+    """The strategies that name the subjects of keys and values; None: no schema is required."""
 
     key_strategy: str | None
     value_strategy: str | None
@@ -68,10 +68,10 @@ class LogConfig:
     is_deleted: bool = field(init=False)
     timestamp_type: TimestampType = field(init=False)
     codec: Codec | None = field(init=False)
-    """What batches are recompressed to; None: as their producer sent them."""
+    """The codec to which batches are recompressed; None: the producer's is kept."""
     codec_level: int | None = field(init=False)
     schema_validation: SchemaValidation | None = field(init=False)
-    """What clients' records must have of schemas; None: nothing."""
+    """The schemas that clients' records must have; None: no check."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__

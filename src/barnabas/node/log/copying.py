@@ -15,7 +15,7 @@ from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 
 
 class CopyError(Exception):
-    """What the log holds cannot be copied: it is damaged."""
+    """The log cannot be copied because it is damaged."""
 
 
 def copy_some(current: PartitionLog, future: PartitionLog, max_bytes: int) -> int:
@@ -30,12 +30,12 @@ def copy_some(current: PartitionLog, future: PartitionLog, max_bytes: int) -> in
     offset = future.log_end_offset
     if offset < current.log_end_offset:
         max_bytes = min(max_bytes, current.config.segment_bytes)
-        found = current.read_local(offset, max_bytes, max_offset=current.log_end_offset)
-        if found.error:
-            raise CopyError(f"offset {offset} cannot be read: {found.error.name}")
+        result = current.read_local(offset, max_bytes, max_offset=current.log_end_offset)
+        if result.error:
+            raise CopyError(f"offset {offset} cannot be read: {result.error.name}")
         try:
             data = b"".join(
-                part.read() if isinstance(part, FileRange) else part for part in found.parts
+                part.read() if isinstance(part, FileRange) else part for part in result.parts
             )
         except OSError as error:
             raise current.fail(error) from error

@@ -37,7 +37,7 @@ class DirectoryOffsets(NamedTuple):
 
 
 def read_directory_offsets(disk: Disk, path: str) -> DirectoryOffsets:
-    """What a directory's checkpoints say; one that is damaged says nothing. Raises OSError."""
+    """Read the checkpoints of a directory; damaged ones count as empty. Raises OSError."""
     return DirectoryOffsets(
         _read(disk, f"{path}/{RECOVERY_POINT_FILE}"),
         _read(disk, f"{path}/{LOG_START_OFFSET_FILE}"),

@@ -37,7 +37,7 @@ _COORDINATOR_TYPES: Mapping[str, Mapping[int, tuple[type[Message], type[Message]
 
 
 def decoder_for(topic: str) -> Decoder | None:
-    """What reads the records of `topic`; None for a topic of users."""
+    """Return the decoder of the records of `topic`; None for topics of users."""
     if topic == CLUSTER_METADATA:
         return decode_metadata
     if topic in _COORDINATOR_TYPES:

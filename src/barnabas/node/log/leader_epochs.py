@@ -41,7 +41,7 @@ class LeaderEpochs:
         self._changed()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Where `epoch` ends: (the greatest known epoch not after it, that one's end offset).
+        """Return (the greatest known epoch not after `epoch`, its end offset).
 
         For an epoch older than all, (epoch, the first start); for one that is not known yet, or
         -1, (-1, -1).

@@ -344,7 +344,9 @@ def finish_swaps(log_directory: LogDirectory, directory: str, report: RecoveryRe
 
 
 def _end_of_swap(log_directory: LogDirectory, path: str) -> int:
-    """Where the segments end that a `.log.swap` replaces, one at least; -1 for its indexes."""
+    """The end offset of the segments that a `.log.swap` replaces (at least one); -1 for its
+    indexes.
+    """
     if not path.endswith(LOG_SUFFIX + SWAP_SUFFIX):
         return -1
     end = _offset_of(path.rpartition("/")[2]) + 1

@@ -219,14 +219,14 @@ class LogManager:
                 else:
                     self._logs[topic_partition] = log
                 reports.append(report)
-        found = {log.topic_partition for log in self.all_logs()}
-        lost = [tp for tp in offsets.recovery_points if is_clean and tp not in found]
+        known = {log.topic_partition for log in self.all_logs()}
+        lost = [tp for tp in offsets.recovery_points if is_clean and tp not in known]
         if lost:
             telemetry.error("%s: the logs of %s are gone", path, ", ".join(map(str, lost)))
         if lost or any(report.flushed_lost for report in reports[first_report:]):
             # It ended cleanly and was damaged since: it must not be taken for one in sync.
             self.previous_broker_epochs.pop(path, None)
-        directory.is_checkpoint_stale = any(named not in found for named in offsets.named())
+        directory.is_checkpoint_stale = any(named not in known for named in offsets.named())
 
     def _config_of(self, topic: str) -> LogConfig:
         return self._default_config if self._topic_config is None else self._topic_config(topic)

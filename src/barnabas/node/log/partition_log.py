@@ -73,9 +73,9 @@ class PartitionLog(LogState):
         """As `read`, but OFFSET_OUT_OF_RANGE for what is not local too."""
         if offset < self.local_start_offset:
             return ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, [], 0, offset)
-        found = self.read(offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch)
-        assert isinstance(found, ReadResult)
-        return found
+        result = self.read(offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch)
+        assert isinstance(result, ReadResult)
+        return result
 
     def offset_for_timestamp(
         self, timestamp: int, end_offset: int, is_wanted: IsWanted = always
@@ -93,12 +93,14 @@ class PartitionLog(LogState):
     def _offset_for_timestamp_later(
         self, remote: RemoteReads, timestamp: int, end_offset: int, is_wanted: IsWanted
     ) -> Promise[LookedUp]:
-        """What is older is remote: it has the answer, or leaves it to the local segments."""
+        """Look up an older offset in the remote log, which answers or leaves it to the local
+        segments.
+        """
         promise: Promise[LookedUp] = Promise()
 
-        def arrived(found: LookedUp) -> None:
-            local: LookedUp | Promise[LookedUp] = found
-            if found is None:
+        def arrived(remote_result: LookedUp) -> None:
+            local: LookedUp | Promise[LookedUp] = remote_result
+            if remote_result is None:
                 try:
                     self.check_online()
                     steps = find_by_timestamp(self, timestamp, end_offset)
@@ -125,7 +127,7 @@ class PartitionLog(LogState):
         return self.epochs.epoch_of(offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Where a leader epoch ends in this log: (epoch, end offset), (-1, -1) for unknown."""
+        """The end of a leader epoch in this log: (epoch, end offset); (-1, -1) if unknown."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -134,19 +136,19 @@ class PartitionLog(LogState):
         Raises CorruptBatchError where their index is damaged: what is aborted cannot be told.
         """
         self.check_online()
-        found = []
+        transactions = []
         try:
             for segment in self.segments[self.segment_index(start_offset) :]:
                 for aborted in read_aborted(self.log_directory.disk, segment.files.txn_index_path):
                     if aborted.last_offset >= start_offset and aborted.first_offset < end_offset:
-                        found.append(aborted)
+                        transactions.append(aborted)
                     if aborted.last_stable_offset >= end_offset:
-                        return found
+                        return transactions
         except CorruptIndexError as error:
             raise CorruptBatchError(str(error)) from error
         except OSError as error:
             raise self.fail(error) from error
-        return found
+        return transactions
 
     def active_producers(self) -> list[ProducerEntry]:
         """The idempotent producers that are remembered, for DescribeProducers."""

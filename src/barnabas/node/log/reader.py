@@ -22,7 +22,7 @@ SMALL_READ_BYTES = 4096
 
 
 class ReadResult:
-    """What a read found: batches whose bytes follow each other in `parts`.
+    """The result of a read: batches whose bytes follow each other in `parts`.
 
     `next_offset` is the offset after the last of them, or the asked one where there is none.
     """
@@ -64,10 +64,10 @@ def _read(
         segment, position = hint
         first_size = None
     else:
-        found = _find(log, offset)
-        if found is None:
+        start = _find(log, offset)
+        if start is None:
             return ReadResult(ErrorCode.NONE, [], 0, offset)
-        segment, position, first_size = found
+        segment, position, first_size = start
     end = segment.size_bytes
     if max_offset < log.end_offset_of(segment):
         located = segment.locate(max_offset)
@@ -112,11 +112,11 @@ def _find(log: LogState, offset: int) -> tuple[Segment, int, int] | None:
     """
     segments = log.segments
     for index in range(log.segment_index(offset), len(segments)):
-        found = segments[index].locate(offset)
-        if found is not None:
-            position, header = found
+        location = segments[index].locate(offset)
+        if location is not None:
+            position, header = location
             if header.next_offset > log.end_offset_of(segments[index]):
-                raise MisplacedBatchError(offset, found)  # no batch comes after it to tell
+                raise MisplacedBatchError(offset, location)  # no batch comes after it to tell
             return segments[index], position, header.size_bytes
     return None
 

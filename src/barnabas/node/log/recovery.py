@@ -47,9 +47,9 @@ class RecoveryReport:
     """Base offsets of segments whose index was missing or damaged, recovery aside."""
     files_removed: list[str] = field(default_factory=list)
     flushed_lost: int = 0
-    """How many offsets are gone that were known to be on the medium: damage, not a torn write."""
+    """The number of lost offsets that had been flushed: a sign of damage, not of a torn write."""
     closed_at: int = 0
-    """Where the log ended when it was closed cleanly, by its checkpoint; 0: it was not."""
+    """The end of the log when it was closed cleanly, by its checkpoint; 0: it was not."""
     may_have_gaps: bool = True
     """Whether offsets may be missing, as compaction leaves it, here or on a leader."""
 
@@ -89,11 +89,11 @@ class _Gap(NamedTuple):
     offset: int
     """The first of them."""
     position: int
-    """Where the batch after them lies."""
+    """The position of the batch after the gap."""
 
 
 class _Scanned(NamedTuple):
-    """What was found in a segment."""
+    """The result of scanning a segment."""
 
     next_offset: int
     """The offset after its last batch."""
@@ -144,7 +144,8 @@ def recover(log: LogState, from_offset: int, report: RecoveryReport) -> int:
 def _check_continuation(
     log: LogState, segment: Segment, base_offset: int, scanned: _Scanned, report: RecoveryReport
 ) -> _Scanned:
-    """Whether the segment at `base_offset` may follow `segment`; returns what is left of that.
+    """Check that the segment at `base_offset` may follow `segment`. Returns what is left of that
+    one.
 
     Of two files that were not synced the later may survive and the end of the earlier not, and
     a truncated segment come back. Compaction leaves gaps too: they are left alone where the

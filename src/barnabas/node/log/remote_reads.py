@@ -19,7 +19,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class RemoteRead(ReadResult):
-    """What a remote read found, with the transactions aborted in it: this node cannot tell."""
+    """The result of a remote read, with its aborted transactions, which this node does not know."""
 
     __slots__ = ("aborted",)
 

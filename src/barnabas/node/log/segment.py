@@ -220,7 +220,7 @@ class Segment:
     def _locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         indexed, start = self._indexed(offset)
         file, size_bytes = self.file(), self.size_bytes
-        found: tuple[int, BatchHeader] | None = None
+        location: tuple[int, BatchHeader] | None = None
         next_offset = None
         position = start
         try:
@@ -231,22 +231,22 @@ class Segment:
                         raise CorruptIndexError(f"{self.files.offset_index.path} hides {indexed}")
                 elif base_offset < next_offset:
                     break
-                if found is not None:
-                    return found
+                if location is not None:
+                    return location
                 next_offset = base_offset + header[6] + 1
                 if next_offset > offset:
                     if base_offset > offset:
                         break
-                    found = place, header
+                    location = place, header
                 position = place + header[1] + LOG_OVERHEAD_BYTES
             else:
-                if found is None and position != size_bytes:
+                if location is None and position != size_bytes:
                     raise CorruptBatchError(f"{size_bytes - position} bytes follow the last batch")
-                return found
+                return location
         except CorruptBatchError:
-            if found is None:
+            if location is None:
                 raise
-            return found
+            return location
         return self._behind_gap(offset)
 
     def _behind_gap(self, offset: int) -> tuple[int, BatchHeader] | None:
@@ -303,7 +303,8 @@ class Segment:
             raise CorruptBatchError(str(damage)) from damage
 
     def last_whole_batch(self, position: int, limit: int) -> RangeEnd | None:
-        """Where batches end that begin at `position` and end at or before `limit`, or None.
+        """Find the end of the batches that begin at `position` and end at or before `limit`, or
+        None.
 
         Raises CorruptBatchError if there is no batch at `position`.
         """
@@ -467,14 +468,14 @@ class Segment:
         Damage before that batch goes too, and what lies between: nothing says where it ends.
         """
         try:
-            found = self.locate(offset)
+            location = self.locate(offset)
         except MisplacedBatchError as error:
             size_bytes = error.found[0]
         except CorruptBatchError as error:
             telemetry.error("%s is damaged, and is cut there: %s", self.files.log_path, error)
             offset, size_bytes = self._sound_part(offset)
         else:
-            size_bytes = self.size_bytes if found is None else found[0]
+            size_bytes = self.size_bytes if location is None else location[0]
         self._truncate(offset, size_bytes)
         return offset
 
@@ -500,7 +501,7 @@ class Segment:
         self.load_max_timestamp()
 
     def _sound_part(self, offset: int) -> tuple[int, int]:
-        """How much of what lies before `offset` can be walked: (the offset after it, bytes)."""
+        """Return the part before `offset` that can be walked: (the offset after it, its bytes)."""
         end, size_bytes = self.base_offset, 0
         try:
             for place, header in walk_headers(self.file(), 0, self.size_bytes):

@@ -17,7 +17,7 @@ from barnabas.node.log.names import (
 
 
 class SegmentFiles:
-    """Where a segment's files are; they are open while the cache has them, and made when needed."""
+    """The files of a segment. They are open while the cache has them, and created when needed."""
 
     __slots__ = (
         "_cache",

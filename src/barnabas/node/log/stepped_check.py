@@ -45,7 +45,9 @@ from barnabas.protocol.records.walk import BadRecordError, walk_records
 
 PACKED_SMALL_MAX_BYTES: Final = 64 * 1024
 PACKED_TINY_MAX_BYTES: Final = 2 * 1024
-"""What has no more is unfolded, up to its limit, without a look at what it says of its size."""
+"""Compressed records of at most this size are unpacked, up to their limit, whatever size they
+declare.
+"""
 UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192
 DECODED_SMALL_MAX: Final = 512
@@ -162,8 +164,10 @@ def check_in_steps(
     try:
         packed = yield from _read(data, header, config, budget, timestamps, watch)
     except BadRecordError as error:
-        found: RecordErrors = [(error.index, str(error))]
-        return Rejection(ErrorCode.INVALID_RECORD, f"the batch is refused for {error}", found)
+        record_errors: RecordErrors = [(error.index, str(error))]
+        return Rejection(
+            ErrorCode.INVALID_RECORD, f"the batch is refused for {error}", record_errors
+        )
     except CorruptBatchError as error:
         return Rejection(error.error, str(error))
     if timestamps is not None:

@@ -16,7 +16,7 @@ TOTAL_BYTES_MAX_DEFAULT = 16 << 20
 PINNED_SLACK_BYTES = 256
 """A slice may pin this much more than itself."""
 ENTRY_OVERHEAD_BYTES = 640
-"""What a batch takes beside its bytes: the slack, two objects, two places in lists."""
+"""The memory of a batch beside its bytes: slack, two objects, two list items."""
 COMPACT_AT = 256
 
 

@@ -24,7 +24,8 @@ def always() -> bool:
 def look_up(
     log: LogState, steps: Steps[FoundOffset | None], is_wanted: IsWanted
 ) -> LookedUp | Promise[LookedUp]:
-    """What `steps` find; a promise if they take more than fits this turn of the event loop.
+    """Return the result of `steps`, or a promise if they do not fit into this turn of the event
+    loop.
 
     Raises LogDirFailure; a promise has KAFKA_STORAGE_ERROR instead.
     """
@@ -47,15 +48,15 @@ async def _look_up_later(
     promise: Promise[LookedUp],
 ) -> None:
     directory = log.log_directory
-    found: LookedUp
+    result: LookedUp
     try:
-        found = await directory.turns.run(steps, directory.clock, is_wanted, begun.aside)
+        result = await directory.turns.run(steps, directory.clock, is_wanted, begun.aside)
     except LogDirFailure:
-        found = ErrorCode.KAFKA_STORAGE_ERROR
+        result = ErrorCode.KAFKA_STORAGE_ERROR
     except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
         telemetry.exception("a look-up by time in %s failed", log.topic_partition)
-        found = ErrorCode.UNKNOWN_SERVER_ERROR
-    promise.settle(found)
+        result = ErrorCode.UNKNOWN_SERVER_ERROR
+    promise.settle(result)
 
 
 def _guarded(log: LogState, steps: Steps[FoundOffset | None]) -> Steps[FoundOffset | None]:

@@ -55,7 +55,8 @@ class FoundOffset(NamedTuple):
 
 
 LookedUp = FoundOffset | ErrorCode | None
-"""What a look-up ends with: a record, None if there is none, or the reason why it is unknown."""
+"""The result of a look-up: a record, None if there is none, or the error that prevents an answer.
+"""
 
 
 class _ReplacedError(Exception):
@@ -63,7 +64,7 @@ class _ReplacedError(Exception):
 
 
 class _Effort:
-    """What a look-up has done since its last pause."""
+    """The work that a look-up has done since its last pause."""
 
     __slots__ = ("_size_bytes", "pauses")
 
@@ -106,13 +107,13 @@ def find_by_timestamp(log: LogState, timestamp: int, end_offset: int) -> Steps[F
             return None
         segment_end = log.end_offset_of(segment)
         try:
-            found = yield from _find_in(log, segment, wanted, effort)
+            result = yield from _find_in(log, segment, wanted, effort)
         except _ReplacedError:
             continue
-        if found is None:
+        if result is None:
             seen_offset = segment_end
-        elif found.offset >= log.log_start_offset:  # else it was deleted during a pause
-            return found if found.offset < end_offset else None
+        elif result.offset >= log.log_start_offset:  # else it was deleted during a pause
+            return result if result.offset < end_offset else None
 
 
 def find_max_timestamp(log: LogState, end_offset: int) -> Steps[FoundOffset | None]:
@@ -132,13 +133,13 @@ def find_max_timestamp(log: LogState, end_offset: int) -> Steps[FoundOffset | No
         if where is None:
             return None
         try:
-            found = yield from _find_in(log, where, _Wanted(greatest, end_offset), effort)
+            result = yield from _find_in(log, where, _Wanted(greatest, end_offset), effort)
         except _ReplacedError:
             continue
-        if found is None or found.offset >= end_offset:
+        if result is None or result.offset >= end_offset:
             return None
-        if found.offset >= log.log_start_offset:  # else it was deleted during a pause
-            return found
+        if result.offset >= log.log_start_offset:  # else it was deleted during a pause
+            return result
 
 
 def _reaching(log: LogState, wanted: _Wanted, seen_offset: int) -> Segment | None:
@@ -201,11 +202,11 @@ def _scan(
             if is_placed or not (before is None or _is_intact(segment, *before)):
                 header = header._replace(base_offset=read_header(batch).base_offset)
             pauses = effort.pauses
-            found = yield from _search(
+            result = yield from _search(
                 log, segment, batch, header, wanted.timestamp, start_offset, effort
             )
-            if found is not None:
-                return found
+            if result is not None:
+                return result
             if effort.pauses != pauses:
                 break
             before = place, header
@@ -245,13 +246,13 @@ def _search(
             yield from _pause(log, segment)
         for start in range(0, len(piece), FEED_SIZE_BYTES):
             index = finder.index
-            found = finder.feed(piece[start : start + FEED_SIZE_BYTES])
-            if found is not None:
+            result = finder.feed(piece[start : start + FEED_SIZE_BYTES])
+            if result is not None:
                 return FoundOffset(
                     header.max_timestamp
                     if is_by_broker
-                    else header.base_timestamp + found.timestamp_delta,
-                    header.base_offset + found.offset_delta,
+                    else header.base_timestamp + result.timestamp_delta,
+                    header.base_offset + result.offset_delta,
                     header.partition_leader_epoch,
                 )
             if effort.add(FEED_SIZE_BYTES + (finder.index - index) * RECORD_COST_BYTES):

@@ -31,7 +31,7 @@ Steps = Generator[Aside | None, bytes | None, R]
 
 
 class Begun(NamedTuple):
-    """Where the first steps ended that were not the last: what has to be sent back comes next."""
+    """The result of the first steps, if more remain: later values are sent to the generator."""
 
     aside: Aside | None
 

@@ -56,7 +56,7 @@ class Rejection(NamedTuple):
 
 
 def check_header(header: BatchHeader, config: LogConfig) -> Rejection | None:
-    """What a client's batch must be, by its header; sizes and CRC aside."""
+    """Check a client's batch by its header, apart from sizes and CRC."""
     count = header.record_count
     if count <= 0 or header.last_offset_delta != count - 1:
         return Rejection(
@@ -98,10 +98,10 @@ def check_records(data: Buffer, header: BatchHeader, config: LogConfig) -> Rejec
     error = validate_records(data, 0, header, keys_required=keys_required)
     if not error:
         return None
-    found = find_invalid_record(data, 0, header, keys_required=keys_required)
-    if found is None:
+    invalid = find_invalid_record(data, 0, header, keys_required=keys_required)
+    if invalid is None:
         return Rejection(error, "the records of the batch cannot be read")
-    return Rejection(error, f"the batch is refused for {found[1]}", [found])
+    return Rejection(error, f"the batch is refused for {invalid[1]}", [invalid])
 
 
 def needs_timestamp_check(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:

@@ -1,1 +1,1 @@
-"""What runs on a node's event loop: promises, pauses, turns and rates."""
+"""Building blocks of a node's event loop: promises, pauses, turns and rates."""

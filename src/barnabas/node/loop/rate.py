@@ -49,7 +49,8 @@ class Rate:
         return self._total() / events if events else 0.0
 
     def excess_ms(self, limit_per_s: float, now_ms: int) -> int:
-        """How long nothing may happen, for the rate to be `limit_per_s` again; 0: it is not above.
+        """The time without events after which the rate is `limit_per_s` again; 0 if it is not above
+        it.
 
         With a rate of O in a span of W, this is the X for which O * W / (W + X) is the limit.
         The limit is above 0.
@@ -75,7 +76,7 @@ class Rate:
             samples.popleft()
 
     def _span_ms(self, now_ms: int) -> int:
-        """What the rate is measured over; 0 where nothing was recorded."""
+        """The time over which the rate is measured; 0 if nothing was recorded."""
         self._forget(now_ms)
         if not self._samples:
             return 0
@@ -103,7 +104,7 @@ class TokenBucket:
         self._last_ms = now_ms
 
     def tokens(self, now_ms: int) -> float:
-        """What is left; negative where more was taken than there was."""
+        """The tokens that are left; negative if more were taken than there were."""
         self._tokens += self._per_second * (now_ms - self._last_ms) / 1000
         self._tokens = min(self._tokens, self._per_second * self._burst_s)
         self._last_ms = now_ms
@@ -114,7 +115,7 @@ class TokenBucket:
         self._tokens = self.tokens(now_ms) - count
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until none is owed."""
+        """The time until no tokens are owed."""
         owed = -self.tokens(now_ms)
         return int(owed / self._per_second * 1000 + 0.5) if owed > 0 else 0
 

@@ -14,7 +14,7 @@ from barnabas.protocol.messages.metadata_records import AccessControlEntryRecord
 
 
 class AclFilter(Protocol):
-    """What the two requests have in common."""
+    """The common fields of DescribeAcls and DeleteAcls."""
 
     resource_type_filter: int
     resource_name_filter: str | None

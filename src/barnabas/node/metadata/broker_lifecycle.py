@@ -78,7 +78,7 @@ FINAL = frozenset(ADVICE) - {ErrorCode.DUPLICATE_BROKER_REGISTRATION}
 
 
 class Controller(Protocol):
-    """How a broker reaches the active controller."""
+    """The active controller, as a broker reaches it."""
 
     def handle(self, request: Message, *, timeout_ms: int | None = None) -> Awaitable[Any]:
         """The controller's answer; one that says REQUEST_TIMED_OUT when none was found."""

@@ -23,7 +23,7 @@ class UnknownBrokerError(ConnectionError):
 
 
 def endpoint_between_brokers(broker: BrokerImage | None, listener_name: str) -> Endpoint | None:
-    """Where a broker answers others; None if it is not known, or lacks the listener."""
+    """A broker's endpoint for other brokers; None if it is unknown or lacks the listener."""
     return None if broker is None else broker.listeners.get(listener_name)
 
 
@@ -46,7 +46,7 @@ class BrokerPeers:
         self._channels: list[BrokerChannel] = []
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
-        """Where a broker can be asked now; None if it is unknown or fenced."""
+        """A broker's endpoint; None if the broker is unknown or fenced."""
         broker = self._image().brokers.get(broker_id)
         if broker is None or broker.fenced:
             return None

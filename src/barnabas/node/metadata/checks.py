@@ -1,4 +1,4 @@
-"""How the controller asks whether somebody may have what they ask for, and how much of it.
+"""Interfaces through which the controller asks for a sender's rights and quota.
 
 The rules are above this room, in `security`: a node is given its checks and its quotas.
 """

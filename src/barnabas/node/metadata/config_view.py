@@ -27,7 +27,7 @@ from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers of the protocol."""
+    """The source of a value; the numbers of the protocol."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -140,7 +140,7 @@ def broker_entries(effective: EffectiveConfig, configs: ConfigsImage) -> list[Co
 
 
 def default_broker_entries(effective: EffectiveConfig, configs: ConfigsImage) -> list[ConfigEntry]:
-    """What was set for all brokers, sorted by name."""
+    """The values that are set for all brokers, sorted by name."""
     return [
         _broker_entry(
             name,
@@ -231,12 +231,12 @@ def _static_values(effective: EffectiveConfig) -> Mapping[str, str]:
 
 
 def _defaults(keys: Iterable[str]) -> dict[str, str]:
-    found = {}
+    defaults = {}
     for name in keys:
         key = BROKER_KEYS.get(name)
         if key is not None and key.default_text is not None:
-            found[name] = key.default_text
-    return found
+            defaults[name] = key.default_text
+    return defaults
 
 
 def _broker_entry(name: str, value: str | None, synonyms: list[Synonym]) -> ConfigEntry:

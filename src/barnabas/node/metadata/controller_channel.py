@@ -144,7 +144,9 @@ class ControllerChannel:
         return seal(call.request, call.api_version, call.asker, self._client_id)
 
     def _unpacked(self, call: ControllerCall, answer: Any) -> Any:
-        """What the controller says to the request; None if it is no controller, or refuses."""
+        """The controller's answer to the request; None if the node is not the controller, or
+        refuses.
+        """
         if call.is_own:
             return None if is_from_wrong_controller(answer) else answer
         if answer.error_code == ErrorCode.NONE:

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.metadata_records import DelegationTokenRecord
 
 SECRET_KEY: Final = "delegation.token.secret.key"
 HMACS_KEPT_MAX: Final = 10_000
-"""How many tokens' secrets are remembered; one beyond is computed at each use."""
+"""The number of tokens whose secrets are cached; others are computed at each use."""
 INDEXES_KEPT_MAX: Final = 4
 """A process has one secret, or few in tests."""
 

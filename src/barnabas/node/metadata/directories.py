@@ -34,7 +34,7 @@ def load_directories(disk: Disk, config: NodeConfig, random: RandomSource) -> No
     Raises MetaPropertiesError if one is not formatted or belongs to another node or cluster,
     and OSError if the metadata directory cannot be read.
     """
-    found: dict[str, MetaProperties] = {}
+    formatted: dict[str, MetaProperties] = {}
     failed: dict[str, OSError] = {}
     metadata = config.metadata_log_dir
     for directory in log_directories(config):
@@ -57,13 +57,13 @@ def load_directories(disk: Disk, config: NodeConfig, random: RandomSource) -> No
                 "--cluster-id ID` first (`barnabas storage random-uuid` prints an id); with "
                 "--ignore-formatted it leaves formatted directories as they are."
             )
-        found[directory] = properties
-    check_ensemble(found, cluster_id=None, node_id=config.node_id)
-    for directory, properties in found.items():
+        formatted[directory] = properties
+    check_ensemble(formatted, cluster_id=None, node_id=config.node_id)
+    for directory, properties in formatted.items():
         if properties.directory_id is None:
-            found[directory] = replace(properties, directory_id=random_uuid(random))
-            write_meta_properties(disk, directory, found[directory])
-    cluster_id = found[metadata].cluster_id
+            formatted[directory] = replace(properties, directory_id=random_uuid(random))
+            write_meta_properties(disk, directory, formatted[directory])
+    cluster_id = formatted[metadata].cluster_id
     assert cluster_id is not None
-    ids = {path: props.directory_id for path, props in found.items() if props.directory_id}
+    ids = {path: props.directory_id for path, props in formatted.items() if props.directory_id}
     return NodeDirectories(cluster_id, ids, failed)

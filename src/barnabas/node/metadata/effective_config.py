@@ -32,11 +32,11 @@ class EffectiveConfig:
         self._layers: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
 
     def dynamic_default(self, configs: ConfigsImage) -> Mapping[str, str]:
-        """What was set for all brokers."""
+        """The values that are set for all brokers."""
         return configs.for_resource(ConfigResourceType.BROKER, "")
 
     def dynamic_broker(self, configs: ConfigsImage) -> Mapping[str, str]:
-        """What was set for this broker."""
+        """The values that are set for this broker."""
         return configs.for_resource(ConfigResourceType.BROKER, str(self.node_id))
 
     def broker(self, configs: ConfigsImage) -> NodeConfig:

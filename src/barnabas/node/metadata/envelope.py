@@ -53,7 +53,7 @@ def seal(
 
 
 def unseal(envelope: EnvelopeRequest) -> tuple[AnyApi, RequestHeader, Message, Asker]:
-    """What an envelope holds: API, header and body of the request, and who sent it.
+    """Return the content of an envelope: API, header and body of the request, and its sender.
 
     Raises DecodeError.
     """

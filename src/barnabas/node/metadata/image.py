@@ -24,14 +24,14 @@ NO_LEADER = -1
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether a leader came from the in-sync replicas or must recover from an unclean election."""
+    """The need for recovery: none for a leader from the ISR, some after an unclean election."""
 
     RECOVERED = 0
     RECOVERING = 1
 
 
 class ConfigResourceType(IntEnum):
-    """What a configuration belongs to; the numbers of the protocol."""
+    """The kind of resource that has a configuration; the numbers of the protocol."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -42,7 +42,7 @@ class ConfigResourceType(IntEnum):
 
 
 class Endpoint(NamedTuple):
-    """Where a listener answers; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
+    """The address of a listener; `security_protocol` is Kafka's number (0 is PLAINTEXT)."""
 
     host: str
     port: int
@@ -152,7 +152,7 @@ class ConfigsImage:
     by_resource: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
 
     def for_resource(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What was set on the resource; empty where nothing was."""
+        """The values that are set on the resource; empty if there are none."""
         return self.by_resource.get((resource_type, name), _NO_CONFIGS)
 
     def names(self, resource_type: int) -> list[str]:

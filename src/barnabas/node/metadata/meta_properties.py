@@ -60,14 +60,14 @@ def write_meta_properties(disk: Disk, directory: str, properties: MetaProperties
 
 
 def check_ensemble(
-    found: Mapping[str, MetaProperties], *, cluster_id: str | None, node_id: int
+    formatted: Mapping[str, MetaProperties], *, cluster_id: str | None, node_id: int
 ) -> None:
     """Hold the directories of one node against each other and against what is expected.
 
     Raises MetaPropertiesError naming the first that does not fit, and the way out.
     """
     owners: dict[Uuid, str] = {}
-    for directory, properties in sorted(found.items()):
+    for directory, properties in sorted(formatted.items()):
         path = f"{directory}/{META_PROPERTIES_FILE}"
         if properties.cluster_id is not None:
             cluster_id = cluster_id or properties.cluster_id

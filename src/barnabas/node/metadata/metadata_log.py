@@ -41,7 +41,7 @@ def controller_endpoints(config: NodeConfig) -> dict[str, Endpoint]:
 
 
 def reachable_host(host: str) -> str:
-    """What to tell others for a listener bound to every interface: this machine itself."""
+    """The host to report for a listener on every interface: this machine's own name."""
     return host if host not in ("", "0.0.0.0", "::") else "localhost"
 
 
@@ -65,7 +65,7 @@ def static_voters(config: NodeConfig) -> VoterSet | None:
 
 
 def bootstrap_servers(config: NodeConfig) -> list[tuple[str, int]]:
-    """Where a node that knows no leader may ask: `controller.quorum.bootstrap.servers`."""
+    """The addresses to ask for an unknown leader: `controller.quorum.bootstrap.servers`."""
     servers = []
     for entry in config.get_list("controller.quorum.bootstrap.servers"):
         host, _, port = entry.strip().rpartition(":")

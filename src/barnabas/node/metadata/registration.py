@@ -73,7 +73,7 @@ def controller_registration(
 def recovery_report(
     image: MetadataImage, broker_id: int, broker_epoch: int
 ) -> AlterPartitionRequest | None:
-    """What a leader says when it has recovered from unclean elections; None if it had none.
+    """A leader's report that it has recovered from unclean elections; None if it had none.
 
     A leader that was elected without being known to hold everything has nothing to recover from
     but its own log, and that was done when the node started (KIP-704).
@@ -102,7 +102,9 @@ def recovery_report(
 def directory_assignment(
     broker_id: int, broker_epoch: int, placed: Mapping[Uuid, Mapping[Uuid, Sequence[int]]]
 ) -> AssignReplicasToDirsRequest:
-    """Which directory holds which replicas: partitions by topic id by directory id (KIP-858)."""
+    """The request that assigns replicas to directories: partitions by topic id by directory id
+    (KIP-858).
+    """
     return AssignReplicasToDirsRequest(
         broker_id=broker_id,
         broker_epoch=broker_epoch,

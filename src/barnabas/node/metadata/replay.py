@@ -41,7 +41,7 @@ class ReplayError(ShownError, ValueError):
 
 @dataclass(slots=True)
 class TopicDelta:
-    """What became of one topic: its partitions as they are now, where they changed."""
+    """The change of one topic: its changed partitions as they are now."""
 
     name: str
     id: Uuid

@@ -58,7 +58,7 @@ class FormatOptions:
     no_initial_controllers: bool = False
     scram: Sequence[str] = ()
     records: Sequence[MetadataRecord] = ()
-    """What else a new cluster begins with; no option of the command."""
+    """Further records of a new cluster; no option of the command."""
 
 
 def random_cluster_id(random: RandomSource) -> str:
@@ -243,7 +243,7 @@ def _kraft_version(given: int | None, is_dynamic: bool) -> int:
 
 def _empty_directories(disk: Disk, config: NodeConfig, options: FormatOptions) -> list[str]:
     """The directories to format. Raises FormatError if some are and should not be."""
-    found: dict[str, MetaProperties] = {}
+    formatted: dict[str, MetaProperties] = {}
     empty = []
     try:
         for directory in log_directories(config):
@@ -251,14 +251,14 @@ def _empty_directories(disk: Disk, config: NodeConfig, options: FormatOptions) -
             if properties is None:
                 empty.append(directory)
             else:
-                found[directory] = properties
-        check_ensemble(found, cluster_id=options.cluster_id, node_id=config.node_id)
+                formatted[directory] = properties
+        check_ensemble(formatted, cluster_id=options.cluster_id, node_id=config.node_id)
     except MetaPropertiesError as error:
         raise FormatError(str(error)) from error
-    if found and not options.ignore_formatted:
+    if formatted and not options.ignore_formatted:
         raise FormatError(
-            f"Log directory {min(found)} is already formatted. Use --ignore-formatted to ignore "
-            "this directory and format the others."
+            f"Log directory {min(formatted)} is already formatted. Use --ignore-formatted to "
+            "ignore this directory and format the others."
         )
     return empty
 
@@ -276,7 +276,7 @@ def _write_voters(
 
 @dataclass(frozen=True, slots=True)
 class StorageInfo:
-    """What `storage info` found: directories, what they belong to, and what is wrong."""
+    """The result of `storage info`: directories, their properties, and problems."""
 
     directories: list[str]
     metadata: dict[str, str]
@@ -301,7 +301,7 @@ def storage_info(disk: Disk, config: NodeConfig) -> StorageInfo:
     """Look at every log directory of the node. Raises OSError."""
     directories: list[str] = []
     problems: list[str] = []
-    found: dict[str, MetaProperties] = {}
+    formatted: dict[str, MetaProperties] = {}
     for directory in log_directories(config):
         if not disk.is_dir(directory):
             state = "is not a directory" if disk.exists(directory) else "does not exist"
@@ -316,20 +316,20 @@ def storage_info(disk: Disk, config: NodeConfig) -> StorageInfo:
         if properties is None:
             problems.append(f"{directory} is not formatted.")
         else:
-            found[directory] = properties
-    problems += _mismatches(list(found.values()))
-    first = next(iter(found.values()), None)
+            formatted[directory] = properties
+    problems += _mismatches(list(formatted.values()))
+    first = next(iter(formatted.values()), None)
     return StorageInfo(directories, {} if first is None else first.to_values(), problems)
 
 
-def _mismatches(found: list[MetaProperties]) -> list[str]:
+def _mismatches(formatted: list[MetaProperties]) -> list[str]:
     problems = []
-    for properties in found[1:]:
-        if properties.cluster_id != found[0].cluster_id:
+    for properties in formatted[1:]:
+        if properties.cluster_id != formatted[0].cluster_id:
             problems.append("Mismatched cluster IDs between storage directories.")
-        elif properties.node_id != found[0].node_id:
+        elif properties.node_id != formatted[0].node_id:
             problems.append("Mismatched node IDs between storage directories.")
-    if found and found[0].version == 0:
+    if formatted and formatted[0].version == 0:
         problems.append(
             "The configuration is for KRaft mode, but the directories are of a legacy cluster."
         )

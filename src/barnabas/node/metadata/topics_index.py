@@ -59,7 +59,7 @@ class TopicsIndex:
         return self._eligible.get(broker_id, _NONE)
 
     def leadership_count(self, broker_id: int) -> int:
-        """How many partitions the broker leads."""
+        """The number of partitions that the broker leads."""
         return self._leaderships.get(broker_id, 0)
 
     def name_like(self, name: str) -> str | None:
@@ -135,7 +135,7 @@ def _discard(sets: dict[int, PartitionSet], broker_id: int, key: PartitionKey) -
 
 
 class IndexSlot:
-    """Where an image keeps its index while it is the newest."""
+    """The place of an image's index while the image is the newest."""
 
     __slots__ = ("index",)
 

@@ -130,11 +130,11 @@ class ConnectionQuotas:
         return throttle_ms
 
     def count(self, listener: str) -> int:
-        """How many connections a listener has."""
+        """The number of connections of a listener."""
         return self._per_listener[listener]
 
     def accept_rate(self, listener: str, now_ms: int) -> float:
-        """How many connections a second a listener has accepted of late."""
+        """The connections per second that a listener accepted recently."""
         return self._listener_rates[listener].per_second(now_ms)
 
     def closed(self, listener: str, host: str) -> None:
@@ -163,7 +163,7 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections there are above the broker's limit."""
+        """The number of connections above the broker's limit."""
         return max(0, self._total - self.limits.connections_max)
 
     def _listener_limits(self, listener: str) -> ListenerLimits:

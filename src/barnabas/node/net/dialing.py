@@ -31,15 +31,15 @@ def _at_once(_failures: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Dialing:
-    """How connections to other nodes are opened."""
+    """The options with which a node opens connections to other nodes."""
 
     setup_timeout_ms: Callable[[int], int] = _ten_seconds
-    """How long opening one may take, after so many failures in a row (KIP-601)."""
+    """The time limit for opening a connection after so many failures in a row (KIP-601)."""
     options: SocketOptions = SYSTEM_OPTIONS
     reconnect_backoff_ms: Callable[[int], int] = _at_once
-    """How long after one was lost, or could not be opened so many times, the next is opened."""
+    """The pause after a connection was lost, or could not be opened so many times in a row."""
     login: Login | None = None
-    """How to log in at the other side; None: it wants none."""
+    """The login at the other side; None: it requires none."""
     tls: TlsTerms | None = None
     """None: they are in plain text."""
 
@@ -56,7 +56,7 @@ def dialing_of(
     login: Login | None = None,
     tls: TlsTerms | None = None,
 ) -> Dialing:
-    """How a node opens connections.
+    """Return the options with which a node opens connections.
 
     `receive_buffer_key` sets their receive buffers; None: they are the system's choice, as those
     to the controller are in Kafka. `reconnect_backoff_ms` does not grow with failures.
@@ -73,7 +73,7 @@ def dialing_of(
 
 
 def listening_options(config: NodeConfig) -> SocketOptions:
-    """What a node's listening sockets ask for."""
+    """The socket options of a node's listening sockets."""
     return SocketOptions(
         receive_buffer_bytes=buffer_bytes(config, RECEIVE_BUFFER_KEY),
         send_buffer_bytes=buffer_bytes(config, SEND_BUFFER_KEY),

@@ -61,7 +61,7 @@ class FrameReader:
         return 0 if self._partial is None else self._size
 
     def buffer(self) -> memoryview:
-        """Where the next bytes shall land; never empty."""
+        """The buffer for the next bytes; it is never empty."""
         return self._scratch[len(self._held) :] if self._held else self._scratch
 
     def advance(self, size_bytes: int) -> list[bytearray]:

@@ -26,7 +26,7 @@ class Exchange(Protocol):
 
 
 class Login(Protocol):
-    """How a node logs in to others."""
+    """A login of this node at other nodes."""
 
     @property
     def mechanism(self) -> str:

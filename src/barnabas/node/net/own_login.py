@@ -1,4 +1,4 @@
-"""How a node logs in to the others: by its configuration, per kind of listener."""
+"""The logins of a node at other nodes, by its configuration and the kind of listener."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TOKEN_OPTION: Final = "tokenauth"
 
 
 class Toward(Enum):
-    """Which listener of other nodes connections go to."""
+    """The listener of other nodes that a connection goes to."""
 
     BROKERS = INTER_BROKER_KEY
     CONTROLLERS = CONTROLLER_KEY
@@ -49,7 +49,7 @@ class Ingredients:
 def own_login(
     config: NodeConfig, toward: Toward, random: RandomSource, clock: Clock
 ) -> Login | None:
-    """How this node logs in there; None where it need not. Raises ConfigError."""
+    """Return this node's login there; None if it needs none. Raises ConfigError."""
     name = toward.listener_name(config)
     if name is None or not uses_sasl(config, name):
         return None

@@ -270,13 +270,13 @@ class Server:
         """
         latest_ms = self._clock.monotonic_ms() - SILENT_MAX_MS
         connections = self._connections
-        found = [
+        candidates = [
             connection
             for connection, opened_ms in connections.items()
             if opened_ms <= latest_ms and connection.state is None
         ]
-        if not found:
-            found = sorted(
+        if not candidates:
+            candidates = sorted(
                 (
                     connection
                     for connection in connections
@@ -284,7 +284,7 @@ class Server:
                 ),
                 key=self._idle_since,
             )
-        for connection in found[:ROOM_CONNECTIONS_MAX]:
+        for connection in candidates[:ROOM_CONNECTIONS_MAX]:
             telemetry.warning(
                 "closing an idle connection from %s: file descriptors are short",
                 connection.peer_host,

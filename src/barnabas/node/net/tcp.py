@@ -225,7 +225,7 @@ def _tell_of_caps(sock: socket.socket, options: SocketOptions) -> None:
 
 
 def _buffers(options: SocketOptions) -> list[tuple[int, int, str]]:
-    """What is to be set: the option, its size, and what caps it on Linux."""
+    """The buffer options to set: the option, its size, and the setting that caps it on Linux."""
     wanted = (
         (socket.SO_RCVBUF, options.receive_buffer_bytes, "net.core.rmem_max"),
         (socket.SO_SNDBUF, options.send_buffer_bytes, "net.core.wmem_max"),

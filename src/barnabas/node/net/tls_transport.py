@@ -44,7 +44,7 @@ connection, so a thousand connections hold a thousand times that."""
 PIECES_MAX = 4
 """Pieces that are sent with one system call. A slow reader holds no more ciphertext than that."""
 ANSWERS_SIZE_MAX_BYTES = 64 * 1024
-"""What TLS itself may have to say to a peer that does not read (key updates), above the rest."""
+"""The limit for messages of TLS itself, such as key updates, to a peer that does not read."""
 WRITTEN_SIZE_MAX_BYTES = 2 << 20
 """Bytes that one connection encrypts and writes before others have their turn."""
 HANDSHAKE_THREADS = max(1, min(4, os.cpu_count() or 1))

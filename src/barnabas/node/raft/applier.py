@@ -46,7 +46,7 @@ class Applier:
 
     @property
     def recovered_batches(self) -> list[LogBatch]:
-        """What was read at the start and is not known to be committed yet."""
+        """The batches read at the start that are not yet known to be committed."""
         return self._recovered
 
     def load_snapshot(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
@@ -134,7 +134,7 @@ class Applier:
         self._waiters = waiting
 
     def fail_waiters(self, failure: Exception) -> None:
-        """What they wait for may never be committed."""
+        """Fail all waiters: their records may never be committed."""
         waiters, self._waiters = self._waiters, []
         for _, waiter in waiters:
             if not waiter.done():

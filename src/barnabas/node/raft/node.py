@@ -63,7 +63,7 @@ from barnabas.protocol.schema import Message
 telemetry = logging.getLogger(__name__)
 
 STOP_TIMEOUT_MS = 1_000
-"""How long a leader that stops waits until the others know."""
+"""How long a leader that stops waits until the other voters know."""
 
 
 class RaftNode:
@@ -151,12 +151,12 @@ class RaftNode:
 
     @property
     def role(self) -> Role:
-        """What this replica is in its epoch."""
+        """This replica's role in its epoch."""
         return self._state.role
 
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
-        """Where the leader's controller listener answers, or None while none is known."""
+        """The leader's endpoint on the controller listener, or None if it is unknown."""
         if self.leader_id == NO_NODE:
             return None
         return pick_endpoint(self._state, self._state.standing.endpoints)
@@ -193,7 +193,7 @@ class RaftNode:
 
     @property
     def recovered_batches(self) -> Sequence[LogBatch]:
-        """What the log held at the start, after its snapshot, and is not known to be committed."""
+        """The batches after the snapshot at the start that are not yet known to be committed."""
         return self._applier.recovered_batches
 
     @property

@@ -54,7 +54,7 @@ class LogBatch:
 
 @dataclass(slots=True)
 class Controls:
-    """What control records say of the quorum, with their offsets."""
+    """The quorum's state in control records, with their offsets."""
 
     voters: list[tuple[int, VoterSet]] = field(default_factory=list)
     kraft_versions: list[tuple[int, int]] = field(default_factory=list)

@@ -36,7 +36,7 @@ class ReplicaLog:
         self.snapshots = list_snapshots(self._disk, self.directory)
 
     def damaged_at(self) -> int | None:
-        """Where the log ends if something is gone that had been on the medium, or None."""
+        """The end of the log if records are missing that had been on the medium, or None."""
         marked, end_offset = self.mark.read(), self.end_offset
         if marked <= end_offset:
             return None
@@ -99,13 +99,13 @@ class ReplicaLog:
 
         Source: Kafka's KafkaMetadataLog.endOffsetForEpoch.
         """
-        found, offset = self.log.end_offset_for_epoch(epoch)
-        if found < 0:
+        known_epoch, offset = self.log.end_offset_for_epoch(epoch)
+        if known_epoch < 0:
             return LogPosition(self.last_epoch, self.end_offset)
-        if self.snapshots and found == epoch and offset == self.snapshots[0].end_offset:
+        if self.snapshots and known_epoch == epoch and offset == self.snapshots[0].end_offset:
             # The epoch is older than all in the log, which begins with the oldest snapshot.
             return LogPosition(self.snapshots[0].epoch, offset)
-        return LogPosition(found, offset)
+        return LogPosition(known_epoch, offset)
 
     # -- changing it
 
@@ -230,7 +230,7 @@ class ReplicaLog:
 
 
 def controls_of(data: Buffer) -> Controls:
-    """What the control batches among `data` say of the quorum."""
+    """Read the quorum's state from the control batches in `data`."""
     controls = Controls()
     for position, header in iterate_headers(data, allow_partial_tail=True):
         if header.is_control:

@@ -10,14 +10,14 @@ class RaftSettings:
     """Kafka's defaults; source: QuorumConfig."""
 
     election_timeout_ms: int = 1000
-    """How long to go without a leader, or to gather votes, before the next try."""
+    """The time limit without a leader, and for gathering votes, before the next attempt."""
     election_backoff_max_ms: int = 1000
     fetch_timeout_ms: int = 2000
-    """How long a follower goes without a successful fetch before it looks for another leader."""
+    """The time without a successful fetch after which a follower looks for another leader."""
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
-    """How long a leader may hold a fetch that finds nothing new (Kafka's constant)."""
+    """How long a leader may hold a fetch that has no new records (Kafka's constant)."""
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
     auto_join: bool = False

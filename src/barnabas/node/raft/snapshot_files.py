@@ -52,12 +52,12 @@ class SnapshotId(NamedTuple):
 
 
 BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
-"""What `storage format` writes for a dynamic quorum: voters, and no records."""
+"""The snapshot that `storage format` writes for a dynamic quorum: voters, and no records."""
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """What a snapshot file holds: the values of its records, and the quorum's own state."""
+    """The content of a snapshot file: the values of its records, and the quorum's own state."""
 
     values: list[bytes] = field(default_factory=list)
     last_timestamp_ms: int = 0

@@ -28,7 +28,7 @@ class ReplicaKey(NamedTuple):
 
 
 class VoterEndpoint(NamedTuple):
-    """Where a voter's controller listener answers."""
+    """The address of a voter's controller listener."""
 
     listener: str
     host: str

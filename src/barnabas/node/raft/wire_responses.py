@@ -314,7 +314,7 @@ def _encode_fetch_snapshot_reply(reply: core.FetchSnapshotReply, version: int) -
 
 
 def _node_endpoints(kind: Any, standing: Standing, is_known: bool) -> list[Any]:
-    """Where the leader answers; the first of its endpoints, as they are for controllers."""
+    """The leader's endpoint: the first of its endpoints for controllers."""
     if not is_known or standing.leader_id == NO_NODE or not standing.endpoints:
         return []
     end = standing.endpoints[0]

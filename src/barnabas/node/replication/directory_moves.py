@@ -39,8 +39,9 @@ READ_MAX_BYTES = 1 << 20
 REST_MS = 50
 """Until a log that is caught up with is looked at again."""
 ROUNDS_MAX = 5
-"""How often a copy is flushed again because more than one read's bytes were appended during the
-flush."""
+"""The number of times a copy is flushed again if more than one read's bytes were appended
+meanwhile.
+"""
 RETRY_MS = 1_000
 """After the controller could not be told."""
 TRANSIENT = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
@@ -52,7 +53,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class Stage(Enum):
-    """How far a move is."""
+    """The stage of a move."""
 
     COPYING = auto()
     TELLING = auto()

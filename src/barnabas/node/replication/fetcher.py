@@ -271,7 +271,7 @@ class Fetcher:
             self._wake = None
 
     def _rest_ms(self) -> int:
-        """How long nothing can be fetched."""
+        """The time during which nothing can be fetched."""
         backoff_ms = self._settings.backoff_max_ms
         if not self._resting:
             return backoff_ms
@@ -435,7 +435,7 @@ class Fetcher:
             self._changed[key] = None
 
     async def _flush(self, partition: Partition) -> None:
-        """What `flush.messages` wants on the medium is acknowledged only when it is."""
+        """Flush the log if `flush.messages` requires it, before the records are acknowledged."""
         try:
             await partition.log.flush()
         except LogDirFailure as failure:

@@ -116,12 +116,12 @@ class Leadership:
 
     @property
     def maximal_isr_size(self) -> int:
-        """How many replicas are in the ISR, or may be by now."""
+        """The number of replicas that are in the ISR, or may have joined it by now."""
         pending = self.pending
         return len(self.isr) + (pending is not None and pending.joins is not None)
 
     def follower(self, broker_id: int) -> Follower | None:
-        """What is known of a replica; None if it is not one."""
+        """Return the state of a replica as a follower; None if it is not one."""
         return self._by_id.get(broker_id)
 
     # -- fetches

@@ -13,7 +13,7 @@ from barnabas.node.replication.offset_waiters import ReadWaiter
 from barnabas.node.replication.partition import Partition
 
 EXPECTED_MS = 1000
-"""How long after an election a follower is expected to ask for the partition."""
+"""The time after an election during which a follower is expected to fetch the partition."""
 
 
 class ParkedFetch(Protocol):

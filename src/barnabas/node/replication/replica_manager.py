@@ -105,22 +105,22 @@ class ReplicaManager:
     def find(self, topic: str, partition: int) -> Partition | ErrorCode:
         """The partition, or the reason why this node has none."""
         partitions = self._by_name.get(topic)
-        found = partitions.get(partition) if partitions is not None else None
-        if found is None:
+        replica = partitions.get(partition) if partitions is not None else None
+        if replica is None:
             if (topic, partition) in self._failed:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             if self._image.topics.partition(topic, partition) is not None:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if found.log.is_offline:
+        if replica.log.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        return found
+        return replica
 
     def find_by_id(self, topic_id: Uuid, partition: int) -> Partition | ErrorCode:
         """As `find`, by topic id (KIP-516)."""
         partitions = self._by_id.get(topic_id)
-        found = partitions.get(partition) if partitions is not None else None
-        if found is None:
+        replica = partitions.get(partition) if partitions is not None else None
+        if replica is None:
             if (topic_id, partition) in self._failed:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             topic = self._image.topics.by_id.get(topic_id)
@@ -129,9 +129,9 @@ class ReplicaManager:
             if partition in topic.partitions:
                 return ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if found.log.is_offline:
+        if replica.log.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        return found
+        return replica
 
     @property
     def failed_count(self) -> int:
@@ -285,8 +285,8 @@ class ReplicaManager:
             self._place(topic, index, placed, self._image, is_new=is_new)
 
     def _turn_ended(self, keys: list[PartitionKey]) -> None:
-        found = [self._by_id.get(topic_id, {}).get(index) for topic_id, index in keys]
-        partitions = [partition for partition in found if partition is not None]
+        replicas = [self._by_id.get(topic_id, {}).get(index) for topic_id, index in keys]
+        partitions = [partition for partition in replicas if partition is not None]
         if self.on_opened is not None and partitions:
             self.on_opened(partitions)
 
@@ -456,8 +456,8 @@ def is_of_topic(log: PartitionLog, topic_id: Uuid) -> bool:
     An id that was lost in a power cut says nothing. Ids are random: one that differs from the
     topic's in a few bits only has been garbled on the medium.
     """
-    found = int.from_bytes(log.topic_id, "big") ^ int.from_bytes(topic_id, "big")
-    return log.topic_id == ZERO_UUID or found.bit_count() <= GARBLED_BITS_MAX
+    difference = int.from_bytes(log.topic_id, "big") ^ int.from_bytes(topic_id, "big")
+    return log.topic_id == ZERO_UUID or difference.bit_count() <= GARBLED_BITS_MAX
 
 
 # Log configurations, one object for all partitions with the same settings.

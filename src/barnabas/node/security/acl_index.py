@@ -111,9 +111,9 @@ class AclIndex:
         for length in of_type.lengths:
             if length > len(name):
                 break
-            found = prefixed.get(name[:length])
-            if found is not None:
-                yield found
+            acls = prefixed.get(name[:length])
+            if acls is not None:
+                yield acls
         wild = of_type.literal.get(WILDCARD)
         if wild is not None and name != WILDCARD:
             yield wild

@@ -50,7 +50,7 @@ READS: Final = frozenset({Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE
 
 audit = logging.getLogger("barnabas.audit")
 is_noted = audit.isEnabledFor
-"""Whether events of a level are written; bound once, since every check asks."""
+"""Whether events of a level are logged; bound once, since every check asks."""
 
 
 class Decided(NamedTuple):
@@ -69,7 +69,7 @@ class _Event(NamedTuple):
 
 
 _Refusal: TypeAlias = tuple[Caller, int, int, str, str | Uuid]
-"""What tells refusals apart: the last is the rule, or the id of its ACL."""
+"""The identity of a refusal; its last part is the rule, or the id of its ACL."""
 _Budget: TypeAlias = tuple[Principal, bool]
 """A principal, and whether it asked to read."""
 

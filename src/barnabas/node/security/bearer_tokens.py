@@ -54,7 +54,7 @@ class BearerTokens:
         self._sources: dict[tuple[object, ...], KeySource] = {}
 
     def validator(self, listener_name: str) -> Validate:
-        """How a listener checks tokens. Raises ConfigError."""
+        """Return the function with which a listener checks tokens. Raises ConfigError."""
         options = jaas_options(self._config, listener_name, MECHANISM)
         if not asks_signed_tokens(self._config, listener_name):
             telemetry.warning(

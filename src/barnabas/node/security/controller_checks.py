@@ -1,4 +1,4 @@
-"""What the controller lets whom have: the operation and resource of each of its requests.
+"""The rights that requests to the controller need: an operation and a resource for each.
 
 A check answers for what the asker may not have, and leaves the rest to the decision. A refused name
 looks as if it did not exist if the requester may not describe it. A request
@@ -156,17 +156,17 @@ async def _delete_topics(
 
     def keep(name: str | None, topic_id: Uuid = ZERO_UUID) -> bool:
         known = by_id.get(topic_id) if name is None else None
-        found = name if known is None else known.name
-        if found is None:
+        current_name = name if known is None else known.name
+        if current_name is None:
             return True  # an id of no topic
-        describable = rights.may(Operation.DESCRIBE, ResourceType.TOPIC, found)
-        deletable = rights.may(Operation.DELETE, ResourceType.TOPIC, found)
+        describable = rights.may(Operation.DESCRIBE, ResourceType.TOPIC, current_name)
+        deletable = rights.may(Operation.DELETE, ResourceType.TOPIC, current_name)
         if name is None:
             is_left = deletable
         else:  # that there is no such topic is for those to know who may describe it
             is_left = describable and (deletable or name not in rights.image.topics.by_name)
         if not is_left:
-            shown = name if name is not None else (found if describable else None)
+            shown = name if name is not None else (current_name if describable else None)
             refused.append(
                 topics_messages.DeletableTopicResult(
                     name=shown, topic_id=topic_id, error_code=code, error_message=code.message

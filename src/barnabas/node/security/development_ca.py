@@ -51,7 +51,7 @@ class CertificateError(ValueError):
 
 
 class Usage(Enum):
-    """What a certificate is for: a node is a server, and a client of the other nodes."""
+    """The use of a certificate: a node is a server, and a client of the other nodes."""
 
     NODE = "node"
     CLIENT = "client"
@@ -264,11 +264,11 @@ def _identity(key: CertificateIssuerPrivateKeyTypes, certificate: x509.Certifica
 
 
 def _load(text: str) -> list[x509.Certificate]:
-    found = _CERTIFICATE.findall(text)
-    if not found:
+    blocks = _CERTIFICATE.findall(text)
+    if not blocks:
         raise CertificateError("there is no certificate in it")
     try:
-        return [x509.load_pem_x509_certificate(part.encode()) for part in found]
+        return [x509.load_pem_x509_certificate(part.encode()) for part in blocks]
     except ValueError as error:
         raise CertificateError("a certificate in it cannot be read") from error
 

@@ -1,4 +1,4 @@
-"""Where an issuer's keys come from: a file, or an endpoint that is asked again and again.
+"""An issuer's keys, from a file or from an endpoint that is asked repeatedly.
 
 The event loop never waits for an endpoint: it is asked in a thread; until it answers, logins use
 the known keys. An endpoint that cannot be asked costs nothing but age: the keys
@@ -19,7 +19,7 @@ from barnabas.base.oauth.fetch import FetchError, read_file
 from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
 
 MISSED_PAUSE_MS: Final = 60_000
-"""How long a key id that was not found is not looked up again."""
+"""The pause before a key id that was not found is looked up again."""
 MISSED_KEPT_MAX: Final = 16
 EXPEDITED_PAUSE_MS: Final = 1000
 """Made-up key ids, each another, have the endpoint asked no more often than this."""

@@ -101,7 +101,7 @@ class StandardAuthorizer:
 
     @property
     def acl_count(self) -> int:
-        """How many ACLs there are."""
+        """The number of ACLs."""
         return len(self._acls)
 
     def is_super_user(self, principal: str) -> bool:

@@ -80,7 +80,7 @@ class FetchedBatches:
         """
         pending = sorted(transactions, key=lambda entry: entry[1], reverse=True)
         producers: dict[int, None] = {}
-        found = []
+        ranges = []
         for base, last, (attributes, producer_id) in zip(
             self.bases, self.lasts, self._headers, strict=True
         ):
@@ -91,8 +91,8 @@ class FetchedBatches:
             if attributes & CONTROL_MASK:
                 producers.pop(producer_id, None)
             elif attributes & TRANSACTIONAL_MASK and producer_id in producers:
-                found.append((base, last))
-        return found
+                ranges.append((base, last))
+        return ranges
 
 
 def _walk(part: Part) -> Iterator[tuple[int, int, int, int, int, int]]:

@@ -60,11 +60,11 @@ class ShareSession:
 
     def is_worth_telling(self, partition: PartitionId, error: ErrorCode, size_bytes: int) -> bool:
         """Whether an answer mentions the partition; remembers that it did."""
-        found = self.partitions.get(partition)
-        if found is None:
+        cached = self.partitions.get(partition)
+        if cached is None:
             return True
-        tells = bool(size_bytes) or found.is_to_be_told or error != ErrorCode.NONE
-        found.is_to_be_told = error != ErrorCode.NONE
+        tells = bool(size_bytes) or cached.is_to_be_told or error != ErrorCode.NONE
+        cached.is_to_be_told = error != ErrorCode.NONE
         if size_bytes:
             self.partitions[partition] = self.partitions.pop(partition)
         return tells

@@ -30,11 +30,11 @@ _LIMITED = {
         "group.share.max.partition.max.record.locks",
     ),
 }
-"""What a group may set, and the node's keys for what holds without, the least and the most."""
+"""Settings of a group, each with the node's keys for its default, minimum and maximum."""
 
 
 class ResetStrategy(IntEnum):
-    """Where a new group starts."""
+    """The offset at which a new group starts."""
 
     EARLIEST = 0
     LATEST = 1
@@ -46,7 +46,7 @@ class OffsetReset(NamedTuple):
 
     strategy: ResetStrategy
     back_ms: int = 0
-    """How far back, for BY_DURATION."""
+    """The duration back from now, for BY_DURATION."""
 
 
 class ShareGroupSettings(NamedTuple):
@@ -75,10 +75,10 @@ class ShareSettings:
         if configs is not self._configs:
             self._configs = configs
             self._by_group.clear()
-        found = self._by_group.get(group_id)
-        if found is None:
-            found = self._by_group[group_id] = self._read(configs, group_id)
-        return found
+        settings = self._by_group.get(group_id)
+        if settings is None:
+            settings = self._by_group[group_id] = self._read(configs, group_id)
+        return settings
 
     def _read(self, configs: ConfigsImage, group_id: str) -> ShareGroupSettings:
         own = configs.for_resource(ConfigResourceType.GROUP, group_id)

@@ -49,10 +49,10 @@ async def first_offset(partition: Partition, reset: OffsetReset, now_ms: int) ->
     if reset.strategy is ResetStrategy.LATEST:
         return partition.high_watermark
     later = partition.log.offset_for_timestamp(now_ms - reset.back_ms, partition.high_watermark)
-    found = await later if isinstance(later, Promise) else later
-    if isinstance(found, ErrorCode):
-        return found
-    return ErrorCode.OFFSET_NOT_AVAILABLE if found is None else found.offset
+    looked_up = await later if isinstance(later, Promise) else later
+    if isinstance(looked_up, ErrorCode):
+        return looked_up
+    return ErrorCode.OFFSET_NOT_AVAILABLE if looked_up is None else looked_up.offset
 
 
 FATAL = frozenset(
@@ -94,7 +94,7 @@ class ShareRead(NamedTuple):
     size_bytes: int = 0
     next_offset: int = 0
     aborted: Sequence[AbortedTransaction] | None = None
-    """What is aborted in it; None: this node's log knows."""
+    """The aborted transactions in it; None: this node's log knows them."""
 
 
 class Delivery(NamedTuple):
@@ -223,7 +223,7 @@ class HostedSharePartition:
     # -- delivering
 
     def read(self, max_bytes: int, *, min_one_batch: bool) -> ShareRead | None:
-        """What there is for the next member that asks; None while nothing can be acquired."""
+        """Read the records for the next member that asks; None while none can be acquired."""
         machine = self.machine
         if machine is None or self.is_closed or not machine.can_acquire(self.limits):
             return None
@@ -237,28 +237,30 @@ class HostedSharePartition:
             return ShareRead(ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset >= max_offset:
             return ShareRead(ErrorCode.NONE)
-        found: ReadResult | DeferredRead | None = self._late_read(offset)
+        result: ReadResult | DeferredRead | None = self._late_read(offset)
         try:
-            if found is None:
-                found = log.read(
+            if result is None:
+                result = log.read(
                     offset, max_bytes, max_offset=max_offset, min_one_batch=min_one_batch
                 )
         except LogDirFailure:
             return ShareRead(ErrorCode.KAFKA_STORAGE_ERROR)
         aborted = None
-        if isinstance(found, DeferredRead):
+        if isinstance(result, DeferredRead):
             if self._late is None:
-                self._late = offset, found
-                if not found.is_settled:
-                    found.then(lambda _: self.wake())
-            if not found.is_settled:
+                self._late = offset, result
+                if not result.is_settled:
+                    result.then(lambda _: self.wake())
+            if not result.is_settled:
                 return None
-            late = found.value
-            found, aborted = late, late.aborted
-            if found.error:
+            late = result.value
+            result, aborted = late, late.aborted
+            if result.error:
                 self._abandon_late()
-        parts = found.parts
-        return ShareRead(found.error, offset, parts, found.size_bytes, found.next_offset, aborted)
+        parts = result.parts
+        return ShareRead(
+            result.error, offset, parts, result.size_bytes, result.next_offset, aborted
+        )
 
     def _late_read(self, offset: int) -> DeferredRead | None:
         """The read of remote records from `offset` on, if it was begun; another is given up."""

@@ -73,12 +73,12 @@ def unknown_tags(
         count, position = varint_rest(buffer, position, count)
         if count > UNKNOWN_TAGS_MAX:
             raise DecodeError(f"a struct has {count} tagged fields")
-    found: TaggedFields = []
+    tags: TaggedFields = []
     for _ in range(count):
         tag, position, field_end = read_tag(buffer, position, end)
-        found.append((tag, bytes(buffer[position:field_end])))
+        tags.append((tag, bytes(buffer[position:field_end])))
         position = field_end
-    return found, position
+    return tags, position
 
 
 def vector_reader(code: str, size: int) -> Callable[[Buffer, int, int], list[Any]]:

@@ -66,7 +66,7 @@ class CorruptBatchError(DecodeError):
 
 
 class Codec(IntEnum):
-    """How the records of a batch are compressed."""
+    """The compression of a batch's records."""
 
     NONE = 0
     GZIP = 1
@@ -76,7 +76,7 @@ class Codec(IntEnum):
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch: its producer, or the broker on append."""
+    """The origin of a batch's timestamps: its producer, or the broker on append."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1

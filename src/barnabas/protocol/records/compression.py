@@ -39,7 +39,7 @@ LZ4_HAS_BLOCK_CHECKSUMS: Final = 1 << 4
 LZ4_EXPANSION_MAX: Final = 255
 """A byte of a match's length stands for 255 bytes at most."""
 BUFFER_IS_FULL: Final = "failed to write whole buffer"
-"""What Rust says."""
+"""Rust's message for a full buffer."""
 
 SNAPPY_JAVA_MAGIC: Final = b"\x82SNAPPY\x00"
 SNAPPY_JAVA_HEAD: Final = SNAPPY_JAVA_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
@@ -211,7 +211,7 @@ def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
 
 
 def lz4_frame_extent(view: memoryview) -> tuple[int, int]:
-    """Where the frame ends, and a bound of the bytes it unfolds to, by its blocks' lengths.
+    """Return the end of the frame, and a bound of its unfolded size, by the lengths of its blocks.
 
     Source: LZ4 Frame Format Description 1.6.
     """

@@ -77,7 +77,7 @@ class Record:
 def validate_records(
     buffer: Buffer, position: int, header: BatchHeader, *, keys_required: bool
 ) -> ErrorCode:
-    """Whether the batch at `position` holds the records that its header promises.
+    """Check that the batch at `position` contains the records that its header promises.
 
     Counts agree, offset deltas are 0, 1, 2 …, every length lies within its record, every record
     within the batch, and nothing follows the last; with `keys_required` no key is null.
@@ -114,7 +114,7 @@ def check_structure(batch: memoryview, attributes: int, count: int, *, keys_requ
 def find_invalid_record(
     buffer: Buffer, position: int, header: BatchHeader, *, keys_required: bool
 ) -> tuple[int, str] | None:
-    """Which record `validate_records` refused, and why, for the answer's record_errors.
+    """Find the record that `validate_records` refused, and why, for the answer's record_errors.
 
     None if the records are well-formed, or the fault is the batch's and not of one record.
     """

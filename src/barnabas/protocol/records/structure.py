@@ -211,7 +211,7 @@ class _LargeRecord:
 
     @property
     def following(self) -> bytes:
-        """What was fed after the record's end."""
+        """The bytes after the record's end."""
         return self._data[self._at :]
 
     def feed(self, data: bytes) -> Iterator[None]:

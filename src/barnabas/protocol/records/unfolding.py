@@ -49,7 +49,7 @@ Pieces = Iterator[bytes | Aside]
 
 
 class Budget:
-    """How many bytes may still be unfolded."""
+    """The number of bytes that may still be unfolded."""
 
     __slots__ = ("_size_max_bytes", "left_bytes")
 

@@ -30,7 +30,7 @@ class _Plan(NamedTuple):
     """The common properties of batches of one layout."""
 
     columns: list[tuple[slice, bytes]]
-    """Where the bytes at one place in each record's structure are, and what they must be."""
+    """Places in each record's structure, and the bytes that must be there."""
     timestamps: list[slice]
     """The first bytes of timestamp deltas; below 0x80, they are the only ones."""
     has_keys: bool
@@ -72,10 +72,10 @@ def _learn_head(size: int) -> bytes:
 
     If no record has that size, something longer than `size`.
     """
-    found = _split(size, _FIXED_SIZE_BYTES + 2)
-    if found is None:
+    split = _split(size, _FIXED_SIZE_BYTES + 2)
+    if split is None:
         return bytes(size + 1)
-    length, value = found
+    length, value = split
     if len(_heads) >= PLANS_MAX:
         _heads.clear()
     head = _heads[size] = length + bytes((0, 0, 0, NULL)) + value
@@ -116,10 +116,10 @@ def _add_run(
     length_width = _width_of_length(stride)
     key_at = length_width + 2 + delta_width
     key_size = 0 if key == NULL else key >> 1
-    found = _split(stride, _FIXED_SIZE_BYTES + delta_width + 1 + key_size)
-    if found is None:
+    split = _split(stride, _FIXED_SIZE_BYTES + delta_width + 1 + key_size)
+    if split is None:
         return False
-    length, value = found
+    length, value = split
     count = len(indexes)
     end = start + count * stride
     deltas = [encode_varint(index) for index in indexes]
@@ -161,7 +161,7 @@ def _split(size: int, overhead: int) -> tuple[bytes, bytes] | None:
 
 
 def _width_of_length(size: int) -> int:
-    """How many bytes the length of a record takes that is `size` bytes with it; 0: none."""
+    """The size of the length prefix of a record of `size` bytes with it; 0: there is none."""
     for width in _WIDTHS:
         if size > width and len(encode_varint(size - width)) == width:
             return width

@@ -100,7 +100,7 @@ class _Shape(NamedTuple):
     timestamp_mask: int
     timestamp_flags: int
     key_at: int
-    """Where the key's length is, from the start of the record."""
+    """The position of the key's length, from the start of the record."""
     width: tuple[int, int, int]
     index_end: int
     """The first offset delta that is too wide."""
@@ -231,7 +231,7 @@ def _follow_shape(
 def _verify_run(
     data: bytes, start: int, position: int, index: int, count: int, shape: _Shape
 ) -> int:
-    """How many records from `position` on have the layout of the one from `start` to it.
+    """Count the records from `position` on that have the layout of the one from `start` to it.
 
     That one is well-formed and seems to have `shape`. Returns 0 if fewer than RUN_LENGTH_MIN
     have, or any of those of equal length differs otherwise. Record `index` is at `position`.

@@ -26,7 +26,7 @@ TYPES = ("key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which associations are asked for."""
+    """The filter of associations."""
 
     resource_type: str = TOPIC
     types: Collection[str] = ()
@@ -76,21 +76,21 @@ def of_subject(view: View, subject: str, wanted: Wanted) -> Found:
 
 def of_resource(view: View, resource_id: str, wanted: Wanted) -> Found:
     """Associations of a resource, by its id, sorted."""
-    found = view.state.associations()
-    return _sorted([one for one in found if one.resource_id == resource_id], wanted)
+    associations = view.state.associations()
+    return _sorted([one for one in associations if one.resource_id == resource_id], wanted)
 
 
 def of_name(view: View, namespace: str, name: str, wanted: Wanted) -> Found:
     """Associations of the resources of a name in a namespace, sorted."""
-    found = view.state.associations(None if name == ANY else name)
-    return _sorted([one for one in found if namespace in (ANY, one.key.namespace)], wanted)
+    associations = view.state.associations(None if name == ANY else name)
+    return _sorted([one for one in associations if namespace in (ANY, one.key.namespace)], wanted)
 
 
-def limited(view: View, found: Found, offset: int, limit: int) -> Found:
+def limited(view: View, associations: Found, offset: int, limit: int) -> Found:
     """A page of a list."""
     limits = view.defaults
     return page(
-        found,
+        associations,
         offset,
         limit,
         limits.schema_search_default_limit,
@@ -98,8 +98,8 @@ def limited(view: View, found: Found, offset: int, limit: int) -> Found:
     )
 
 
-def _sorted(found: Found, wanted: Wanted) -> Found:
-    return sorted(filter(wanted.has, found), key=lambda one: one.key)
+def _sorted(associations: Found, wanted: Wanted) -> Found:
+    return sorted(filter(wanted.has, associations), key=lambda one: one.key)
 
 
 def associate(
@@ -200,13 +200,13 @@ def remove_associations(
 
     Raises RegistryError 40410, 40908, 42205, 42206.
     """
-    found = of_resource(view, resource_id, wanted)
-    if not found:
+    associations = of_resource(view, resource_id, wanted)
+    if not associations:
         raise RegistryError(
             errors.ASSOCIATION_NOT_FOUND, f"Association for '{resource_id}' not found."
         )
     records = []
-    for value in found:
+    for value in associations:
         key = value.key
         check_writable(view, key.subject)
         if value.frozen and not cascades:

@@ -20,7 +20,7 @@ SCHEMA_SHOWN_MAX = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a schema is compatible, and if not the lines that say why."""
+    """The result of a compatibility check, with the lines that explain an incompatibility."""
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
@@ -42,10 +42,10 @@ def check_version(
     """
     name = subjects.normal(subject)
     number = version_number(version)
-    found = view.state.latest(name) if number == -1 else view.state.version(name, number)
-    if (found is None or found.deleted) and number != -1:
+    earlier = view.state.latest(name) if number == -1 else view.state.version(name, number)
+    if (earlier is None or earlier.deleted) and number != -1:
         raise errors.version_not_found(number)
-    return _check(view, name, [found] if found else [], request, normalize, verbose)
+    return _check(view, name, [earlier] if earlier else [], request, normalize, verbose)
 
 
 def check_all(
@@ -127,9 +127,9 @@ def incompatibilities(
         kind = level.removesuffix("_TRANSITIVE")
         lenient = config.compatibility_policy == "LENIENT"
         for value in reversed(previous if level != kind else previous[-1:]):
-            found = _against(view, content, value, kind, lenient)
-            if found:
-                messages += found
+            lines = _against(view, content, value, kind, lenient)
+            if lines:
+                messages += lines
                 break
     if messages:
         switch = "true" if checks_fields else "false"
@@ -150,11 +150,11 @@ def _against(
     old = parsed(view, value)
     messages: list[str] = []
     if kind in ("BACKWARD", "FULL"):
-        found = content.parsed.incompatibilities(old, lenient=lenient)
-        messages += _lines(content, found, "new", "old")
+        differences = content.parsed.incompatibilities(old, lenient=lenient)
+        messages += _lines(content, differences, "new", "old")
     if kind in ("FORWARD", "FULL"):
-        found = old.incompatibilities(content.parsed, lenient=lenient)
-        messages += _lines(content, found, "old", "new")
+        differences = old.incompatibilities(content.parsed, lenient=lenient)
+        messages += _lines(content, differences, "old", "new")
     if messages:
         shown = value.text
         messages.append(f"{{oldSchemaVersion: {value.version}}}")
@@ -166,21 +166,20 @@ def _against(
 
 
 def _lines(
-    content: Content, found: Sequence[Incompatibility], reader: str, writer: str
+    content: Content, differences: Sequence[Incompatibility], reader: str, writer: str
 ) -> list[str]:
-    return [_line(content.schema_type, one, reader, writer) for one in found]
+    return [_line(content.schema_type, one, reader, writer) for one in differences]
 
 
-def _line(schema_type: str, found: Incompatibility, reader: str, writer: str) -> str:
-    text = found.description.replace("reader schema", f"{reader} schema")
+def _line(schema_type: str, difference: Incompatibility, reader: str, writer: str) -> str:
+    text = difference.description.replace("reader schema", f"{reader} schema")
     text = text.replace("writer schema", f"{writer} schema")
-    if found.path and found.path not in text:
-        text = f"{text} (at '{found.path}')"
+    if difference.path and difference.path not in text:
+        text = f"{text} (at '{difference.path}')"
     if schema_type == "AVRO":
-        return (
-            f"{{errorType:'{found.kind}', description:'{text}', additionalInfo:'{found.details}'}}"
-        )
-    return f'{{errorType:"{found.kind}", description:"{text}"}}'
+        kind, details = difference.kind, difference.details
+        return f"{{errorType:'{kind}', description:'{text}', additionalInfo:'{details}'}}"
+    return f'{{errorType:"{difference.kind}", description:"{text}"}}'
 
 
 def _reserved_fields(content: Content, previous: Sequence[SchemaValue]) -> list[str]:

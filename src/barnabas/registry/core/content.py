@@ -17,12 +17,12 @@ from barnabas.schemas.schema import (
 )
 
 REFERENCE_DEPTH_MAX = 200
-"""How long a chain of references may be; a longer one is refused."""
+"""The longest allowed chain of references."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What makes a schema what it is, wherever it is registered."""
+    """The content of a schema, which makes up its identity wherever it is registered."""
 
     parsed: ParsedSchema
     text: str
@@ -115,9 +115,9 @@ def resolve(
     """
     if not references:
         return (), []
-    found: dict[str, ResolvedReference] = {}
-    numbered = _resolve(view, subject, references, live_only, found, ())
-    return numbered, list(found.values())
+    resolved: dict[str, ResolvedReference] = {}
+    numbered = _resolve(view, subject, references, live_only, resolved, ())
+    return numbered, list(resolved.values())
 
 
 def _resolve(
@@ -125,7 +125,7 @@ def _resolve(
     subject: str,
     references: Sequence[Reference],
     live_only: bool,
-    found: dict[str, ResolvedReference],
+    resolved: dict[str, ResolvedReference],
     path: tuple[tuple[str, int], ...],
 ) -> tuple[Reference, ...]:
     if len(path) >= REFERENCE_DEPTH_MAX:
@@ -141,11 +141,11 @@ def _resolve(
                 f"version {target.version} of subject {target.subject!r} refers to itself"
             )
         numbered.append(replace(reference, version=target.version))
-        if reference.name not in found:
+        if reference.name not in resolved:
             inner = _resolve(
-                view, target.subject, target.references, live_only, found, (*path, place)
+                view, target.subject, target.references, live_only, resolved, (*path, place)
             )
-            found.setdefault(
+            resolved.setdefault(
                 reference.name,
                 ResolvedReference(
                     reference.name, reference.subject, target.version, target.text, inner
@@ -183,10 +183,10 @@ def with_tags(
 
 
 def _by_entity(changes: Sequence[TagChange]) -> dict[TaggedEntity, frozenset[str]]:
-    found: dict[TaggedEntity, frozenset[str]] = {}
+    tags: dict[TaggedEntity, frozenset[str]] = {}
     for change in changes:
-        found[change.entity] = found.get(change.entity, frozenset()) | change.tags
-    return found
+        tags[change.entity] = tags.get(change.entity, frozenset()) | change.tags
+    return tags
 
 
 def can_stand_for(view: View, content: Content, value: SchemaValue) -> bool:

@@ -1,4 +1,4 @@
-"""What decisions are taken against, and what they come to."""
+"""The view that decisions are based on, and their results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Formats(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where nothing is configured: from the file of the server."""
+    """Values for subjects without a configuration, from the server's properties."""
 
     compatibility_level: str = "BACKWARD"
     mode: str = "READWRITE"

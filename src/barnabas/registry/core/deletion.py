@@ -73,7 +73,7 @@ def delete_subject(view: View, subject: str, *, permanent: bool = False) -> Deci
 
 
 def removed_for_good(view: View, subject: str) -> list[Record]:
-    """What removes all versions of a subject, soft-deleted or not. Raises RegistryError 42206."""
+    """The records that delete all versions of a subject for good. Raises RegistryError 42206."""
     values = view.state.versions(subject, "all")
     for value in values:
         _check_unreferenced(view, value, permanent=True, but_by=subject)

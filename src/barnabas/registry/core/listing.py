@@ -25,10 +25,10 @@ def page(
 
 def list_contexts(view: View, *, prefix: str = "", offset: int = 0, limit: int = -1) -> list[str]:
     """Names of contexts, the default one first."""
-    found = [context for context in view.state.contexts() if context.startswith(prefix)]
+    contexts = [context for context in view.state.contexts() if context.startswith(prefix)]
     limits = view.defaults
     return page(
-        found,
+        contexts,
         offset,
         limit,
         limits.context_search_default_limit,
@@ -106,30 +106,30 @@ def list_schemas(
     """
     known_as = _aliases(view, prefix) if aliases else {}
     names = sorted({*view.state.subjects(prefix, "all"), *known_as})
-    found: list[FoundSchema] = []
+    schemas: list[FoundSchema] = []
     for name in names:
         values = view.state.versions(name, which)
         for value in values[-1:] if latest_only else values:
             if rule_type and not (value.rule_set and value.rule_set.has_type(rule_type)):
                 continue
-            found.append(FoundSchema(value, tuple(known_as.get(name, ()))))
-    return _schema_page(view, found, offset, limit)
+            schemas.append(FoundSchema(value, tuple(known_as.get(name, ()))))
+    return _schema_page(view, schemas, offset, limit)
 
 
-def _schema_page(view: View, found: Sequence[Item], offset: int, limit: int) -> list[Item]:
+def _schema_page(view: View, schemas: Sequence[Item], offset: int, limit: int) -> list[Item]:
     limits = view.defaults
     return page(
-        found, offset, limit, limits.schema_search_default_limit, limits.schema_search_max_limit
+        schemas, offset, limit, limits.schema_search_default_limit, limits.schema_search_max_limit
     )
 
 
 def _aliases(view: View, prefix: str) -> dict[str, list[str]]:
     """Names with a prefix that stand for a subject, by that subject."""
-    found: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for name, config in sorted(view.state.configs().items(), key=lambda item: item[0] or ""):
         if name and config.alias and subjects.has_prefix(name, prefix):
-            found.setdefault(subjects.qualified_from(name, config.alias), []).append(name)
-    return found
+            aliases.setdefault(subjects.qualified_from(name, config.alias), []).append(name)
+    return aliases
 
 
 def subjects_of_id(
@@ -193,9 +193,9 @@ def referenced_by(
 ) -> list[ContextId]:
     """Ids of schemas that refer to a version. Raises RegistryError 40401, 40402, 42202."""
     target = get_version(view, subject, version, deleted=True)
-    found = {
+    referrers = {
         ContextId(subjects.context_of(value.subject), value.id)
         for value in view.state.referrers(target.subject, target.version)
         if deleted or not value.deleted
     }
-    return _schema_page(view, sorted(found), offset, limit)
+    return _schema_page(view, sorted(referrers), offset, limit)

@@ -16,7 +16,7 @@ from barnabas.registry.errors import RegistryError
 from barnabas.registry.store.records import ConfigValue, SchemaValue
 
 LOOKBACK_MAX = 50
-"""How many versions of a subject, the latest first, are compared with a schema by meaning.
+"""The number of a subject's latest versions that are compared with a schema by meaning.
 
 Older ones are found by the hash of their content only, which finds all that this registry wrote.
 """
@@ -81,22 +81,22 @@ def get_version(
     name = subjects.normal(subject)
     number = version_number(version)
     for place in _in_all_contexts(view, name):
-        found = _find(view, place, number, deleted)
-        if found is not None:
-            return found
+        stored = _find(view, place, number, deleted)
+        if stored is not None:
+            return stored
     raise missing_version(view, name, number, deleted)
 
 
 def own_version(view: View, subject: str, number: int, *, deleted: bool = False) -> SchemaValue:
     """A version of exactly this subject; -1 is the latest live one. Raises 40401, 40402."""
-    found = _find(view, subject, number, deleted)
-    if found is None:
+    version = _find(view, subject, number, deleted)
+    if version is None:
         raise missing_version(view, subject, number, deleted)
-    return found
+    return version
 
 
 def missing_version(view: View, subject: str, number: int, deleted: bool) -> RegistryError:
-    """What to say when a subject does not have a version."""
+    """The error for a version that a subject does not have."""
     if view.state.has_subjects(subject, "all" if deleted else "live"):
         return errors.version_not_found(number)
     return errors.subject_not_found(subject)
@@ -105,8 +105,8 @@ def missing_version(view: View, subject: str, number: int, deleted: bool) -> Reg
 def _find(view: View, subject: str, number: int, deleted: bool) -> SchemaValue | None:
     if number == -1:
         return view.state.latest(subject)
-    found = view.state.version(subject, number)
-    return None if found is None or (found.deleted and not deleted) else found
+    version = view.state.version(subject, number)
+    return None if version is None or (version.deleted and not deleted) else version
 
 
 def _in_all_contexts(view: View, subject: str) -> Iterator[str]:
@@ -132,13 +132,13 @@ def look_up(
     name = subjects.normal(subject)
     for place in _in_all_contexts(view, name):
         try:
-            found = _look_up_in(view, place, request, normalize, deleted)
+            version = _look_up_in(view, place, request, normalize, deleted)
         except RegistryError:
             if place == name:
                 raise
             continue
-        if found is not None:
-            return found
+        if version is not None:
+            return version
     if view.state.has_subjects(name, "all" if deleted else "live"):
         raise errors.schema_not_found()
     raise errors.subject_not_found(name)
@@ -152,10 +152,10 @@ def _look_up_in(
     content = read_content(view, subject, request, normalize=normal, is_new=False)
     if content is None:
         return None
-    found = find_content(view, subject, content, deleted=deleted)
+    version = find_content(view, subject, content, deleted=deleted)
     previous = view.state.latest(subject)
-    if found is not None or previous is None:
-        return found
+    if version is not None or previous is None:
+        return version
     completed = with_contracts(content, config, previous)
     if completed == content:
         return None
@@ -205,7 +205,7 @@ def find_by_hash(
 ) -> SchemaValue | None:
     """The highest version of exactly this subject that has a content; a live one if there is."""
     context = subjects.context_of(subject)
-    found = [
+    versions = [
         value
         for schema_id in view.state.ids_of(context, content.hash())
         for value in view.state.by_id(context, schema_id)
@@ -213,7 +213,7 @@ def find_by_hash(
         and value.schema_type == content.schema_type
         and (deleted or not value.deleted)
     ]
-    return max(found, key=lambda value: (not value.deleted, value.version), default=None)
+    return max(versions, key=lambda value: (not value.deleted, value.version), default=None)
 
 
 def latest_with_metadata(
@@ -238,18 +238,18 @@ def get_by_id(view: View, schema_id: int, subject: str | None = None) -> SchemaV
     """
     wanted = subjects.parse(subject or "")
     if not wanted.subject:
-        found = view.state.any_by_id(wanted.context, schema_id)
-        if found is not None:
-            return found
+        version = view.state.any_by_id(wanted.context, schema_id)
+        if version is not None:
+            return version
         raise errors.schema_not_found(schema_id)
     for place in _in_all_contexts(view, str(wanted)):
         for value in view.state.by_id(subjects.context_of(place), schema_id):
             if value.subject == place:
                 return value
     if wanted.context == subjects.DEFAULT_CONTEXT:
-        found = view.state.any_by_id(wanted.context, schema_id)
-        if found is not None:
-            return found
+        version = view.state.any_by_id(wanted.context, schema_id)
+        if version is not None:
+            return version
     raise errors.schema_not_found(schema_id)
 
 
@@ -268,18 +268,18 @@ def ids_of_guid(view: View, text: str) -> list[ContextId]:
     except ValueError:
         return []
     return [
-        ContextId(context, found[-1])
+        ContextId(context, ids[-1])
         for context in sorted(view.state.contexts())
-        if (found := view.state.ids_of(context, content_hash))
+        if (ids := view.state.ids_of(context, content_hash))
     ]
 
 
 def get_by_guid(view: View, text: str) -> SchemaValue:
     """The schema of a guid, in whatever context. Raises RegistryError 40403."""
     for place in ids_of_guid(view, text):
-        found = view.state.any_by_id(place.context, place.id)
-        if found is not None:
-            return found
+        version = view.state.any_by_id(place.context, place.id)
+        if version is not None:
+            return version
     raise errors.schema_not_found(text)
 
 

@@ -58,15 +58,15 @@ def mode_in_scope(view: View, subject: str | None) -> str:
     if not modes:
         return view.defaults.mode
     for place in (None, subjects.GLOBAL_SETTINGS):
-        found = modes.get(place)
-        if found is not None and found.mode == "READONLY_OVERRIDE":
-            return found.mode
+        mode = modes.get(place)
+        if mode is not None and mode.mode == "READONLY_OVERRIDE":
+            return mode.mode
     name = _name(subject)
     context = subjects.DEFAULT_CONTEXT if name is None else subjects.context_of(name)
     for place in (name, subjects.context_prefix(context) or None, subjects.GLOBAL_SETTINGS):
-        found = modes.get(place)
-        if found is not None:
-            return found.mode
+        mode = modes.get(place)
+        if mode is not None:
+            return mode.mode
     return view.defaults.mode
 
 
@@ -152,10 +152,10 @@ def _clearing(view: View, name: str | None) -> list[Record]:
     state = view.state
     if state.has_subjects(name):
         raise errors.not_permitted(f"{_place(name)} has schemas; delete them first, or use force")
-    found = [state.versions(subject, "all") for subject in state.subjects_in_scope(name)]
-    gone = {(value.subject, value.version) for values in found for value in values}
+    versions = [state.versions(subject, "all") for subject in state.subjects_in_scope(name)]
+    gone = {(value.subject, value.version) for values in versions for value in values}
     records: list[Record] = []
-    for values in found:
+    for values in versions:
         for value in values:
             for other in state.referrers(value.subject, value.version):
                 if (other.subject, other.version) not in gone:

@@ -93,9 +93,9 @@ def register(
         check_registrable(view, name, with_id=attempt.id is not None)
         attempt = replace(attempt, request=_with_request_tags(attempt))
     elif not request.propagate_tags and not has_contracts(config):
-        content, found = _read_or_find(attempt)
-        if found is not None:
-            return Decision((), found)
+        content, known = _read_or_find(attempt)
+        if known is not None:
+            return Decision((), known)
         check_registrable(view, name, with_id=attempt.id is not None)
         return _register(attempt, content, searched=content if attempt.id is None else None)
     else:
@@ -144,25 +144,25 @@ def _read_or_find(attempt: _Attempt) -> tuple[Content | None, SchemaValue | None
         if not is_new:
             raise
         content = _read(attempt, is_new=False)
-        found = None if content is None else _already_there(attempt, content)
-        if found is None:
+        known = None if content is None else _already_there(attempt, content)
+        if known is None:
             raise
-        return content, found
+        return content, known
     return content, None if content is None else _already_there(attempt, content)
 
 
 def _already_there(attempt: _Attempt, content: Content) -> SchemaValue | None:
     """The version that a registration asks for, if it is there."""
-    found: SchemaValue | None
+    known: SchemaValue | None
     if attempt.version > 0:
-        found = attempt.view.state.version(attempt.subject, attempt.version)
-        if found is None or found.deleted or not can_stand_for(attempt.view, content, found):
+        known = attempt.view.state.version(attempt.subject, attempt.version)
+        if known is None or known.deleted or not can_stand_for(attempt.view, content, known):
             return None
     else:
-        found = find_content(
+        known = find_content(
             attempt.view, attempt.subject, content, latest_only=attempt.version == -1
         )
-    return found if found is not None and attempt.id in (None, found.id) else None
+    return known if known is not None and attempt.id in (None, known.id) else None
 
 
 def _register(
@@ -177,9 +177,9 @@ def _register(
     if content is None:
         raise errors.invalid_schema("the schema is empty")
     wanted_id = attempt.id if mode_in_scope(view, subject) == "IMPORT" else None
-    found, wanted_id = _same_content(attempt, content, live, wanted_id, searched)
-    if found is not None:
-        return Decision((), found)
+    known, wanted_id = _same_content(attempt, content, live, wanted_id, searched)
+    if known is not None:
+        return Decision((), known)
     if not attempt.is_import and not attempt.force:
         messages = incompatibilities(view, attempt.config, content, live)
         if messages:
@@ -254,9 +254,9 @@ def _same_content(
         known = view.state.any_by_id(context, known_id)
         if known is None or not content.has_content_of(known) or wanted_id not in (None, known_id):
             continue
-        found = find_by_hash(view, subject, content)
-        if attempt.version == 0 and found is not None and wanted_id in (None, found.id):
-            return found, wanted_id
+        same = find_by_hash(view, subject, content)
+        if attempt.version == 0 and same is not None and wanted_id in (None, same.id):
+            return same, wanted_id
         wanted_id = known_id
         break
     if attempt.version > 0:

@@ -28,7 +28,7 @@ _INHERITED = (
     "compatibility_policy",
     "compatibility_group",
 )
-"""What a configuration that does not say it takes from the wider ones."""
+"""The members that a configuration inherits from wider ones if it does not set them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,15 @@ def config_in_scope(view: View, subject: str | None) -> ConfigValue:
     ones, at last from the server's.
     """
     name = settings_name(subject)
-    found = [config for place in scope(name) if (config := view.state.config(place)) is not None]
-    if not found:
+    configs = [config for place in scope(name) if (config := view.state.config(place)) is not None]
+    if not configs:
         return ConfigValue(subject=name, compatibility_level=_default_level(view))
     wider = [view.state.config(None), ConfigValue(compatibility_level=_default_level(view))]
     changes: dict[str, Any] = {"subject": name}
     for attribute in _INHERITED:
-        values = (getattr(config, attribute) for config in [*found, *wider] if config is not None)
+        values = (getattr(config, attribute) for config in [*configs, *wider] if config is not None)
         changes[attribute] = next((value for value in values if value is not None), None)
-    return replace(found[0], **changes)
+    return replace(configs[0], **changes)
 
 
 def _default_level(view: View) -> str:

@@ -11,7 +11,7 @@ from barnabas.registry.errors import RegistryError
 
 @dataclass(slots=True)
 class Answer:
-    """What goes back to the client. `content_type` None is the one that the client accepts."""
+    """An answer to a client. With `content_type` None it has the type that the client accepts."""
 
     body: bytes
     status: int = 200

@@ -63,7 +63,7 @@ class ClientGoneError(Exception):
 
 
 class _Request:
-    """What the application wants to know of a request."""
+    """The parts of a request that the application needs."""
 
     __slots__ = (
         "accept",
@@ -198,7 +198,7 @@ class RegistryApp:
         await self._forwarder.close()
 
     def watch(self, crowd: Crowd | None = None) -> Watch:
-        """What shows the instance's metrics and health."""
+        """The routes that show the instance's metrics and health."""
         return Watch(self._metrics, self._not_ready, crowd)
 
     async def _metrics(self) -> bytes:
@@ -248,12 +248,12 @@ class RegistryApp:
         if read is not None:
             still = _still(call.view)
             return await self._large.run(lambda apart: read(replace(call, view=apart)), still)
-        found = handler(call)
-        if isinstance(found, Answer):
-            return found
-        if isinstance(found, LargeRead):
-            return await self._large.run(found.read, _still(call.view))
-        return await self._write(request, found, data)
+        answer = handler(call)
+        if isinstance(answer, Answer):
+            return answer
+        if isinstance(answer, LargeRead):
+            return await self._large.run(answer.read, _still(call.view))
+        return await self._write(request, answer, data)
 
     async def _write(self, request: _Request, write: Write[Any], data: bytes) -> Answer:
         service = self._service
@@ -285,8 +285,10 @@ class RegistryApp:
     ) -> Answer:
         view = self._service.view
         if is_large and write.has_form:
-            found = done.response
-            answer = await self._large.run(lambda apart: write.answer(apart, found), _still(view))
+            response = done.response
+            answer = await self._large.run(
+                lambda apart: write.answer(apart, response), _still(view)
+            )
         else:
             answer = write.answer(view, done.response)
         if request.is_forwarded:
@@ -341,7 +343,7 @@ def _no_method(node: Node[Handler], method: str) -> Answer:
 
 
 def _already_there(service: Service, write: Write[Any]) -> Answer | None:
-    """What a registration that is there already answers, without the leader."""
+    """The answer to a registration of a known schema, without the leader."""
     try:
         decision = write.decide(service.view)
     except RegistryError:

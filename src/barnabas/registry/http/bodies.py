@@ -72,12 +72,12 @@ def _number(body: dict[str, Any], name: str, place: str = "") -> int | None:
     if value is None or value == "":
         return None
     try:
-        found = int(value) if isinstance(value, str | int | float) else None
+        number = int(value) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError):
-        found = None
-    if found is None or isinstance(value, bool) or not -INT_MAX - 1 <= found <= INT_MAX:
+        number = None
+    if number is None or isinstance(value, bool) or not -INT_MAX - 1 <= number <= INT_MAX:
         raise _bad(f"{place}{name} is not a number of 32 bits")
-    return found
+    return number
 
 
 def flag(body: dict[str, Any], name: str) -> bool:
@@ -111,28 +111,28 @@ def _part(body: dict[str, Any], name: str, read: Callable[[Any, str], Part]) -> 
 
 def objects(body: dict[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a list, each with its place. Raises RegistryError 400."""
-    found = []
+    named = []
     for position, item in enumerate(_list(body, name)):
         if not isinstance(item, dict):
             raise _bad(f"{name}[{position}] is not an object")
-        found.append((f"{name}[{position}].", item))
-    return found
+        named.append((f"{name}[{position}].", item))
+    return named
 
 
 def _references(body: dict[str, Any]) -> tuple[Reference, ...]:
-    found = []
+    references = []
     for place, item in objects(body, "references"):
         version = _number(item, "version", place)
         if version is None:
             raise RegistryError(errors.UNPROCESSABLE, f"{place}version may not be null")
-        found.append(
+        references.append(
             Reference(text(item, "name", place) or "", text(item, "subject", place) or "", version)
         )
-    return tuple(found)
+    return tuple(references)
 
 
 def _tag_changes(body: dict[str, Any], name: str) -> tuple[TagChange, ...]:
-    found = []
+    changes = []
     for place, item in objects(body, name):
         entity = item.get("schemaEntity")
         if not isinstance(entity, dict):
@@ -144,15 +144,15 @@ def _tag_changes(body: dict[str, Any], name: str) -> tuple[TagChange, ...]:
                 f"{place}schemaEntity needs an entityPath, and sr_record or sr_field as entityType"
             )
         tags = _texts(item, "tags", place)
-        found.append(TagChange(TaggedEntity(kind, path.removeprefix(".")), frozenset(tags)))
-    return tuple(found)
+        changes.append(TagChange(TaggedEntity(kind, path.removeprefix(".")), frozenset(tags)))
+    return tuple(changes)
 
 
 def _texts(body: dict[str, Any], name: str, place: str = "") -> tuple[str, ...]:
-    found = _list(body, name, place)
-    if not all(isinstance(item, str) for item in found):
+    texts = _list(body, name, place)
+    if not all(isinstance(item, str) for item in texts):
         raise _bad(f"{place}{name} has something else than texts")
-    return tuple(found)
+    return tuple(texts)
 
 
 def schema_request(body: dict[str, Any]) -> SchemaRequest:

@@ -22,13 +22,13 @@ _known: dict[bytes, bool] = {b"": False, b"gzip, deflate": True, b"gzip, deflate
 
 def takes_gzip(accept_encoding: bytes) -> bool:
     """Whether a client with this Accept-Encoding takes gzip."""
-    found = _known.get(accept_encoding)
-    if found is None:
-        found = _read(accept_encoding)
+    is_taken = _known.get(accept_encoding)
+    if is_taken is None:
+        is_taken = _read(accept_encoding)
         if len(_known) >= _KNOWN_MAX:
             _known.clear()
-        _known[accept_encoding] = found
-    return found
+        _known[accept_encoding] = is_taken
+    return is_taken
 
 
 def _read(accept_encoding: bytes) -> bool:
@@ -54,12 +54,12 @@ class Compressor:
         """The body, compressed."""
         if len(body) >= THREAD_FROM:
             return await asyncio.to_thread(_compressed, body)
-        found = self._kept.get(body)
-        if found is None:
-            found = _compressed(body)
+        compressed = self._kept.get(body)
+        if compressed is None:
+            compressed = _compressed(body)
             if len(body) <= KEPT_SIZE_MAX:
-                self._keep(body, found)
-        return found
+                self._keep(body, compressed)
+        return compressed
 
     def _keep(self, body: bytes, packed: bytes) -> None:
         self._kept[body] = packed

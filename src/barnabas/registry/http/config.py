@@ -25,12 +25,12 @@ class HttpConfig:
     forwarded_headers: tuple[str, ...] = ()
     """Headers that go on to the leader, besides those that always do."""
     write_timeout_ms: int = 500
-    """How long a leader is looked for that takes a write."""
+    """How long a write looks for a leader that accepts it."""
     leader_connect_timeout_ms: int = 60_000
     leader_read_timeout_ms: int = 60_000
-    """How long a connection to the leader, and its answer, may take; 0 is for ever."""
+    """The time limit for a connection to the leader, and for its answer; 0 is for ever."""
     leader_tls: ssl.SSLContext | None = None
-    """How the leader's certificate is checked where it listens on https; None is the default."""
+    """The TLS context for a leader that listens on https; None is the default."""
 
     @classmethod
     def of(cls, config: RegistryConfig) -> "HttpConfig":

@@ -7,7 +7,7 @@ _PRODUCED = {
     b"application/vnd.schemaregistry+json": 0.9,
     b"application/json": 0.5,
 }
-"""What answers can be, and how much the registry prefers it."""
+"""The content types of answers, with the registry's preference for each."""
 
 _CONSUMED = frozenset({*_PRODUCED, b"application/octet-stream"})
 
@@ -25,11 +25,11 @@ def answer_type(accept: bytes) -> bytes | None:
         return _known[accept]
     except KeyError:
         pass
-    found = _read_accept(accept)
+    media_type = _read_accept(accept)
     if len(_known) >= _KNOWN_MAX:
         _known.clear()
-    _known[accept] = found
-    return found
+    _known[accept] = media_type
+    return media_type
 
 
 def _read_accept(accept: bytes) -> bytes | None:
@@ -41,14 +41,14 @@ def _read_accept(accept: bytes) -> bytes | None:
     if not ranges:
         return V1
     best: tuple[float, float] = (0.0, 0.0)
-    found: bytes | None = None
+    media_type: bytes | None = None
     for produced, preference in _PRODUCED.items():
         for name in (produced, b"application/*", b"*/*"):
             if name in ranges:
                 if ranges[name] > 0 and (ranges[name], preference) > best:
-                    best, found = (ranges[name], preference), produced
+                    best, media_type = (ranges[name], preference), produced
                 break
-    return found
+    return media_type
 
 
 def _weight(parameters: list[bytes]) -> float:

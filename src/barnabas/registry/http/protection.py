@@ -1,4 +1,4 @@
-"""Who may use the REST interface, by the registry's properties, and how it says no.
+"""Access to the REST interface by the registry's properties, and the shape of its refusals.
 
 `authentication.method=BASIC` asks for a name and password of the file that Jetty's
 PropertyFileLoginModule reads, as Confluent's registry does. What it refuses looks as Jetty's

@@ -12,7 +12,7 @@ from barnabas.registry.store.records import SchemaValue
 from barnabas.schemas.schema import TaggedEntity
 
 ENCODED_BYTES_MAX = 32 << 20
-"""How many bytes of encoded answers are kept; what was put in first goes first."""
+"""The number of bytes of encoded answers that are cached; the oldest go first."""
 
 _BY_ID_FIELDS = (
     "subject",
@@ -67,14 +67,14 @@ def version_json(
 
 
 def _with_tags(
-    body: dict[str, Any], found: Mapping[TaggedEntity, frozenset[str]], wanted: Collection[str]
+    body: dict[str, Any], tags: Mapping[TaggedEntity, frozenset[str]], wanted: Collection[str]
 ) -> dict[str, Any]:
     listed = [
         {
             "schemaEntity": {"entityPath": entity.name, "entityType": entity.kind.lower()},
             "tags": sorted(names),
         }
-        for entity, names in found.items()
+        for entity, names in tags.items()
         if "*" in wanted or not names.isdisjoint(wanted)
     ]
     if not listed:
@@ -84,13 +84,13 @@ def _with_tags(
 
 
 def by_id_json(body: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """What `/schemas/ids` says of a version: all but its id."""
+    """A version as `/schemas/ids` shows it: all but its id."""
     body = {**body, **more}
     return {name: body[name] for name in _BY_ID_FIELDS if name in body}
 
 
 def registered_json(view: View, value: SchemaValue, form: str = "") -> dict[str, Any]:
-    """What a registration says of the version that it made or found."""
+    """A registration's answer for the version that it made or found."""
     body = version_json(view, value, form=form)
     if value.timestamp_ms is None:
         del body["deleted"]
@@ -113,16 +113,16 @@ class EncodedSchemas:
 
     def version(self, value: SchemaValue) -> bytes:
         """The answer of `/subjects/{subject}/versions/{version}`."""
-        found = self._versions.get((value.subject, value.version))
-        if found is not None and found[0] is value:
-            return found[1]
+        encoded = self._versions.get((value.subject, value.version))
+        if encoded is not None and encoded[0] is value:
+            return encoded[1]
         return self._keep(self._versions, value, json_bytes(schema_json(value)))
 
     def by_id(self, value: SchemaValue) -> bytes:
         """The answer of `/schemas/ids/{id}`."""
-        found = self._by_id.get((value.subject, value.version))
-        if found is not None and found[0] is value:
-            return found[1]
+        encoded = self._by_id.get((value.subject, value.version))
+        if encoded is not None and encoded[0] is value:
+            return encoded[1]
         return self._keep(self._by_id, value, json_bytes(by_id_json(schema_json(value))))
 
     def _keep(

@@ -13,7 +13,7 @@ from barnabas.registry import subjects
 from barnabas.registry.http.answers import plain_fault
 
 PARAMETERS_MAX = 1000
-"""How many parameters a query may have."""
+"""The number of parameters that a query may have."""
 
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -84,8 +84,8 @@ class Query:
 
     def text(self, name: str, default: str = "") -> str:
         """A parameter as it is."""
-        found = self._found.get(name)
-        return found[0] if found else default
+        value = self._found.get(name)
+        return value[0] if value else default
 
     def texts(self, name: str) -> list[str]:
         """All that a parameter is said to be."""
@@ -93,15 +93,15 @@ class Query:
 
     def flag(self, name: str) -> bool:
         """Whether a parameter is true; all other words are false."""
-        found = self._found.get(name)
-        return found is not None and found[0].lower() == "true"
+        value = self._found.get(name)
+        return value is not None and value[0].lower() == "true"
 
     def number(self, name: str, default: int) -> int:
         """A parameter of 32 bits. Raises RegistryError 404, as Confluent does."""
-        found = self._found.get(name)
-        if not found or not found[0].strip():
+        value = self._found.get(name)
+        if not value or not value[0].strip():
             return default
-        return number(found[0], name)
+        return number(value[0], name)
 
 
 def number(text: str, name: str) -> int:

@@ -1,1 +1,1 @@
-"""What joins the registry to a Kafka cluster: the topic, its reader and writer, the election."""
+"""The registry's connection to a Kafka cluster: the topic, its reader and writer, the election."""

@@ -1,4 +1,4 @@
-"""How to reach the brokers: addresses, TLS and SASL, for aiokafka and for our own client."""
+"""Connections to the brokers: addresses, TLS and SASL, for aiokafka and for our own client."""
 
 from dataclasses import replace
 from typing import Any

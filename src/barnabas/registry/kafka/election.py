@@ -124,12 +124,12 @@ class Elector(Part):
     def assigned(self, joined: Joined, assignment: bytes) -> None:
         """Pass on who leads."""
         try:
-            found = Assignment.decode(assignment)
+            leadership = Assignment.decode(assignment)
         except MembershipError as error:
             raise CoordinatorLostError(str(error)) from error
 
         async def tell() -> None:
-            self._tell(found, joined)
+            self._tell(leadership, joined)
 
         self._call(tell)
 

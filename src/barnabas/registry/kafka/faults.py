@@ -10,7 +10,7 @@ from barnabas.kafka.membership import GroupRefusedError
 from barnabas.protocol.errors import ErrorCode
 
 TROUBLE: Final = (errors.KafkaError, OSError, TimeoutError)
-"""What a request to a broker may raise; to be tried again, mostly."""
+"""Exceptions of a request to a broker; most of them justify another attempt."""
 CLIENT_TROUBLE: Final = (*TROUBLE, AssertionError)
 """Including aiokafka's failed assertions."""
 REFUSALS: Final = (

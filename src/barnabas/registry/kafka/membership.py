@@ -1,4 +1,4 @@
-"""What instances tell each other in their group: who they are, and who leads.
+"""Messages between the instances of a group: their identities, and the leader.
 
 The JSON is Confluent's (SchemaRegistryIdentity and SchemaRegistryProtocol), so that its
 instances and ours can be in one group.
@@ -34,7 +34,7 @@ class Identity:
 
     @property
     def url(self) -> str:
-        """Where others send requests, without a slash at the end."""
+        """The URL for requests of others, without a slash at the end."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -104,8 +104,10 @@ def elect(members: Mapping[str, Identity], *, sticky: bool = False) -> Assignmen
 
     With `sticky` the one that leads goes on, if there is exactly one.
     """
-    candidates = [(found.url, member) for member, found in members.items() if found.may_lead]
-    urls = {found.url for found in members.values()}
+    candidates = [
+        (instance.url, member) for member, instance in members.items() if instance.may_lead
+    ]
+    urls = {instance.url for instance in members.values()}
     error = NO_ERROR if len(urls) == len(members) else DUPLICATE_URLS
     if not candidates:
         return Assignment(None, None, error)

@@ -146,15 +146,15 @@ class TopicReader:
         self._missing_since = None
         # last stable offset, log start (from version 5), aborted, read replica (from 11), records
         aborted = rest[2] if answer.API_VERSION >= 5 else rest[1]
-        found = MemoryRecords(rest[-1])
-        if found.size_in_bytes() and not found.has_next():
+        records = MemoryRecords(rest[-1])
+        if records.size_in_bytes() and not records.has_next():
             raise StoreError(
                 f"a batch of topic {topic} at offset {self.position} is larger than "
                 f"{FETCH_BYTES_MAX} bytes"
             )
         await self._hand_on(
             PartitionRecords(
-                self._partition, found, aborted, self.position, None, None, True, READ_COMMITTED
+                self._partition, records, aborted, self.position, None, None, True, READ_COMMITTED
             )
         )
 

@@ -27,7 +27,7 @@ Response = TypeVar("Response")
 
 BACKOFF_MS_MAX = 5000
 BEGIN_TIMEOUT_S = 30.0
-"""How long the start of a reign may take: transactions, and the end of the topic."""
+"""The time limit for the start of a reign: transactions, and reading the topic to its end."""
 PAUSE_TIMEOUT_S = 5.0
 """How long an election waits for the transaction that is under way."""
 FINISH_TIMEOUT_S = 5.0
@@ -100,7 +100,7 @@ class KafkaStore:
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader is, None while there is none."""
+        """The leader's URL, None while there is no leader."""
         return None if self._leader is None else self._leader.url
 
     @property

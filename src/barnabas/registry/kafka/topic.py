@@ -24,7 +24,7 @@ telemetry = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What is learned of the topic and its cluster at the start."""
+    """Facts about the topic and its cluster, learned at the start."""
 
     cluster_id: str = ""
     message_bytes_max: int = MESSAGE_BYTES_DEFAULT

@@ -297,7 +297,7 @@ class Reign:
                 )
                 for record in batch.records
             ]
-            offsets = [found.offset for found in await asyncio.gather(*futures)]
+            offsets = [acknowledged.offset for acknowledged in await asyncio.gather(*futures)]
             if min(offsets) < 0:
                 raise TimeoutError("a broker does not say where it has put a record")
             # Known before anybody can read them, which is after the commit.

@@ -1,1 +1,1 @@
-"""What the registry remembers: the records of `_schemas` and the state that they add up to."""
+"""The registry's memory: the records of `_schemas`, and the state that results from them."""

@@ -139,8 +139,8 @@ def config_json(value: ConfigValue) -> dict[str, Any]:
     """Configuration as JSON, in Confluent's order; what is not said is left out."""
     body: dict[str, Any] = {}
     for attribute, name in CONFIG_FIELDS.items():
-        found = getattr(value, attribute)
-        body[name] = found.to_json() if isinstance(found, Metadata | RuleSet) else found
+        member = getattr(value, attribute)
+        body[name] = member.to_json() if isinstance(member, Metadata | RuleSet) else member
     return _filled(body)
 
 
@@ -291,10 +291,10 @@ def _schema_value(
     )
 
 
-def _references(found: Any) -> tuple[Reference, ...]:
-    if not isinstance(found, list):
+def _references(references: Any) -> tuple[Reference, ...]:
+    if not isinstance(references, list):
         raise ValueError("references is not a list")
-    return tuple(map(_reference, found))
+    return tuple(map(_reference, references))
 
 
 def _reference(body: Any) -> Reference:
@@ -306,26 +306,26 @@ def _reference(body: Any) -> Reference:
 
 
 def _config_value(subject: str | None, body: dict[str, Any]) -> ConfigValue:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for attribute, name in CONFIG_FIELDS.items():
         value = body.get(name)
         if value is None:
             continue
         if attribute.endswith("metadata"):
-            found[attribute] = Metadata.from_json(value, name)
+            members[attribute] = Metadata.from_json(value, name)
         elif attribute.endswith("rule_set"):
-            found[attribute] = RuleSet.from_json(value, name)
+            members[attribute] = RuleSet.from_json(value, name)
         elif attribute in _CONFIG_SWITCHES:
-            found[attribute] = value is True or value == "true"
+            members[attribute] = value is True or value == "true"
         else:
-            found[attribute] = _text(body, name)
-    level = found.get("compatibility_level")
+            members[attribute] = _text(body, name)
+    level = members.get("compatibility_level")
     if level is not None and level not in COMPATIBILITY_LEVELS:
         raise ValueError(f"compatibility level {level!r} is not known")
-    policy = found.get("compatibility_policy")
+    policy = members.get("compatibility_policy")
     if policy is not None and policy not in COMPATIBILITY_POLICIES:
         raise ValueError(f"compatibility policy {policy!r} is not known")
-    return ConfigValue(**(found | {"subject": subject}))
+    return ConfigValue(**(members | {"subject": subject}))
 
 
 _CONFIG_SWITCHES = frozenset(

@@ -28,7 +28,7 @@ COMPATIBILITY_POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 
 Which = Literal["live", "all", "deleted"]
-"""Which versions are asked for: those not soft-deleted, all, or the soft-deleted only."""
+"""The requested versions: those not soft-deleted, all, or only the soft-deleted."""
 
 
 class UnreadableRecordError(ValueError):
@@ -88,7 +88,9 @@ class ContextKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class AssociationKey:
-    """That a resource's keys or values belong to a subject. `name` and `namespace` are its own."""
+    """An association of a resource's keys or values with a subject. `name` and `namespace` are the
+    resource's.
+    """
 
     name: str
     namespace: str

@@ -80,7 +80,7 @@ class RegistryState:
         """A state of its own with the same content."""
         other = RegistryState()
         other.offset = self.offset
-        other._contexts = {name: found.copy() for name, found in self._contexts.items()}
+        other._contexts = {name: context.copy() for name, context in self._contexts.items()}
         other._referrers = self._referrers.copy()
         other._marks = self._marks.copy()
         other._configs = self._configs.copy()
@@ -90,7 +90,7 @@ class RegistryState:
 
     @property
     def size(self) -> int:
-        """How many ids there are: what a copy costs grows with it."""
+        """The number of ids; the cost of a copy grows with it."""
         return sum(len(context.by_id) for context in self._contexts.values())
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +100,7 @@ class RegistryState:
     __hash__ = None  # type: ignore[assignment] # it changes
 
     def _content(self) -> tuple[object, ...]:
-        contents = {name: found.content() for name, found in self._contexts.items()}
+        contents = {name: context.content() for name, context in self._contexts.items()}
         empty = _Context().content()
         contexts = {name: content for name, content in contents.items() if content != empty}
         settings = (self._configs, self._modes)
@@ -152,10 +152,10 @@ class RegistryState:
         return replace(value, created_ms=value.timestamp_ms if old is None else old.created_ms)
 
     def _context(self, name: str) -> _Context:
-        found = self._contexts.get(name)
-        if found is None:
-            found = self._contexts[name] = _Context()
-        return found
+        context = self._contexts.get(name)
+        if context is None:
+            context = self._contexts[name] = _Context()
+        return context
 
     def _schema_put(self, value: SchemaValue) -> str | None:
         subject, version = value.subject, value.version
@@ -251,15 +251,15 @@ class RegistryState:
 
         'deleted' gives those that have no live version.
         """
-        found: list[str] = []
+        subjects: list[str] = []
         for start, context in self._contexts_with_prefix(prefix):
             for subject, versions in context.subjects.items():
                 if subject.startswith(start) and (
                     which == "all" or _is_live(versions) == (which == "live")
                 ):
-                    found.append(subject)
-        found.sort()
-        return found
+                    subjects.append(subject)
+        subjects.sort()
+        return subjects
 
     def _contexts_with_prefix(self, prefix: str) -> Iterator[tuple[str, _Context]]:
         """Contexts that a prefix reaches, each with how its subjects have to begin."""
@@ -287,21 +287,23 @@ class RegistryState:
         if scope is None or scope == subjects.GLOBAL_SETTINGS:
             return [name for context in self._contexts.values() for name in context.subjects]
         wanted = subjects.parse(scope)
-        found = self._contexts.get(wanted.context, _NO_CONTEXT).subjects
+        names = self._contexts.get(wanted.context, _NO_CONTEXT).subjects
         if wanted.is_context and wanted.context != subjects.DEFAULT_CONTEXT:
-            return list(found)
-        return [scope] if scope in found else []
+            return list(names)
+        return [scope] if scope in names else []
 
     def by_id(self, context: str, schema_id: int) -> list[SchemaValue]:
         """All versions that have an id in a context, soft-deleted ones too."""
-        found = self._contexts.get(context, _NO_CONTEXT)
-        return [found.subjects.get(name)[version] for name, version in found.by_id.get(schema_id)]
+        entries = self._contexts.get(context, _NO_CONTEXT)
+        return [
+            entries.subjects.get(name)[version] for name, version in entries.by_id.get(schema_id)
+        ]
 
     def any_by_id(self, context: str, schema_id: int) -> SchemaValue | None:
         """One version that has an id in a context, soft-deleted perhaps. Fast."""
-        found = self._contexts.get(context, _NO_CONTEXT)
-        for name, version in found.by_id.get(schema_id):
-            return found.subjects.get(name)[version]
+        entries = self._contexts.get(context, _NO_CONTEXT)
+        for name, version in entries.by_id.get(schema_id):
+            return entries.subjects.get(name)[version]
         return None
 
     def ids_of(self, context: str, content_hash: bytes) -> tuple[int, ...]:
@@ -357,7 +359,7 @@ class RegistryState:
     # Settings
 
     def config(self, subject: str | None) -> ConfigValue | None:
-        """What is configured for exactly this subject or context; None is the default context."""
+        """The configuration of exactly this subject or context; None is the default context."""
         return self._configs.get(subject)
 
     def mode(self, subject: str | None) -> ModeValue | None:

@@ -1,4 +1,5 @@
-"""Whether a reader's schema reads what a writer's schema wrote, as Java's SchemaCompatibility says.
+"""Compatibility of a reader's Avro schema with a writer's, by the rules of Java's
+SchemaCompatibility.
 
 The rules are the specification's schema resolution with Java's habits: types match by unqualified
 name or by an alias of the reader, bytes and strings read each other, a field of an enum that has a
@@ -147,8 +148,8 @@ def _branches_that_may_read(reader: Union, writer: Schema) -> list[Schema]:
         keys = [f"{writer.kind}:{writer.name.simple}", f"{writer.kind}={writer.name.full}"]
     else:
         keys = [writer.kind, *_READ_BY.get(writer.kind, ())]
-    found = (branch for key in keys for branch in reader.index.get(key, ()))
-    return list({id(branch): branch for branch in found}.values())
+    branches = (branch for key in keys for branch in reader.index.get(key, ()))
+    return list({id(branch): branch for branch in branches}.values())
 
 
 def _keys_as_reader(branch: Schema) -> list[str]:
@@ -192,15 +193,15 @@ def _is_plainly_same(reader: Schema, writer: Schema) -> bool:
 
 
 def _written_field(field: Field, writer: Record, place: _Place) -> Field | None:
-    found = writer.field_by_name.get(field.name)
+    field_written = writer.field_by_name.get(field.name)
     for alias in field.aliases:
         by_alias = writer.field_by_name.get(alias)
         if by_alias is None:
             continue
-        if found is not None:
+        if field_written is not None:
             raise _NoAnswerError(_ambiguous_aliases(field, writer, place))
-        found = by_alias
-    return found
+        field_written = by_alias
+    return field_written
 
 
 def _check_unions(reader: Union, writer: Union, place: _Place) -> _Check:

@@ -1,4 +1,4 @@
-"""Whether two definitions of one name are the same to Java.
+"""Equality of two definitions of one name, as Java sees it.
 
 Docs and aliases do not count, properties do. A name that is not found yet equals nothing.
 """

@@ -65,8 +65,8 @@ def read(text: str) -> Any:
 
 def _read_commented(text: str) -> Any:
     def blank(match: re.Match[str]) -> str:
-        found = match.group()
-        return found if found[0] == '"' else re.sub(r"[^\n]", " ", found)
+        token = match.group()
+        return token if token[0] == '"' else re.sub(r"[^\n]", " ", token)
 
     plain = _STRINGS_AND_COMMENTS.sub(blank, text)
     start = len(plain) - len(plain.lstrip(" \t\r\n"))

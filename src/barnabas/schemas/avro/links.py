@@ -95,13 +95,13 @@ def _check_linked_branches(union: Union, place: _Place) -> None:
 def _target(schema: Schema, names: Mapping[str, Named], place: _Place) -> Schema:
     if not isinstance(schema, Unresolved):
         return schema
-    found = names.get(schema.name.full)
-    if found is None:
+    target = names.get(schema.name.full)
+    if target is None:
         raise FaultAtPlace(
             f"no schema is named {schema.name.full!r}:"
             " neither this text nor its references define it"
         ).within(*_tokens(place))
-    return found
+    return target
 
 
 def _tokens(place: _Place) -> list[str | int]:

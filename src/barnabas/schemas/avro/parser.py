@@ -126,11 +126,11 @@ class Parser:
 
     def _find(self, name: str, space: str | None) -> Schema:
         full = f"{space}.{name}" if space is not None and "." not in name else name
-        found = self.names.get(full) or self.names.get(name)
-        if found is None:
+        definition = self.names.get(full) or self.names.get(name)
+        if definition is None:
             self._unresolved = True
             return Unresolved(split_name(full, None), None, (), {}, [])
-        return found
+        return definition
 
     def _define(self, schema: Named) -> None:
         known = self.names.setdefault(schema.name.full, schema)

@@ -15,11 +15,11 @@ def tags_of(root: Schema) -> dict[TaggedEntity, frozenset[str]]:
     """The tags of all records and fields, those of referenced schemas too."""
     tags = {}
     for record in _records(root):
-        if found := _read(record.props):
-            tags[TaggedEntity(_RECORD, record.name.full)] = found
+        if names := _read(record.props):
+            tags[TaggedEntity(_RECORD, record.name.full)] = names
         for field in record.fields:
-            if found := _read(field.props):
-                tags[TaggedEntity(_FIELD, f"{record.name.full}.{field.name}")] = found
+            if names := _read(field.props):
+                tags[TaggedEntity(_FIELD, f"{record.name.full}.{field.name}")] = names
     return tags
 
 
@@ -84,8 +84,8 @@ def _find(tree: Any, entity: TaggedEntity) -> dict[str, Any] | None:
             fields = node.get("fields", ())
             is_it = node["type"] in ("record", "error") and node["name"] == simple
             if is_it and space in ("", node_space):
-                found: list[dict[str, Any]] = [node] if field_name is None else fields
-                for candidate in found:
+                nodes: list[dict[str, Any]] = [node] if field_name is None else fields
+                for candidate in nodes:
                     if field_name in (None, candidate["name"]):
                         return candidate
             pending.extend((field["type"], node_space) for field in fields)

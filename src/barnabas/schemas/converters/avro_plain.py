@@ -119,20 +119,20 @@ class AvroNames:
         return self._plain(self.root, set())
 
     def _plain(self, avro: Any, defined: set[str]) -> Any:
-        name, found = self.definition(avro)
+        name, definition = self.definition(avro)
         if name is not None:
             if name in defined:
                 return name
             defined.add(name)
-            made = {"type": found["type"], "name": name}
+            made = {"type": definition["type"], "name": name}
             if name in self._elsewhere:
                 made["namespace"] = ""  # it is not the one of the namespace around it
-            if found["type"] == "enum":
-                made["symbols"] = found["symbols"]
-            elif found["type"] == "fixed":
-                made["size"] = found["size"]
+            if definition["type"] == "enum":
+                made["symbols"] = definition["symbols"]
+            elif definition["type"] == "fixed":
+                made["size"] = definition["size"]
             else:
-                made["fields"] = [self._plain_field(f, defined) for f in found["fields"]]
+                made["fields"] = [self._plain_field(f, defined) for f in definition["fields"]]
             return made
         if isinstance(avro, list):
             return [self._plain(branch, defined) for branch in avro]

@@ -101,12 +101,12 @@ class AvroReading:
         self._parts.add()
         if isinstance(avro, list):
             return self._union(avro, default)
-        name, found = self._names.definition(avro)
+        name, definition = self._names.definition(avro)
         if name is not None and name in self._open:
             inner = _RecordReader(reference(is_optional=is_optional), [])
             self._open[name].append(inner)
             return inner.schema, inner
-        properties = found if isinstance(found, dict) else {"type": found}
+        properties = definition if isinstance(definition, dict) else {"type": definition}
         within: list[_RecordReader] = []
         if name is not None and "fields" in properties:
             self._open[name] = within
@@ -232,20 +232,20 @@ class AvroReading:
         return union, read
 
     def _branch_name(self, branch: Any) -> str:
-        name, found = self._names.definition(branch)
+        name, definition = self._names.definition(branch)
         if name is not None:
             return name if self._options.is_enhanced else name.rpartition(".")[2]
-        kind = found["type"] if isinstance(found, dict) else found
+        kind = definition["type"] if isinstance(definition, dict) else definition
         return str(kind)
 
     def _tests(self, branch: Any) -> Callable[[str | None, Any], bool]:
-        name, found = self._names.definition(branch)
+        name, definition = self._names.definition(branch)
         if name is not None:
-            kinds: tuple[type, ...] = (bytes,) if found["type"] == "fixed" else (str,)
-            if "fields" in found:
+            kinds: tuple[type, ...] = (bytes,) if definition["type"] == "fixed" else (str,)
+            if "fields" in definition:
                 kinds = (dict,)
             return lambda given, item: given == name or (given is None and type(item) in kinds)
-        kind = found["type"] if isinstance(found, dict) else found
+        kind = definition["type"] if isinstance(definition, dict) else definition
         if kind == "int":  # beside a long
             return lambda given, item: type(item) is int and -(2**31) <= item < 2**31
         kinds = _PYTHON[kind]
@@ -327,7 +327,7 @@ def _with_default(schema: Schema, convert: Convert, given: Any) -> Schema:
 
 
 def _as_coded(schema: Schema, given: Any) -> Any:
-    """What the codec would give for the JSON of a default."""
+    """Return the value that the codec would return for the JSON of a default."""
     if given is None:
         return None
     match schema.type:

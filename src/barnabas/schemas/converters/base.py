@@ -1,4 +1,4 @@
-"""What the formats of a schema registry have in common: values of a schema to bytes, and back.
+"""The interface of the formats of a schema registry: values of a schema to bytes, and back.
 
 Bytes here are the data after the prefix that names the schema (`schemas/wire_format.py`).
 """
@@ -41,7 +41,7 @@ class Parts:
 
 @dataclass(slots=True)
 class Writing:
-    """How values of one Connect schema are written: the text to register, and the function."""
+    """The text to register for one Connect schema, and the function that writes its values."""
 
     text: str
     record_name: str | None
@@ -50,7 +50,9 @@ class Writing:
 
 @dataclass(slots=True)
 class Reading:
-    """What bytes of one registered schema stand for; None is the schema of data without one."""
+    """The function that reads bytes of one registered schema, and the Connect schema of its values
+    (None: data without one).
+    """
 
     schema: Schema | None
     read: Read
@@ -68,7 +70,7 @@ class SchemaFormat(ABC):
 
     @abstractmethod
     def writing(self, schema: Schema | None, target: StoredSchema | None = None) -> Writing:
-        """How values of a schema are written, as `target` where one is given. Raises DataError.
+        """Return how values of a schema are written, as `target` if one is given. Raises DataError.
 
         The schema is None only where `takes_any`.
         """

@@ -214,7 +214,7 @@ def _parse(scan: _Scan, text: str) -> Any:
 
 def _without_leading_zeros(text: str) -> str:
     """Kafka's JSON may have numbers such as 007."""
-    return _LEADING_ZEROS.sub(lambda found: found[1] or "", text)
+    return _LEADING_ZEROS.sub(lambda match: match[1] or "", text)
 
 
 def _payload(scan: _Scan, text: str, start: int) -> Any:

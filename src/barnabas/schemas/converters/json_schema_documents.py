@@ -218,10 +218,10 @@ class JsonSchemaReader:
         if not isinstance(node, Mapping):
             raise DataError(f"Unsupported JSON Schema: {node}")
         if "$ref" in node:
-            found, root = self._referred(str(node["$ref"]), root)
-            within = self._open.get(id(found))
+            referred, root = self._referred(str(node["$ref"]), root)
+            within = self._open.get(id(referred))
             if within is None:
-                return self._whole(found, root, depth + 1, is_optional=is_optional)
+                return self._whole(referred, root, depth + 1, is_optional=is_optional)
             self._ids += 1
             within.append(reference(is_optional=is_optional))
             return within[-1]
@@ -335,19 +335,19 @@ class JsonSchemaReader:
         return with_default(schema, self._default(schema, node["default"]))
 
     def _referred(self, place: str, root: Any) -> tuple[Any, Any]:
-        """What `$ref` names, and the document that it is in."""
+        """The target of a `$ref`, and its document."""
         document, _, pointer = place.partition("#")
         if document:
             if document not in self._documents:
                 raise DataError(f"The schema refers to {document}, which is not there")
             root = self._documents[document]
-        found = root
+        target = root
         for step in pointer.strip("/").split("/") if pointer.strip("/") else ():
             step = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or step not in found:
+            if not isinstance(target, Mapping) or step not in target:
                 raise DataError(f"The schema refers to {place}, which is not there")
-            found = found[step]
-        return found, root
+            target = target[step]
+        return target, root
 
 
 def _check_depth(depth: int) -> None:

@@ -51,7 +51,7 @@ class JsonSchemaText(JsonText):
 
 
 def reader(schema: Schema, references: References | None = None) -> Read:
-    """What reads parsed JSON of a schema, null too; it raises DataError."""
+    """Return the function that reads parsed JSON of a schema, null too; it raises DataError."""
     read = _reader(schema, {} if references is None else references)
 
     def checked(node: Any) -> Any:

@@ -36,7 +36,7 @@ Write = Callable[[Any], str]
 
 
 class JsonText:
-    """How values are written: decimals as numbers or as bytes, defaults for nulls or not."""
+    """Options of writing values: decimals as numbers or as bytes, defaults for nulls or not."""
 
     def __init__(self, *, is_decimal_numeric: bool, replaces_null: bool) -> None:
         self._is_decimal_numeric = is_decimal_numeric

@@ -1,1 +1,1 @@
-"""What records are made of between two systems: schemas, values, headers. Pure."""
+"""The data model of records between two systems: schemas, values, headers. Pure."""

@@ -1,4 +1,4 @@
-"""What is made once per schema."""
+"""A cache of objects that are made once per schema."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Cache(Generic[K, V]):
         self._made: dict[K, V] = {}
 
     def __call__(self, key: K) -> V:
-        """What was made of the key, now or before."""
+        """Return the object made of the key, now or before."""
         try:
             return self._made[key]
         except KeyError:

@@ -49,24 +49,24 @@ class NotFoundError(ConnectError):
 
 
 class IllegalArgumentError(ConnectError):
-    """What Java answers with an IllegalArgumentException."""
+    """An error for which Java raises an IllegalArgumentException."""
 
     java_name = "java.lang.IllegalArgumentException"
 
 
 class IndexOutOfBoundsError(ConnectError):
-    """What Java answers with an IndexOutOfBoundsException."""
+    """An error for which Java raises an IndexOutOfBoundsException."""
 
     java_name = "java.lang.IndexOutOfBoundsException"
 
 
 class NullPointerError(ConnectError):
-    """What Java answers with a NullPointerException."""
+    """An error for which Java raises a NullPointerException."""
 
     java_name = "java.lang.NullPointerException"
 
 
 class IllegalStateError(ConnectError):
-    """What Java answers with an IllegalStateException."""
+    """An error for which Java raises an IllegalStateException."""
 
     java_name = "java.lang.IllegalStateException"

@@ -171,7 +171,7 @@ def validate_value(schema: Schema, value: Any, field_name: str | None = None) ->
 
 
 def java_class(value: Any, schema: Schema | None = None) -> str:
-    """How Java prints the class that would hold the value: `class java.lang.String`.
+    """Java's text for the class that would hold the value: `class java.lang.String`.
 
     A schema tells the widths of numbers.
     """

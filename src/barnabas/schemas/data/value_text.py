@@ -197,9 +197,9 @@ class _ValueReader:
     def _token(self, token: str, *, is_embedded: bool) -> SchemaAndValue:
         first = token[0]
         if first.isdigit():
-            found = self._temporal_of_tokens(token)
-            if found is not None:
-                return found
+            temporal = self._temporal_of_tokens(token)
+            if temporal is not None:
+                return temporal
         if first.isdigit() or first in "+-":
             number = _number(token)
             if number is not None:
@@ -211,10 +211,10 @@ class _ValueReader:
     def _temporal_of_tokens(self, token: str) -> SchemaAndValue | None:
         """The colons of a time are delimiters."""
         if self._at + 4 <= len(self._tokens):
-            found = _temporal(token + "".join(self._tokens[self._at : self._at + 4]))
-            if found is not None:
+            temporal = _temporal(token + "".join(self._tokens[self._at : self._at + 4]))
+            if temporal is not None:
                 self._at += 4
-                return found
+                return temporal
         return _temporal(token)
 
     def _array(self, depth: int) -> SchemaAndValue:
@@ -347,16 +347,16 @@ def _temporal(text: str) -> SchemaAndValue | None:
 
 def _days(text: str) -> int | None:
     """Months and days beyond their end go on in the next."""
-    found = _DATE.match(text)
-    if found is None:
+    match = _DATE.match(text)
+    if match is None:
         return None
-    year, month, day = (int(part) for part in found.groups())
+    year, month, day = (int(part) for part in match.groups())
     return days_of(year + (month - 1) // 12, (month - 1) % 12 + 1, 1) + day - 1
 
 
 def _ms(text: str) -> int | None:
-    found = _TIME.match(text)
-    if found is None:
+    match = _TIME.match(text)
+    if match is None:
         return None
-    hours, minutes, seconds, ms = (int(part) for part in found.groups())
+    hours, minutes, seconds, ms = (int(part) for part in match.groups())
     return (hours * 3600 + minutes * 60 + seconds) * 1000 + ms

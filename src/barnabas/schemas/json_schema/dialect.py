@@ -78,13 +78,13 @@ def metaschema(url: str) -> Any:
     """The metaschema (or one of its vocabularies) with this URL, or None."""
     if "json-schema.org" not in url:
         return None
-    found = REGISTRY.get(url)
-    if found is None:
+    resource = REGISTRY.get(url)
+    if resource is None:
         other = "https" if url.startswith("http:") else "http"
-        found = REGISTRY.get(other + "://" + url.partition("://")[2])
-    if found is None:
-        found = REGISTRY.get("http://" + url.partition("://")[2] + "#")
-    return None if found is None else found.contents
+        resource = REGISTRY.get(other + "://" + url.partition("://")[2])
+    if resource is None:
+        resource = REGISTRY.get("http://" + url.partition("://")[2] + "#")
+    return None if resource is None else resource.contents
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

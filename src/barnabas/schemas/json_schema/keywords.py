@@ -1,4 +1,4 @@
-"""What each draft's metaschema asks of the keywords, as tables.
+"""The requirements of each draft's metaschema on the keywords, as tables.
 
 The general way, a validator that runs the metaschema, takes many times as long as all the rest of
 parsing (the newest drafts' are spread over eight documents that refer to one another dynamically).

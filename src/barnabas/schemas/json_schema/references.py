@@ -1,4 +1,4 @@
-"""Where each `$ref` of a document leads: within the document, or into one it refers to by name.
+"""Targets of each `$ref` of a document, within the document or in one that it refers to by name.
 
 Nothing is ever fetched. What a `$ref` can reach is the document itself (by JSON pointer, `$id` and
 anchor), the documents of the registry's references (by their names) and the metaschemas.
@@ -93,8 +93,9 @@ class Document:
         return place
 
     def _defined_by(self, name: str) -> str:
-        """Where a definition is: `#/$defs/x` finds `#/definitions/x` too, as it does in Confluent's
-        registry."""
+        """The pointer of a definition: `#/$defs/x` finds `#/definitions/x` too, as in Confluent's
+        registry.
+        """
         if isinstance(self.contents, dict):
             for keyword in ("$defs", "definitions"):
                 defined = self.contents.get(keyword)
@@ -151,7 +152,7 @@ class Library:
                 )
 
     def target(self, place: Place, keyword: str, reference: str) -> Place | None:
-        """Where a reference leads, or None."""
+        """The target of a reference, or None."""
         if keyword == "$recursiveRef":
             return place.document.root
         if keyword == "$dynamicRef":
@@ -200,8 +201,8 @@ class Library:
         start = document.root
         if place.root:
             start = document.places.get(place.base.removesuffix("#"), start)
-        found = self._from(start, place.base, fragment)
-        return found or self._from(document.root, document.root.base, fragment)
+        target = self._from(start, place.base, fragment)
+        return target or self._from(document.root, document.root.base, fragment)
 
     @staticmethod
     def _from(start: Place, base: str, fragment: str) -> Place | None:
@@ -216,9 +217,9 @@ class Library:
 
     def _document(self, url: str, whole: str) -> Document | None:
         for name in (url, url.removeprefix("./"), whole, "./" + url):
-            found = self.document_named(name)
-            if found is not None:
-                return found
+            document = self.document_named(name)
+            if document is not None:
+                return document
         for name in self._texts:
             if _join(self.document.root.base, name) == whole:
                 return self.document_named(name)

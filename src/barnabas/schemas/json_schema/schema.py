@@ -89,8 +89,8 @@ class JsonSchema:
 
     def top_level_fields(self) -> frozenset[str]:
         """Properties that the document itself names, not those of what it refers to."""
-        found = self._document.get("properties") if isinstance(self._document, dict) else None
-        return frozenset(found) if isinstance(found, dict) else frozenset()
+        properties = self._document.get("properties") if isinstance(self._document, dict) else None
+        return frozenset(properties) if isinstance(properties, dict) else frozenset()
 
     def tags(self) -> Mapping[TaggedEntity, frozenset[str]]:
         """Tags of objects (`SR_RECORD`) and their properties (`SR_FIELD`)."""

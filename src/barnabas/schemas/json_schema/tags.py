@@ -28,12 +28,12 @@ TAGS = "confluent:tags"
 
 def tags_of(reader: Reader, root: Place) -> dict[TaggedEntity, frozenset[str]]:
     """The tags of all entities that carry some."""
-    found: dict[TaggedEntity, frozenset[str]] = {}
+    tags: dict[TaggedEntity, frozenset[str]] = {}
     for entity, schema in _entities(reader, root).items():
         own = schema.source.get(TAGS)
         if isinstance(own, list) and own and not (schema.is_part and entity.kind == "SR_RECORD"):
-            found[entity] = frozenset(tag if isinstance(tag, str) else encode(tag) for tag in own)
-    return found
+            tags[entity] = frozenset(tag if isinstance(tag, str) else encode(tag) for tag in own)
+    return tags
 
 
 def put_tags(
@@ -59,11 +59,11 @@ def put_tags(
 
 
 def _entities(reader: Reader, root: Place) -> dict[TaggedEntity, Schema]:
-    found: dict[TaggedEntity, Schema] = {}
+    entities: dict[TaggedEntity, Schema] = {}
     for entity, schema in _walk(reader, reader.root(), root, "", in_field=False):
         if isinstance(schema.source, dict):
-            found.setdefault(entity, schema)
-    return found
+            entities.setdefault(entity, schema)
+    return entities
 
 
 def _walk(

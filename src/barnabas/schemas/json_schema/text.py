@@ -63,7 +63,7 @@ def sort_members(value: Any) -> Any:
 
 
 def value_key(value: Any) -> Any:
-    """What is equal for equal JSON values, and hashable. Numbers are equal by value."""
+    """Return a hashable key that is equal for equal JSON values. Numbers are equal by value."""
     if isinstance(value, bool) or value is None:
         return (value,)
     if isinstance(value, list):

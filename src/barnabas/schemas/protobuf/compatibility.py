@@ -1,4 +1,4 @@
-"""What changed between two files, and which changes break readers: Confluent's rules.
+"""Differences between two files, and which of them break readers, by Confluent's rules.
 
 Fields are the same if their numbers are. A reader sees what was written if the wire format of a
 field stays: numbers of one kind, strings and bytes, the same message. Messages of other files are

@@ -87,7 +87,7 @@ def read_descriptor(proto: descriptor_pb2.FileDescriptorProto) -> File:
 
 
 class _DescriptorReader:
-    """What depends on the syntax."""
+    """Reads the parts of a descriptor that depend on the syntax."""
 
     def __init__(self, syntax: str | None) -> None:
         self._is_proto2 = syntax in (None, "proto2")

@@ -1,4 +1,4 @@
-"""What the type of a field is for its readers: how it is encoded, and what its name means."""
+"""Types of fields as readers see them: the encoding, and the meaning of the type's name."""
 
 from dataclasses import dataclass
 

@@ -49,15 +49,15 @@ class MessageSchema:
     def message_at(self, indexes: list[int]) -> Descriptor:
         """The message at a path of indexes: in the file, then in messages. Raises ValueError."""
         messages = list(self.file.message_types_by_name.values())
-        found = None
+        message = None
         for index in indexes:
             if not 0 <= index < len(messages):
                 raise ValueError("the schema has no message at the data's index")
-            found = messages[index]
-            messages = list(found.nested_types)
-        if found is None:
+            message = messages[index]
+            messages = list(message.nested_types)
+        if message is None:
             raise ValueError("the data names no message")
-        return found
+        return message
 
 
 def indexes_of(message: Descriptor) -> list[int]:
@@ -94,26 +94,26 @@ def load(text: str, references: Mapping[str, str]) -> MessageSchema:
     return MessageSchema(file, parameters)
 
 
-def _collect(messages: Iterable[Message], within: str, found: dict[str, dict[str, str]]) -> None:
+def _collect(messages: Iterable[Message], within: str, params: dict[str, dict[str, str]]) -> None:
     for message in messages:
         name = joined(within, message.name)
         for field in message.all_fields():
             meta = meta_of(field.options, "confluent.field_meta")
             pairs = {} if meta is None else _params(meta)
             if pairs:
-                found[joined(name, field.name)] = pairs
-        _collect(message.messages, name, found)
+                params[joined(name, field.name)] = pairs
+        _collect(message.messages, name, params)
 
 
 def _params(meta: Aggregate) -> dict[str, str]:
-    found = {}
+    params = {}
     for entry in as_list(dict(meta.entries).get("params", ())):
         if isinstance(entry, Aggregate):
             pair = dict(entry.entries)
             key, value = pair.get("key"), pair.get("value")
             if isinstance(key, str) and isinstance(value, str):
-                found[key] = value
-    return found
+                params[key] = value
+    return params
 
 
 def message_class(descriptor: Descriptor) -> Any:

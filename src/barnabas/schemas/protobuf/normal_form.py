@@ -196,7 +196,9 @@ class _Normalizer:
     def _together(
         self, node: tuple[Message, str] | None, key: str, values: Sequence[Value]
     ) -> Value:
-        """What values of a field are: of a single message one message, of a list all of them."""
+        """Merge values of a field: of a single message into one message, of a list into all of
+        them.
+        """
         field = None
         if node is not None:
             field = next((one for one in node[0].all_fields() if one.name == key), None)

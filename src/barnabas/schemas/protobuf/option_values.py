@@ -17,7 +17,7 @@ def whole(option: Option) -> Option:
 
 
 def merged(values: Sequence[Value], merge: Merge) -> Value:
-    """What values of one option say together: all messages in one, else the last value."""
+    """Merge the values of one option: all messages into one, else the last value."""
     messages: list[Aggregate] = []
     for value in reversed(values):
         if not isinstance(value, Aggregate):

@@ -78,7 +78,7 @@ def parse_file(text: str) -> File:
 
 
 class _Definitions:
-    """What a file and a message may both hold, as far as it is read."""
+    """The definitions that a file and a message can both contain, as read so far."""
 
     __slots__ = ("enums", "extends", "messages", "options")
 

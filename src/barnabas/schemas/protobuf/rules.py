@@ -1,4 +1,4 @@
-"""What the language asks of a file beyond its grammar. Each fault names its line and column.
+"""Rules of the language beyond its grammar. Each fault names its line and column.
 
 A schema to be registered has to keep the rules; what is in the topic already is not asked. They are
 protoc's, except that custom options without their extension's definition are allowed, as Confluent

@@ -142,7 +142,7 @@ def _see(scope: Scope, path: str) -> None:
 
 @dataclass(slots=True)
 class _Names:
-    """What one file declares."""
+    """The names that one file declares."""
 
     package: str
     path: str

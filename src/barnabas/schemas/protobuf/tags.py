@@ -16,27 +16,27 @@ _Tags = Mapping[TaggedEntity, frozenset[str]]
 
 def tags_of(file: File) -> dict[TaggedEntity, frozenset[str]]:
     """Tags by entity. Names of entities are without the package: `Message.Nested.field`."""
-    found: dict[TaggedEntity, frozenset[str]] = {}
+    tags: dict[TaggedEntity, frozenset[str]] = {}
     for message in file.messages:
-        _find(message, message.name, found)
-    return found
+        _find(message, message.name, tags)
+    return tags
 
 
-def _find(message: Message, name: str, found: dict[TaggedEntity, frozenset[str]]) -> None:
-    _note(TaggedEntity(RECORD, name), message.options, found)
+def _find(message: Message, name: str, tags: dict[TaggedEntity, frozenset[str]]) -> None:
+    _note(TaggedEntity(RECORD, name), message.options, tags)
     for field in message.all_fields():
-        _note(TaggedEntity(FIELD, f"{name}.{field.name}"), field.options, found)
+        _note(TaggedEntity(FIELD, f"{name}.{field.name}"), field.options, tags)
     for nested in message.messages:
-        _find(nested, f"{name}.{nested.name}", found)
+        _find(nested, f"{name}.{nested.name}", tags)
 
 
 def _note(
-    entity: TaggedEntity, options: Iterable[Option], found: dict[TaggedEntity, frozenset[str]]
+    entity: TaggedEntity, options: Iterable[Option], by_entity: dict[TaggedEntity, frozenset[str]]
 ) -> None:
     meta = meta_of(options, _META[entity.kind])
     tags = frozenset() if meta is None else frozenset(_tags(meta))
     if tags:
-        found[entity] = tags
+        by_entity[entity] = tags
 
 
 def change_tags(file: File, added: _Tags, removed: _Tags) -> File:

@@ -159,8 +159,8 @@ class Cursor:
         return fault_at(self.text, position, message)
 
     def unexpected(self, expected: str) -> SchemaFault:
-        found = "the end of the text" if self.kind == "end" else _shortened(self.token)
-        return self.fault(f"expected {expected}, found {found}", self.position)
+        shown = "the end of the text" if self.kind == "end" else _shortened(self.token)
+        return self.fault(f"expected {expected}, found {shown}", self.position)
 
     def _unescaped(self) -> str:
         body = self.token[1:-1]

@@ -164,8 +164,8 @@ class LogReader:
         response: Any = self._brokers.at(*leader).call(FETCH, request)
         if response.error_code:
             raise WireError(f"Fetch: {ErrorCode.of(response.error_code).name}")
-        for found in response.responses:
-            for entry in found.partitions:
+        for topic_answer in response.responses:
+            for entry in topic_answer.partitions:
                 return entry
         raise WireError(f"Fetch: nothing is said of {topic}-{partition.number}")
 
@@ -175,10 +175,10 @@ class LogReader:
         )
         answer: Any = self._brokers.any().call(METADATA, request)
         addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        for found in answer.topics:
-            if not found.error_code and found.topic_id != partition.topic_id:
+        for topic_answer in answer.topics:
+            if not topic_answer.error_code and topic_answer.topic_id != partition.topic_id:
                 raise LostRecordsError(f"topic {topic} was deleted and created again")
-            for entry in found.partitions:
+            for entry in topic_answer.partitions:
                 if entry.partition_index == partition.number and entry.leader_id in addresses:
                     return addresses[entry.leader_id]
         raise WireError(f"{topic}-{partition.number} has no leader")

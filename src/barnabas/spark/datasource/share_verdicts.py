@@ -48,13 +48,13 @@ def write_verdicts(
     directory: str, batch_id: int, rows: Iterable[tuple[str, int, int, int, str | None]]
 ) -> None:
     """Write the verdicts of a batch durably. Raises VerdictError."""
-    found: dict[str, list[list[Any]]] = {name: [] for name in NAMES}
+    columns: dict[str, list[list[Any]]] = {name: [] for name in NAMES}
     for topic, partition, offset, count, name in sorted(rows, key=lambda row: row[:4]):
-        if name not in found:
+        if name not in columns:
             raise VerdictError(
                 f"{topic}-{partition} offset {offset}: {name!r} is none of accept, release, reject"
             )
-        entries = found[name]
+        entries = columns[name]
         if entries and _ends_before(entries[-1], [topic, partition, offset, count]):
             entries[-1][3] = offset
             continue
@@ -62,7 +62,7 @@ def write_verdicts(
     os.makedirs(directory, exist_ok=True)
     path = os.path.join(directory, f"{batch_id}{_SUFFIX}")
     with open(f"{path}.partial", "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        json.dump(columns, file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(f"{path}.partial", path)
@@ -86,9 +86,9 @@ def read_verdicts(
         path = os.path.join(directory, name)
         try:
             with open(path, encoding="utf-8") as file:
-                found = json.load(file)
+                content = json.load(file)
             for text, verdict in NAMES.items():
-                for topic, index, first, last, count in found[text]:
+                for topic, index, first, last, count in content[text]:
                     if topic in topic_ids:
                         partition = Partition(topic_ids[topic], index)
                         verdicts[verdict].append(Delivery(partition, first, last, count))

@@ -115,13 +115,13 @@ class AggregateNode(PlanNode):
 
     def _selected_name(self, expression: Expression) -> str | None:
         """The name of a group's expression among the selected ones."""
-        found = [item.alias for item in self._selected if item.expression == expression]
-        if len(found) > 1:
-            names = joined_words(quoted_names(found), " and ")
+        aliases = [item.alias for item in self._selected if item.expression == expression]
+        if len(aliases) > 1:
+            names = joined_words(quoted_names(aliases), " and ")
             raise AnalysisError(
                 f"The projection contains a key column more than once: {names}.\n{ONCE}"
             )
-        return found[0] if found else None
+        return aliases[0] if aliases else None
 
     def _after_aggregation(self) -> None:
         """The selected expressions and HAVING, over the aggregation's columns.
@@ -243,9 +243,9 @@ class AggregateNode(PlanNode):
         kept = self._kept(grouped.schema)
         functions, made = [], []
         for place, call in enumerate(self._found.calls):
-            found = aggregate_call(call, self._scope(source.schema.columns), type_of)
-            functions.append(_internal(call, found, names))
-            made.append(self._made(place, call, found, is_table=is_table))
+            aggregate = aggregate_call(call, self._scope(source.schema.columns), type_of)
+            functions.append(_internal(call, aggregate, names))
+            made.append(self._made(place, call, aggregate, is_table=is_table))
         bounds = [] if window is None else [value_column(*bound) for bound in WINDOW_BOUNDS.items()]
         schema = build_schema((*grouped.schema.key, *kept, *made, *bounds))
         kept_names = tuple(column.name for column in kept)
@@ -272,10 +272,10 @@ class AggregateNode(PlanNode):
         ]
 
     def _made(
-        self, place: int, call: FunctionCall, found: AggregateCall, *, is_table: bool
+        self, place: int, call: FunctionCall, aggregate: AggregateCall, *, is_table: bool
     ) -> Column:
         """The column of an aggregate; raises AnalysisError if it is not allowed here."""
-        aggregator = found.aggregator(dict(self._environment.properties))
+        aggregator = aggregate.aggregator(dict(self._environment.properties))
         if is_table and not hasattr(aggregator, "remove"):
             raise self._not_of_tables()
         value = self.inputs[0].source_nodes[0].source.formats.value
@@ -286,8 +286,8 @@ class AggregateNode(PlanNode):
         scope = self._scope(self.inputs[0].schema.columns)
         names: list[str] = []
         for call in self._found.calls:
-            found = aggregate_call(call, scope, type_of)
-            aggregator = found.aggregator(dict(self._environment.properties))
+            aggregate = aggregate_call(call, scope, type_of)
+            aggregator = aggregate.aggregator(dict(self._environment.properties))
             if not hasattr(aggregator, "remove") and call.name not in names:
                 names.append(call.name)
         plural = "" if len(names) == 1 else "s"
@@ -303,12 +303,12 @@ def _name_or(expression: Expression, alias: str) -> str:
 
 
 def _internal(
-    call: FunctionCall, found: AggregateCall, names: dict[Expression, str]
+    call: FunctionCall, aggregate: AggregateCall, names: dict[Expression, str]
 ) -> FunctionCall:
     """The call over the prepared columns; arguments that must be constants stay as they are."""
     arguments = [
         ColumnReference(names[argument], place=argument.place)
-        if place < found.column_count and argument in names
+        if place < aggregate.column_count and argument in names
         else argument
         for place, argument in enumerate(call.arguments)
     ]

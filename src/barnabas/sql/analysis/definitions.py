@@ -213,9 +213,11 @@ def _schema(
     keys = tuple(column for column in declared if column.part is Part.KEY)
     values = tuple(column for column in declared if column.part is Part.VALUE)
     headers = tuple(column for column in declared if column.part is Part.HEADERS)
-    found = inferred_columns(key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=None)
-    keys = keys if found is None else found
-    found = inferred_columns(
+    inferred = inferred_columns(
+        key, Part.KEY, topic, environment, has_columns=bool(keys), wraps=None
+    )
+    keys = keys if inferred is None else inferred
+    inferred = inferred_columns(
         value,
         Part.VALUE,
         topic,
@@ -223,7 +225,7 @@ def _schema(
         has_columns=bool(values),
         wraps=properties.wraps_single,
     )
-    values = values if found is None else found
+    values = values if inferred is None else inferred
     if not keys and not values and not headers:
         raise AnalysisError("No columns supplied.")
     clashing = {column.name for column in keys} & {column.name for column in values}
@@ -319,10 +321,10 @@ def resolve_types(node: T, find: Callable[[str], SqlType | None]) -> T:
 
 def _resolved(value: Any, find: Callable[[str], SqlType | None]) -> Any:
     if isinstance(value, NamedType):
-        found = find(value.name)
-        if found is None:
+        resolved = find(value.name)
+        if resolved is None:
             raise PrepareError(f"Cannot resolve unknown type: {value.name}")
-        return found
+        return resolved
     if isinstance(value, tuple):
         items = tuple(_resolved(item, find) for item in value)
         return value if _same(items, value) else items

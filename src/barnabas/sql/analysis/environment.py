@@ -38,8 +38,8 @@ class Environment:
 
     def setting(self, name: str) -> Any:
         """A setting, or its default."""
-        found = self.properties.get(name)
-        return DEFAULTS.get(name) if found is None else found
+        value = self.properties.get(name)
+        return DEFAULTS.get(name) if value is None else value
 
     def is_aggregate(self, name: str) -> bool:
         """Whether there is an aggregate of that name."""
@@ -69,10 +69,10 @@ class Environment:
 
     def must_type(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType:
         """As `type_of`, but NULL alone raises AnalysisError, too."""
-        found = self.type_of(expression, columns)
-        if found is None:
+        type_ = self.type_of(expression, columns)
+        if type_ is None:
             raise AnalysisError(
                 "Can't infer a type of null. Please explicitly cast it to a required type, e.g. "
                 "CAST(null AS VARCHAR)."
             )
-        return found
+        return type_

@@ -16,14 +16,14 @@ def check_condition(
 ) -> None:
     """Raise AnalysisError unless the condition is true or false over the schema's columns."""
     try:
-        found = environment.type_of(with_timestamps(condition), schema.columns)
+        actual = environment.type_of(with_timestamps(condition), schema.columns)
     except AnalysisError as error:
         raise AnalysisError(f"Error in {clause} expression: {error.message}") from error
-    if found != BOOLEAN:
+    if actual != BOOLEAN:
         shown = message_text(condition)
         raise AnalysisError(
             f"Type error in {clause} expression: Should evaluate to boolean but is {shown} "
-            f"({found}) instead."
+            f"({actual}) instead."
         )
     if clause == "WHERE":
         environment.check(with_timestamps(condition), schema.columns, "Predicate")

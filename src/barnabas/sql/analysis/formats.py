@@ -175,7 +175,7 @@ def _stored_schema(
         )
     subject = f"{topic}-{part.value.lower()}"
     try:
-        found = (
+        stored = (
             environment.schemas.latest(subject)
             if schema_id is None
             else environment.schemas.by_id(int(schema_id))
@@ -183,8 +183,8 @@ def _stored_schema(
     except FormatError as error:
         if error.retriable:
             raise AnalysisError(f"Could not read the schema of {subject}: {error}") from error
-        found = None
-    if found is None:
+        stored = None
+    if stored is None:
         what = "keys" if part is Part.KEY else "values"
         raise AnalysisError(
             f"Schema for message {what} on topic '{topic}' does not exist in the Schema Registry.\n"
@@ -193,7 +193,7 @@ def _stored_schema(
             "with a serializer that registers schemas (see PRINT), or their schema is in another "
             "registry, or access to it is not granted."
         )
-    return found
+    return stored
 
 
 def _other_format(part: Part, expected: str, actual: str, topic: str) -> str:

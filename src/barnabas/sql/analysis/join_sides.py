@@ -66,14 +66,14 @@ class PrefixNode(JoiningNode):
     def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:
         """Columns are known here by their new names, below by those of the source."""
         old = {new: name for name, new in self._names.items()}
-        found = []
+        missing = []
         for column in columns:
             own = column
             if column.source is None and column.name in old:
                 own = ColumnReference(old[column.name], place=column.place)
             if self.inputs[0].unknown([own]):
-                found.append(column)
-        return found
+                missing.append(column)
+        return missing
 
     def build(self, context: BuildContext) -> Built:
         source = self.inputs[0].build(context)

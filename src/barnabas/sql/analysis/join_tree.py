@@ -56,11 +56,11 @@ class JoinBranch:
         if self.info.kind is JoinKind.OUTER:
             return frozenset()
         own = frozenset({self.info.left_expression, self.info.right_expression})
-        found = own
+        expressions = own
         for below in (self.left.equivalent, self.right.equivalent):
             if below & own:
-                found |= below
-        return found
+                expressions |= below
+        return expressions
 
     @property
     def viable_keys(self) -> list[ColumnReference]:
@@ -75,8 +75,8 @@ class JoinBranch:
         ]
         columns = [c for c in candidates if isinstance(c, ColumnReference) and c.source is not None]
         equivalent = self.equivalent
-        found = dict.fromkeys(column for column in columns if column in equivalent)
-        return list(found)
+        keys = dict.fromkeys(column for column in columns if column in equivalent)
+        return list(keys)
 
     def drawn(self, indent: int = 0) -> str:
         pad = " " * indent

@@ -173,13 +173,13 @@ def _keys_of(column: ColumnReference, node: PlanNode, alias: str) -> tuple[Colum
     if len(sources) == 1:
         return sources[0].schema.key
     wanted = alias if column.source is None else column.source
-    found = [source for source in sources if source.alias == wanted]
-    if len(found) != 1:
+    matching = [source for source in sources if source.alias == wanted]
+    if len(matching) != 1:
         raise AnalysisError(
             f"Join qualifier '{backquoted(wanted)}' could not be resolved (either not found or not "
             "unique)."
         )
-    return found[0].schema.key
+    return matching[0].schema.key
 
 
 def _has_struct_key(node: PlanNode) -> bool:

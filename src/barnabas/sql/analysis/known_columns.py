@@ -26,18 +26,18 @@ def check_known(
     """Raise AnalysisError for a column that no source has; gives the sources that are used."""
     used = set()
     for column in column_references(expression):
-        found = [
+        columns = [
             alias
             for alias, schema in schemas.items()
             if column.source in (None, alias) and schema.find(column.name) is not None
         ]
-        is_bound = column.source is None and column.name in WINDOW_BOUNDS and len(found) > 1
-        if not found or is_bound:
+        is_bound = column.source is None and column.name in WINDOW_BOUNDS and len(columns) > 1
+        if not columns or is_bound:
             synthetic = clause == "SELECT" and column.source is None
             if may_be_synthetic and synthetic and could_be_synthetic_key(column.name):
                 continue
             raise _unknown_column(column, clause)
-        used.add(column.source or found[0])
+        used.add(column.source or columns[0])
     return used
 
 

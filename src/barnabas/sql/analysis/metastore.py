@@ -74,10 +74,10 @@ class MetaStore:
 
     def must(self, name: str) -> DataSource:
         """The stream or table of that name; raises AnalysisError."""
-        found = self.sources.get(name)
-        if found is None:
+        source = self.sources.get(name)
+        if source is None:
             raise AnalysisError(f"{name} does not exist.{self.hint(name)}")
-        return found
+        return source
 
     def writers(self, name: str) -> list[str]:
         """Ids of the queries that write into a source."""
@@ -93,20 +93,20 @@ class MetaStore:
 
     def hint(self, name: str, kind: SourceKind | None = None) -> str:
         """A question for who wrote a name in another case, or nothing."""
-        found = sorted(
+        similar = sorted(
             (source.name, source.kind.value)
             for source in self.sources.values()
             if source.name.upper() == name.upper() and kind in (None, source.kind)
         )
-        if not found:
+        if not similar:
             return ""
-        if len(found) > 1:
-            listed = [f'"{other}" ({of})' for other, of in found]
+        if len(similar) > 1:
+            listed = [f'"{other}" ({of})' for other, of in similar]
             comma = "" if len(listed) == 2 else ","
             names = f"{', '.join(listed[:-1])}{comma} or {listed[-1]}"
             ending = "Hint: wrap the source name in double quotes to make it case-sensitive."
             return f"\nDid you mean {names}? {ending}"
-        other = found[0][0]
+        other = similar[0][0]
         if other != other.upper():
             return (
                 f'\nDid you mean "{other}"? Hint: wrap the source name in double quotes to make it '

@@ -67,10 +67,10 @@ def _whole(kind: str) -> Check:
 def _one_of(*choices: str, ignores_case: bool = False) -> Check:
     def check(name: str, value: Any) -> str:
         text = _text(name, value)
-        found = text.upper() if ignores_case else text
-        if found not in choices:
+        chosen = text.upper() if ignores_case else text
+        if chosen not in choices:
             raise _invalid(name, value, f"String must be one of: {', '.join(choices)}, null")
-        return found
+        return chosen
 
     return check
 

@@ -290,8 +290,8 @@ def check_pull_query(analysis: QueryAnalysis) -> None:
         "PARTITION BY": query.partition_by,
         "HAVING": query.having,
     }
-    for clause, found in clauses.items():
-        if found:
+    for clause, content in clauses.items():
+        if content:
             raise AnalysisError(f"Pull queries don't support {clause} clauses.{_HELP}")
     if query.limit is not None and query.limit < 0:
         raise AnalysisError(
@@ -304,14 +304,14 @@ def check_pull_query(analysis: QueryAnalysis) -> None:
 
 def _check_columns(expressions: Iterable[Expression], clause: str) -> None:
     """Where a record lies is not known of a table's rows."""
-    found = [
+    columns = [
         backquoted(column.name)
         for expression in expressions
         for column in column_references(expression)
         if column.name in (ROWPARTITION, ROWOFFSET)
     ]
-    if found:
+    if columns:
         raise AnalysisError(
             f"Pull queries don't support the following columns in {clause} clauses: "
-            f"{', '.join(found)}\n{_HELP}"
+            f"{', '.join(columns)}\n{_HELP}"
         )

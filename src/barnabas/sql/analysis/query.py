@@ -182,7 +182,7 @@ def _check_select(
 ) -> tuple[tuple[Expression, ...] | None, list[FunctionCall]]:
     """Names and functions of selected columns; gives what is grouped by, and table functions."""
     group_by = query.group_by
-    found: list[FunctionCall] = []
+    table_functions: list[FunctionCall] = []
     for item in query.select:
         if not isinstance(item, SingleColumn):
             continue
@@ -190,8 +190,10 @@ def _check_select(
         calls = [part for part in walk(item.expression) if isinstance(part, FunctionCall)]
         if group_by is None and any(environment.is_aggregate(call.name) for call in calls):
             group_by = (ALL_ROWS,)
-        found += _table_functions(item.expression, environment, has_groups=group_by is not None)
-    return group_by, found
+        table_functions += _table_functions(
+            item.expression, environment, has_groups=group_by is not None
+        )
+    return group_by, table_functions
 
 
 def _check_name(item: SingleColumn, *, is_persistent: bool) -> None:
@@ -219,7 +221,7 @@ def _table_functions(
     case: nodes.SearchedCase | None = None,
 ) -> list[FunctionCall]:
     """The table functions of a selected expression; raises AnalysisError where they cannot be."""
-    found: list[FunctionCall] = []
+    calls: list[FunctionCall] = []
     if isinstance(expression, nodes.SearchedCase):
         case = expression
     if isinstance(expression, FunctionCall) and environment.is_table_function(expression.name):
@@ -230,9 +232,9 @@ def _table_functions(
         if case is not None:
             raise AnalysisError(f"Table functions cannot be used in CASE: {message_text(case)}")
         within = expression.name
-        found.append(expression)
+        calls.append(expression)
     for part in parts(expression):
-        found += _table_functions(
+        calls += _table_functions(
             part, environment, has_groups=has_groups, within=within, case=case
         )
-    return found
+    return calls

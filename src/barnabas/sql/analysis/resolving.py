@@ -62,11 +62,11 @@ def resolve(query: Query, environment: Environment) -> tuple[Query, tuple[Aliase
 
 
 def _aliased(source: Source, environment: Environment) -> AliasedSource:
-    found = environment.metastore.source(source.name)
-    if found is None:
+    known = environment.metastore.source(source.name)
+    if known is None:
         hint = environment.metastore.hint(source.name)
         raise AnalysisError(f"{source.name} does not exist.{hint}")
-    return AliasedSource(source.alias, found)
+    return AliasedSource(source.alias, known)
 
 
 class _Resolver:
@@ -129,16 +129,16 @@ class _Resolver:
                 return None
 
     def _qualified(self, column: ColumnReference) -> ColumnReference | None:
-        found = [source.alias for source in self._sources if source.has(column.name)]
-        if len(found) > 1:
-            names = sorted(f"{alias}.{column.name}" for alias in found)
+        aliases = [source.alias for source in self._sources if source.has(column.name)]
+        if len(aliases) > 1:
+            names = sorted(f"{alias}.{column.name}" for alias in aliases)
             place = column.place
             where = f"Line: {place.line}, Col: {place.column}: " if place else ""
             raise AnalysisError(
                 f"Exception while preparing statement: {where}Column '{column.name}' is ambiguous. "
                 f"Could be {joined_words(names, ' or ')}."
             )
-        return replace(column, source=found[0]) if found else None
+        return replace(column, source=aliases[0]) if aliases else None
 
     def _checked_lambda(self, expression: Lambda) -> Expression:
         for parameter in expression.parameters:

@@ -85,9 +85,9 @@ def is_key(schema: Schema, name: str) -> bool:
 
 def value_named(schema: Schema, name: str) -> Column | None:
     """The value's column of that name."""
-    found = schema.find(name)
-    if found is None or found.part is Part.VALUE:
-        return found
+    known = schema.find(name)
+    if known is None or known.part is Part.VALUE:
+        return known
     return next((column for column in schema.value if column.name == name), None)
 
 

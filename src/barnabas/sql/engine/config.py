@@ -138,15 +138,15 @@ def full_name(name: str) -> str:
 
 def checked(name: str, value: Any, server: Mapping[str, Any]) -> tuple[str, Any]:
     """A session's property with its full name; raises PropertyError if it cannot be set so."""
-    found = full_name(name)
+    key = full_name(name)
     check_may_set(name, server)
-    choices = _CHOICES.get(found)
+    choices = _CHOICES.get(key)
     if choices is not None and str(value).lower() not in choices:
         raise PropertyError(
             f"Invalid value {value} for configuration {name.removeprefix(STREAMS_PREFIX)}: String "
             f"must be one of: {', '.join(choices)}"
         )
-    default = DEFAULTS.get(found)
+    default = DEFAULTS.get(key)
     if isinstance(default, bool) and not isinstance(value, bool):
         text = str(value).strip().lower()
         if text not in ("true", "false"):
@@ -154,27 +154,27 @@ def checked(name: str, value: Any, server: Mapping[str, Any]) -> tuple[str, Any]
                 f"Invalid value {value} for configuration {name}: Expected value to be either true "
                 "or false"
             )
-        return found, text == "true"
+        return key, text == "true"
     if isinstance(default, int) and not isinstance(default, bool) and isinstance(value, str):
         try:
-            return found, int(value)
+            return key, int(value)
         except ValueError:
             raise PropertyError(
                 f"Invalid value {value} for configuration {name}: Not a number of type INT"
             ) from None
-    return found, value
+    return key, value
 
 
 def check_may_set(name: str, server: Mapping[str, Any]) -> None:
     """Raise PropertyError for a property that is the server's alone."""
-    found = full_name(name)
+    key = full_name(name)
     denied = {part.strip() for part in str(server.get(DENYLIST) or "").split(",") if part.strip()}
-    if found in denied or name in denied or found == SERVICE_ID:
+    if key in denied or name in denied or key == SERVICE_ID:
         raise PropertyError(
             "One or more properties overrides set locally are prohibited by the KSQL server (use "
             f"UNSET to reset their default value): [{name}]"
         )
-    if found in _OF_SERVER_ONLY:
+    if key in _OF_SERVER_ONLY:
         raise PropertyError(f"Cannot override property '{name}'")
 
 
@@ -182,12 +182,12 @@ def server_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that statements see, from those of a server's properties file."""
     settings = dict(DEFAULTS)
     for name, value in given.items():
-        found = name
+        key = name
         if not name.startswith("ksql."):
             if name not in _STREAMS and not name.startswith(_KAFKA_PREFIXES):
                 continue
-            found = STREAMS_PREFIX + name
-        settings[found] = _typed(DEFAULTS.get(found), value)
+            key = STREAMS_PREFIX + name
+        settings[key] = _typed(DEFAULTS.get(key), value)
     return settings
 
 

@@ -246,7 +246,7 @@ class KsqlEngine:
             metastore = self.metastore
             topics = self._context.partitions()
             sequence = self._log.next_sequence()
-            found: list[Tried | None] = []
+            results: list[Tried | None] = []
             registers = is_outdated = False
             for parsed, session in statements:
                 tried = None
@@ -265,8 +265,8 @@ class KsqlEngine:
                             sequence += self._log.step
                         is_outdated |= registers and _is_inferred(parsed, tried.command)
                         registers |= bool(wishes(tried.command))
-                found.append(None if is_outdated else tried)
-            return found
+                results.append(None if is_outdated else tried)
+            return results
 
     def _try(
         self,
@@ -321,8 +321,8 @@ class KsqlEngine:
         self, parsed: ParsedStatement, session: Session, tried: Tried | None
     ) -> list[Executed]:
         if isinstance(parsed.statement, tree.ControlQuery):
-            found = controls(parsed.statement, self.metastore)
-            return [self._distribute(control, parsed.text, session) for control in found]
+            controlled = controls(parsed.statement, self.metastore)
+            return [self._distribute(control, parsed.text, session) for control in controlled]
         sequence = self._log.next_sequence()
         if tried is None or tried.base is not self.metastore or tried.sequence != sequence:
             tried = self._try(parsed, session, self.metastore, self._context.partitions(), sequence)

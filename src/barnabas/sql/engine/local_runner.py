@@ -309,5 +309,5 @@ OFFSET_RESET = "auto.offset.reset"
 
 def start_of(properties: Mapping[str, Any]) -> Start:
     """Where a query with those settings begins to read."""
-    found = properties.get(f"ksql.streams.{OFFSET_RESET}", "latest")
-    return Start.EARLIEST if str(found).lower() == "earliest" else Start.LATEST
+    reset = properties.get(f"ksql.streams.{OFFSET_RESET}", "latest")
+    return Start.EARLIEST if str(reset).lower() == "earliest" else Start.LATEST

@@ -52,14 +52,14 @@ class PullQuery:
         rows = view.rows()
         with view.lock:
             if self._access.keys is not None:
-                found = [row for key in self._access.keys for row in rows.of_key(key)]
+                rows_read = [row for key in self._access.keys for row in rows.of_key(key)]
             else:
-                found = rows.between(self._access.low, self._access.high)
-        return list(self._results(found))
+                rows_read = rows.between(self._access.low, self._access.high)
+        return list(self._results(rows_read))
 
-    def _results(self, found: Iterable[TableRow]) -> Iterable[list[Value]]:
+    def _results(self, rows: Iterable[TableRow]) -> Iterable[list[Value]]:
         count = 0
-        for row in found:
+        for row in rows:
             if self.limit is not None and count >= self.limit:
                 return
             flat = [*row.key, *row.value, row.timestamp_ms, *(row.window or ())]
@@ -84,7 +84,7 @@ def compile_pull(
     columns = _columns(source)
     check_limit(query, settings)
     may_scan = bool(settings.get(PULL_TABLE_SCAN, True))
-    condition, found = None, Access()
+    condition, key_access = None, Access()
     made, selected = _selection(command, columns, functions)
     schema = build_schema(made)
     if query.where is None:
@@ -95,9 +95,9 @@ def compile_pull(
         _check_comparisons(where, columns, functions)
         plain = plain_condition(where)
         may_range = bool(settings.get("ksql.query.pull.range.scan.enabled", True))
-        found = access(plain, source, functions, may_scan=may_scan, may_range=may_range)
+        key_access = access(plain, source, functions, may_scan=may_scan, may_range=may_range)
         condition = _compile_condition(plain, columns, functions)
-    return PullQuery(source, schema, query.limit, found, condition, selected)
+    return PullQuery(source, schema, query.limit, key_access, condition, selected)
 
 
 def check_limit(query: Query, settings: Mapping[str, Any]) -> None:
@@ -186,10 +186,10 @@ def _of_star(source: DataSource) -> list[Column]:
 
 def _part(source: DataSource, name: str) -> tuple[Part, str | None]:
     """Columns that have the names of the key's stand in the result's key; those of headers too."""
-    found = source.schema.find(name)
+    column = source.schema.find(name)
     if name in WINDOW_BOUNDS:
         return Part.KEY, None
-    return (Part.VALUE, None) if found is None else (found.part, found.header)
+    return (Part.VALUE, None) if column is None else (column.part, column.header)
 
 
 def _value_or_none(compiled: Compiled) -> Callable[[Sequence[Value]], Value]:

@@ -96,11 +96,11 @@ def plain_condition(expression: Expression) -> Expression:
                 Comparison(ComparisonOperator.LESS_THAN_OR_EQUAL, operand, upper),
             )
         case nodes.InList(operand, items):
-            found: Expression = Comparison(ComparisonOperator.EQUAL, operand, items[-1])
+            plain: Expression = Comparison(ComparisonOperator.EQUAL, operand, items[-1])
             for item in reversed(items[:-1]):
                 equal = Comparison(ComparisonOperator.EQUAL, operand, item)
-                found = Logical(LogicalOperator.OR, equal, found)
-            return found
+                plain = Logical(LogicalOperator.OR, equal, plain)
+            return plain
         case Logical():
             return with_parts(expression, plain_condition)
     return expression
@@ -108,10 +108,10 @@ def plain_condition(expression: Expression) -> Expression:
 
 def disjuncts(condition: Expression) -> list[Expression]:
     """The conjunctions of which one must hold; the condition alone if there would be too many."""
-    found = list(_conjunctions(condition))
-    if len(found) > _DISJUNCTS_MAX:
+    conjunctions = list(_conjunctions(condition))
+    if len(conjunctions) > _DISJUNCTS_MAX:
         return [condition]
-    return [_joined(parts) for parts in found]
+    return [_joined(parts) for parts in conjunctions]
 
 
 def _conjunctions(condition: Expression) -> Iterator[tuple[Expression, ...]]:
@@ -128,10 +128,10 @@ def _conjunctions(condition: Expression) -> Iterator[tuple[Expression, ...]]:
 
 
 def _joined(parts: Sequence[Expression]) -> Expression:
-    found = parts[0]
+    joined = parts[0]
     for part in parts[1:]:
-        found = Logical(LogicalOperator.AND, found, part)
-    return found
+        joined = Logical(LogicalOperator.AND, joined, part)
+    return joined
 
 
 def access(
@@ -144,10 +144,10 @@ def access(
 ) -> Access:
     """Which rows a plain condition can be true for; raises AnalysisError."""
     finder = _Finder(source, functions, may_scan=may_scan)
-    found = disjuncts(condition)
-    if any(finder.needs_scan(disjunct) for disjunct in found):
+    alternatives = disjuncts(condition)
+    if any(finder.needs_scan(disjunct) for disjunct in alternatives):
         return Access()
-    lookups = [finder.lookup(disjunct) for disjunct in found]
+    lookups = [finder.lookup(disjunct) for disjunct in alternatives]
     keys = [lookup.keys for lookup in lookups if lookup.keys is not None]
     if len(keys) == len(lookups):
         distinct = {encode_key(key): key for group in keys for key in group}

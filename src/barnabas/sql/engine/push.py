@@ -164,5 +164,5 @@ class PushQuery:
 def _key_place(schema: Schema, name: str) -> int | None:
     """Which part of the key a column of the value shows; the key's own name may differ from it."""
     names = [column.name for column in schema.key]
-    found = next((n for n in (name, f"KSQL_KEY_{name}") if n in names), None)
-    return None if found is None else names.index(found)
+    place = next((n for n in (name, f"KSQL_KEY_{name}") if n in names), None)
+    return None if place is None else names.index(place)

@@ -107,11 +107,11 @@ class RunningQuery:
     def failures(self) -> tuple[QueryFailure, ...]:
         """The latest failures, oldest first: as many as the setting allows."""
         hosted, failure = self.hosted, self.failure
-        found = () if hosted is None else hosted.failures
+        failures = () if hosted is None else hosted.failures
         if failure is not None:
-            found = (*found, failure)
+            failures = (*failures, failure)
         limit = int(self.query.properties.get(config.ERRORS_MAX, 10))
-        return found[-limit:] if limit > 0 else ()
+        return failures[-limit:] if limit > 0 else ()
 
     @property
     def message(self) -> str:

@@ -45,8 +45,8 @@ class Session:
 
     def set(self, name: str, value: Any) -> None:
         """Set a property; raises PropertyError."""
-        found, typed = checked(name, value, self.server)
-        self.overrides[found] = typed
+        key, typed = checked(name, value, self.server)
+        self.overrides[key] = typed
 
     def copy(self) -> Session:
         return Session(self.server, dict(self.overrides), dict(self.variables))

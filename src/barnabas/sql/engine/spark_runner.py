@@ -217,5 +217,7 @@ def _counts(query: SparkQuery) -> Counter[str]:
 
 
 def _guarantee(properties: Mapping[str, object]) -> Guarantee:
-    found = str(properties.get(_GUARANTEE, Guarantee.AT_LEAST_ONCE.value)).lower()
-    return Guarantee.EXACTLY_ONCE if found.startswith("exactly_once") else Guarantee.AT_LEAST_ONCE
+    guarantee = str(properties.get(_GUARANTEE, Guarantee.AT_LEAST_ONCE.value)).lower()
+    return (
+        Guarantee.EXACTLY_ONCE if guarantee.startswith("exactly_once") else Guarantee.AT_LEAST_ONCE
+    )

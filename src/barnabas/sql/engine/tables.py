@@ -78,9 +78,9 @@ class TableRows:
     def of_key(self, key: Row) -> list[TableRow]:
         """The rows of one key: one for each window."""
         low = encode_key(key)
-        found = self._rows.get(low)
-        if found is not None:
-            return [found]
+        known = self._rows.get(low)
+        if known is not None:
+            return [known]
         return [row for row in self._from(low) if tuple(row.key) == tuple(key)]
 
     def _from(self, low: bytes) -> Iterator[TableRow]:

@@ -49,19 +49,19 @@ def new_topic(
     return NewTopic(wish.name, int(partitions), None if replicas is None else int(replicas), config)
 
 
-def check_existing(wish: TopicWish, found: TopicInfo) -> None:
+def check_existing(wish: TopicWish, topic: TopicInfo) -> None:
     """Raise AnalysisError if a topic that is there is not what a statement asks for."""
     problems = []
-    if wish.partitions is not None and wish.partitions != found.partitions:
-        problems.append(f"partitions: {found.partitions} (was {wish.partitions})")
-    if wish.replicas is not None and wish.replicas > found.replicas[0]:
-        problems.append(f"replicas: {found.replicas[0]} (was {wish.replicas})")
+    if wish.partitions is not None and wish.partitions != topic.partitions:
+        problems.append(f"partitions: {topic.partitions} (was {wish.partitions})")
+    if wish.replicas is not None and wish.replicas > topic.replicas[0]:
+        problems.append(f"replicas: {topic.replicas[0]} (was {wish.replicas})")
     if problems:
         raise AnalysisError(
             f"A Kafka topic with the name '{wish.name}' already exists, with different "
             f"partition/replica configuration than required. KSQL expects {wish.partitions} "
-            f"partitions (topic has {found.partitions}), and {wish.replicas or found.replicas[0]} "
-            f"replication factor (topic has {found.replicas[0]})."
+            f"partitions (topic has {topic.partitions}), and {wish.replicas or topic.replicas[0]} "
+            f"replication factor (topic has {topic.replicas[0]})."
         )
 
 
@@ -70,10 +70,10 @@ def make_topic(
 ) -> None:
     """Make the topic unless it is there. Raises AnalysisError."""
     topics = cluster.topics()
-    found = topics.get(wish.name)
-    if found is not None:
+    topic = topics.get(wish.name)
+    if topic is not None:
         if is_sink:
-            check_existing(wish, found)
+            check_existing(wish, topic)
         return
     try:
         cluster.create_topic(new_topic(wish, topics, settings))

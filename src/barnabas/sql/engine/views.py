@@ -43,8 +43,8 @@ class Views:
         return TableView(source, context.cluster, context.schemas, retention)
 
     def _retention_ms(self, source: DataSource) -> int | None:
-        found = self._context.cluster.topic_config(source.topic).get("retention.ms")
-        return None if found is None or int(found) < 0 else int(found)
+        retention = self._context.cluster.topic_config(source.topic).get("retention.ms")
+        return None if retention is None or int(retention) < 0 else int(retention)
 
     def forget(self, name: str) -> None:
         """Keep them no longer."""

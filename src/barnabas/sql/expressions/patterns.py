@@ -57,15 +57,15 @@ def _matcher(
     end_length: int,
 ) -> Callable[[str], bool]:
     def matches(text: str) -> bool:
-        found = begin.match(text)
-        if found is None:
+        match = begin.match(text)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
         for piece in inner:
-            found = piece.search(text, at)
-            if found is None or _LINE_END.search(text, at, found.start()) is not None:
+            match = piece.search(text, at)
+            if match is None or _LINE_END.search(text, at, match.start()) is not None:
                 return False
-            at = found.end()
+            at = match.end()
         last = len(text) - end_length
         if last < at or end.fullmatch(text, last) is None:
             return False

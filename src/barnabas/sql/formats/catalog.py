@@ -33,10 +33,10 @@ FORMATS: dict[str, Format] = {
 
 def format_named(name: str) -> Format:
     """The format of that name in any case. Raises AnalysisError."""
-    found = FORMATS.get(name.upper())
-    if found is None:
+    format_ = FORMATS.get(name.upper())
+    if format_ is None:
         raise AnalysisError(f"Unknown format: {name}")
-    return found
+    return format_
 
 
 def check_columns(

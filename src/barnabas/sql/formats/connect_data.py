@@ -195,14 +195,14 @@ def struct_readers(
     target: Struct, schema: Schema, hook: Hook, path: str = ""
 ) -> list[tuple[str | None, Convert | None]]:
     """Of each field of the target, the name in the data (None: absent) and how it is read."""
-    found: dict[str, tuple[str, Convert | None]] = {}
+    readers: dict[str, tuple[str, Convert | None]] = {}
     types = {field.name: field.type for field in target.fields}
     for field in schema.fields:
         name = field.name if field.name in types else field.name.upper()
         if name in types:
             read = reader(types[name], field.schema, hook, f"{path}->{name}")
-            found[name] = field.name, read
-    return [found.get(name, (None, None)) for name in types]
+            readers[name] = field.name, read
+    return [readers.get(name, (None, None)) for name in types]
 
 
 def read_struct(readers: list[tuple[str | None, Convert | None]], values: Any) -> list[Value]:

@@ -223,13 +223,13 @@ def _asked_schema(store: SchemaStore, properties: Mapping[str, str]) -> StoredSc
         return of_kind(store.by_id(schema_id), "PROTOBUF")
     if SUBJECT_NAME not in properties:
         return None
-    found = store.latest(properties[SUBJECT_NAME])
-    if found is None:
+    stored = store.latest(properties[SUBJECT_NAME])
+    if stored is None:
         raise FormatError(
             "Failed to fetch schema for serialization from Schema Registry "
             f"using schema subject: {properties[SUBJECT_NAME]}"
         )
-    return of_kind(found, "PROTOBUF")
+    return of_kind(stored, "PROTOBUF")
 
 
 def _own_schema(part: RecordPart) -> tuple[MessageSchema, Descriptor, Nullables]:

@@ -61,10 +61,10 @@ def _register_named(schema_id: int, subject: str, store: SchemaStore) -> int:
     schema = store.by_id(schema_id)
     if schema.references:
         return schema_id
-    found = store.register(subject, schema.type, schema.text)
-    if found != schema_id:
+    registered = store.register(subject, schema.type, schema.text)
+    if registered != schema_id:
         raise AnalysisError(
-            f"Schema id registered is {found} which is different from provided {schema_id}.\n"
+            f"Schema id registered is {registered} which is different from provided {schema_id}.\n"
             f"Topic: {topic_of(subject)}\nSubject: {subject}\nSchema: {schema.text}"
         )
-    return found
+    return registered

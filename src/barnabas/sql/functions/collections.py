@@ -107,11 +107,11 @@ def _distinct(values: Sequence[Value]) -> list[Value]:
     try:
         return list(dict.fromkeys(values))
     except TypeError:  # arrays, maps and structs cannot be hashed
-        found: list[Value] = []
+        distinct: list[Value] = []
         for value in values:
-            if value not in found:
-                found.append(value)
-        return found
+            if value not in distinct:
+                distinct.append(value)
+        return distinct
 
 
 _JOINABLE = (
@@ -178,10 +178,10 @@ def array_min(values: list[Value]) -> Value:
 
 
 def _comparable(values: list[Value]) -> list[Value]:
-    found = [value for value in values if value is not None]
-    if found and isinstance(found[0], (list, dict)):
+    comparable = [value for value in values if value is not None]
+    if comparable and isinstance(comparable[0], (list, dict)):
         raise EvaluationError("arrays, maps and structs have no order")
-    return found
+    return comparable
 
 
 @_array(
@@ -206,8 +206,8 @@ def array_sort(values: list[Value], direction: str = "ASC") -> list[Value] | Non
     is_descending = _DESCENDING.get(direction.upper())
     if is_descending is None:
         return None
-    found = sorted(_comparable(values), key=key_of, reverse=is_descending)
-    return [*found, *[None] * (len(values) - len(found))]
+    ordered = sorted(_comparable(values), key=key_of, reverse=is_descending)
+    return [*ordered, *[None] * (len(values) - len(ordered))]
 
 
 _DESCENDING = {"ASC": False, "ASCENDING": False, "DESC": True, "DESCENDING": True}
@@ -280,10 +280,10 @@ _ENTRY_VALUES = ("INTEGER", "BIGINT", "DOUBLE", "BOOLEAN", "STRING")
 )
 def entries(values: dict[str, Value], is_sorted: bool) -> list[dict[str, Value]]:
     """In the order of Java's hash map, unless sorted."""
-    found = hash_order(values)
+    keys = hash_order(values)
     if is_sorted:
-        found.sort(key=lambda entry: key_of(entry[0]))
-    return [{"K": key, "V": value} for key, value in found]
+        keys.sort(key=lambda entry: key_of(entry[0]))
+    return [{"K": key, "V": value} for key, value in keys]
 
 
 @_map(

@@ -68,8 +68,8 @@ def _declare(name: str, description: str, choose: Callable[..., Value]) -> None:
     def extreme(
         *values: decimal.Decimal | None, types: Sequence[SqlType | None]
     ) -> decimal.Decimal | None:
-        found = choose(_present(values), default=None)
-        return None if found is None else found.quantize(_unit(tuple(types)), context=_EXACT)
+        best = choose(_present(values), default=None)
+        return None if best is None else best.quantize(_unit(tuple(types)), context=_EXACT)
 
 
 def _declare_for(

@@ -40,8 +40,8 @@ def extract_json_field(text: str, path: str) -> str | None:
     root = parse(text)
     if root is MISSING:
         return None if tokens else ""
-    found, value = follow(root, tokens)
-    return _as_string(value) if found else None
+    is_there, value = follow(root, tokens)
+    return _as_string(value) if is_there else None
 
 
 @scalar(

@@ -38,11 +38,11 @@ def filter_array(array: list[Value], keeps: Callable[[Value], Value]) -> list[Va
 def filter_map(
     entries: dict[Value, Value], keeps: Callable[[Value, Value], Value]
 ) -> dict[Value, Value]:
-    found: dict[Value, Value] = {}
+    kept: dict[Value, Value] = {}
     for key, value in entries.items():
         if _is_true(keeps(key, value)):
-            _put(found, key, value)
-    return found
+            _put(kept, key, value)
+    return kept
 
 
 @_scalar(
@@ -66,10 +66,10 @@ def transform_map(
     to_key: Callable[[Value, Value], Value],
     to_value: Callable[[Value, Value], Value],
 ) -> dict[Value, Value]:
-    found: dict[Value, Value] = {}
+    transformed: dict[Value, Value] = {}
     for key, value in entries.items():
-        _put(found, to_key(key, value), to_value(key, value))
-    return found
+        _put(transformed, to_key(key, value), to_value(key, value))
+    return transformed
 
 
 @_scalar(

@@ -95,10 +95,10 @@ def instr(
     if abs(position) > len(units):
         return 0
     if position >= 0:
-        found = _occurrence(units[position - 1 :], part, occurrence)
-        return found + position if found >= 0 else 0
-    found = _occurrence(units[::-1][-position - 1 :], part[::-1], occurrence)
-    return len(units) + position - found - len(part) + 2 if found >= 0 else 0
+        place = _occurrence(units[position - 1 :], part, occurrence)
+        return place + position if place >= 0 else 0
+    place = _occurrence(units[::-1][-position - 1 :], part[::-1], occurrence)
+    return len(units) + position - place - len(part) + 2 if place >= 0 else 0
 
 
 def _occurrence(text: str, part: str, occurrence: int) -> int:
@@ -107,12 +107,12 @@ def _occurrence(text: str, part: str, occurrence: int) -> int:
         return -1
     if not part:
         return 0
-    found = -1
+    place = -1
     for _ in range(occurrence):
-        found = text.find(part, found + 1)
-        if found < 0:
+        place = text.find(part, place + 1)
+        if place < 0:
             break
-    return found
+    return place
 
 
 def _padding_parameters(what: str) -> dict[str, str]:

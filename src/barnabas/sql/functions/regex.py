@@ -44,11 +44,11 @@ def regexp_extract(pattern: str, text: str, group: int = 0) -> str | None:
     compiled = _compiled(pattern)
     if group > compiled.groups:
         return None
-    found = compiled.over(text)(0)
-    if found is None:
+    match = compiled.over(text)(0)
+    if match is None:
         return None
     _check_group(group)
-    return found[group]
+    return match[group]
 
 
 @scalar(
@@ -131,10 +131,10 @@ def _split(text: str, pattern: JavaPattern) -> Iterator[str]:
     """As Guava's Splitter: an empty match where a piece begins does not count."""
     start = position = 0
     search = pattern.over(text)
-    while found := search(position) if position <= len(text) else None:
-        if found.end() == start:
+    while match := search(position) if position <= len(text) else None:
+        if match.end() == start:
             position = start + 1
             continue
-        yield text[start : found.start()]
-        start = position = found.end()
+        yield text[start : match.start()]
+        start = position = match.end()
     yield text[start:]

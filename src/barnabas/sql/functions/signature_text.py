@@ -121,9 +121,9 @@ class _SignatureReader:
 
     def takes(self, token: str) -> bool:
         """Whether the next token is that one; then it is read."""
-        found = self._at < len(self._tokens) and self._tokens[self._at] == token
-        self._at += found
-        return found
+        is_next = self._at < len(self._tokens) and self._tokens[self._at] == token
+        self._at += is_next
+        return is_next
 
     def parameters(self) -> tuple[Parameter, ...]:
         self._expect("(")

@@ -196,17 +196,17 @@ class KsqlApi:
         assert isinstance(parsed.statement, tree.Query)
         is_pull = parsed.statement.emit is None
         with self.metrics.pull() if is_pull else self.metrics.push():
-            found = await run_in_threadpool(self._query, parsed, own)
+            answer = await run_in_threadpool(self._query, parsed, own)
             chunks: list[str] = []
-            if isinstance(found, PullQuery):
+            if isinstance(answer, PullQuery):
                 form = form_for(accept, is_push=False, is_old_endpoint=is_old)
-                chunks = await pull_answer(self.engine, found, form)
-        if isinstance(found, PullQuery):
+                chunks = await pull_answer(self.engine, answer, form)
+        if isinstance(answer, PullQuery):
             if len(chunks) == 1:
                 return Response(chunks[0], media_type=form.media_type)
             return _stream(_all(chunks), form.media_type)
         form = form_for(accept, is_push=True, is_old_endpoint=is_old)
-        return _stream(push_answer(self.engine, found, form, is_pull=is_pull), form.media_type)
+        return _stream(push_answer(self.engine, answer, form, is_pull=is_pull), form.media_type)
 
     def _query(self, parsed: ParsedStatement, session: Session) -> Any:
         try:
@@ -322,8 +322,8 @@ class KsqlApi:
         return _json(status(executed))
 
     async def cluster_status(self, request: Request) -> Response:
-        found = await run_in_threadpool(self.peers.status)
-        return _json({"clusterStatus": found})
+        status = await run_in_threadpool(self.peers.status)
+        return _json({"clusterStatus": status})
 
     async def heartbeat(self, request: Request) -> Response:
         return await self._told(request, self.peers.heartbeat)

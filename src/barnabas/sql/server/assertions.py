@@ -37,15 +37,15 @@ class Assertions:
             return "" if topic is None else f"Topic {statement.topic} exists"
         if topic is None:
             return f"Topic {statement.topic} does not exist"
-        found = {"partitions": topic.partitions, "replicas": topic.replicas[0]}
+        actual = {"partitions": topic.partitions, "replicas": topic.replicas[0]}
         problems = []
         for name, wanted in statement.properties.items():
-            if name.lower() not in found:
+            if name.lower() not in actual:
                 problems.append(f"Cannot assert unknown topic property: {name}")
-            elif found[name.lower()] != wanted:
+            elif actual[name.lower()] != wanted:
                 problems.append(
                     f"Mismatched configuration for topic {statement.topic}: For config "
-                    f"{name.lower()}, expected {wanted} got {found[name.lower()]}"
+                    f"{name.lower()}, expected {wanted} got {actual[name.lower()]}"
                 )
         return "\n".join(problems)
 
@@ -92,7 +92,7 @@ def _wait_for(problem: Callable[[], str], timeout_ms: int | None) -> None:
     """Wait until there is no problem; raises ApiError if there still is one at the end."""
     given = _TIMEOUT_MS if timeout_ms is None else timeout_ms
     deadline = time.monotonic() + given / 1000
-    while found := problem():
+    while message := problem():
         if time.monotonic() >= deadline:
-            raise ApiError(ASSERTION_FAILED, found)
+            raise ApiError(ASSERTION_FAILED, message)
         time.sleep(_PAUSE_S)

@@ -76,10 +76,10 @@ class ServerConfig:
 
     @property
     def bootstrap_servers(self) -> str:
-        found = self.values.get("bootstrap.servers") or self.values.get(
+        servers = self.values.get("bootstrap.servers") or self.values.get(
             "ksql.streams.bootstrap.servers"
         )
-        return str(found or "localhost:9092")
+        return str(servers or "localhost:9092")
 
     @property
     def service_id(self) -> str:
@@ -121,9 +121,9 @@ class ServerConfig:
     def session_timeout_ms(self) -> int:
         """How long the others wait for a server before they take its queries over."""
         for prefix in ("consumer.", ""):
-            found = self._number(f"{config.STREAMS_PREFIX}{prefix}session.timeout.ms")
-            if found is not None:
-                return found
+            timeout_ms = self._number(f"{config.STREAMS_PREFIX}{prefix}session.timeout.ms")
+            if timeout_ms is not None:
+                return timeout_ms
         return SESSION_TIMEOUT_MS
 
     def _number(self, key: str) -> int | None:
@@ -158,11 +158,11 @@ class ServerConfig:
     @property
     def kafka(self) -> dict[str, Any]:
         """librdkafka's settings for clients of the cluster. Raises ServerConfigError."""
-        found: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
+        settings: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers}
         name = self.values.get(f"{config.STREAMS_PREFIX}client.id") or self.values.get("client.id")
         if name:
-            found["client.id"] = name
-        return found | self._secured(lambda values: kafka_security(values).librdkafka())
+            settings["client.id"] = name
+        return settings | self._secured(lambda values: kafka_security(values).librdkafka())
 
     @property
     def java_kafka(self) -> dict[str, str]:
@@ -202,10 +202,10 @@ class ServerConfig:
     @property
     def runs_on_spark(self) -> bool:
         """Whether Spark runs persistent queries. Raises ServerConfigError."""
-        found = str(self.values.get(RUNNER) or "spark").lower()
-        if found not in ("spark", "local"):
-            raise ServerConfigError(f"{RUNNER} is spark or local, not {found}")
-        return found == "spark"
+        runner = str(self.values.get(RUNNER) or "spark").lower()
+        if runner not in ("spark", "local"):
+            raise ServerConfigError(f"{RUNNER} is spark or local, not {runner}")
+        return runner == "spark"
 
     @property
     def spark_master(self) -> str:
@@ -215,16 +215,16 @@ class ServerConfig:
     def pipelines(self) -> tuple[str, ...]:
         """The pipelines that run beside the statements. Raises ServerConfigError."""
         text = str(self.values.get(PIPELINES) or "")
-        found = tuple(name.strip() for name in text.split(",") if name.strip())
-        if found and not self.runs_on_spark:
+        names = tuple(name.strip() for name in text.split(",") if name.strip())
+        if names and not self.runs_on_spark:
             raise ServerConfigError(f"{PIPELINES} needs the runner spark")
-        return found
+        return names
 
     @property
     def is_exactly_once(self) -> bool:
         """The default guarantee of queries."""
-        found = self.values.get(config.STREAMS_PREFIX + "processing.guarantee")
-        return str(found or "").lower().startswith("exactly_once")
+        guarantee = self.values.get(config.STREAMS_PREFIX + "processing.guarantee")
+        return str(guarantee or "").lower().startswith("exactly_once")
 
     @property
     def spark_trigger_ms(self) -> int:
@@ -238,10 +238,10 @@ class ServerConfig:
 
     def is_set(self, key: str) -> bool:
         """Whether a property is true; false if it is not given. Raises ServerConfigError."""
-        found = str(self.values.get(key) or "false").lower()
-        if found not in ("true", "false"):
-            raise ServerConfigError(f"{key} is true or false, not {found}")
-        return found == "true"
+        value = str(self.values.get(key) or "false").lower()
+        if value not in ("true", "false"):
+            raise ServerConfigError(f"{key} is true or false, not {value}")
+        return value == "true"
 
     def _whole_number(self, key: str) -> int | None:
         given = self.values.get(key)

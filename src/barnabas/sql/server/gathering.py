@@ -95,8 +95,8 @@ def _add(one: Entity, counts: Mapping[str, int], states: Mapping[str, str]) -> N
 def _queries_of(statement: tree.Statement, entity: Entity) -> list[Entity]:
     """The parts of an answer that tell of persistent queries, which other servers may run."""
     if isinstance(statement, tree.Show) and statement.listed is Listed.QUERIES:
-        found = [*entity.get("queries", ()), *entity.get("queryDescriptions", ())]
-        return [one for one in found if one.get("queryType") == "PERSISTENT"]
+        queries = [*entity.get("queries", ()), *entity.get("queryDescriptions", ())]
+        return [one for one in queries if one.get("queryType") == "PERSISTENT"]
     if isinstance(statement, tree.Explain) and statement.query_id is not None:
         return [entity["queryDescription"]] if "queryDescription" in entity else []
     if isinstance(statement, tree.Describe) and statement.extended:

@@ -65,20 +65,20 @@ class KafkaCluster:
     @property
     def cluster_id(self) -> str:
         if not self._cluster_id:
-            found = asked(self._admin.metadata)
-            self._cluster_id = str(found.cluster_id or "")
+            metadata = asked(self._admin.metadata)
+            self._cluster_id = str(metadata.cluster_id or "")
         return self._cluster_id
 
     # --- topics ------------------------------------------------------------------------------
 
     def topics(self) -> Mapping[str, TopicInfo]:
-        found = asked(self._admin.metadata)
+        metadata = asked(self._admin.metadata)
         return {
             name: TopicInfo(
                 name,
                 tuple(len(part.replicas) for _, part in sorted(topic.partitions.items())),
             )
-            for name, topic in found.topics.items()
+            for name, topic in metadata.topics.items()
             if topic.partitions
         }
 
@@ -105,8 +105,8 @@ class KafkaCluster:
             time.sleep(0.02)
 
     def topic_config(self, name: str) -> Mapping[str, str]:
-        found: dict[str, str] = asked(lambda: self._admin.configuration(name))
-        return found
+        settings: dict[str, str] = asked(lambda: self._admin.configuration(name))
+        return settings
 
     def bounds(
         self, places: Sequence[tuple[str, int]]
@@ -145,10 +145,10 @@ class KafkaCluster:
 
     def _outcome(self) -> _Outcome:
         """Of this thread's records since it flushed: queries and inserts share the producer."""
-        found: _Outcome | None = getattr(self._own, "outcome", None)
-        if found is None:
-            found = self._own.outcome = _Outcome()
-        return found
+        outcome: _Outcome | None = getattr(self._own, "outcome", None)
+        if outcome is None:
+            outcome = self._own.outcome = _Outcome()
+        return outcome
 
     def flush(self) -> None:
         left = self._producer.flush(TIMEOUT_S)

@@ -123,8 +123,8 @@ class KafkaFollower:
         """By partition where the group began, and what it has done."""
         if self._group is None:
             return {}
-        found = asked(lambda: self._consumer.committed(partitions, timeout=TIMEOUT_S))
-        return {(p.topic, p.partition): (_first(p), p.offset) for p in found if p.offset >= 0}
+        committed = asked(lambda: self._consumer.committed(partitions, timeout=TIMEOUT_S))
+        return {(p.topic, p.partition): (_first(p), p.offset) for p in committed if p.offset >= 0}
 
     def _run(self) -> None:
         try:
@@ -173,10 +173,10 @@ class KafkaFollower:
         missing = set()
         for topic in dict.fromkeys(topic for topic, _ in self._keys):
             try:
-                found = self._consumer.list_topics(topic, timeout=_CHECK_S).topics[topic].error
+                error = self._consumer.list_topics(topic, timeout=_CHECK_S).topics[topic].error
             except KafkaException:  # no broker answers: it says nothing about topics
-                found = None
-            if found is not None and found.code() in _LASTING:
+                error = None
+            if error is not None and error.code() in _LASTING:
                 missing.add(topic)
         lasting = sorted(missing & self._missing)
         if lasting:

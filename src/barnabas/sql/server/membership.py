@@ -177,13 +177,13 @@ class Membership:
     def servers(self) -> dict[str, frozenset[int]]:
         """The slots of each server of the service, by its address. Raises ClusterError."""
 
-        found: dict[str, frozenset[int]] = {}
+        slots: dict[str, frozenset[int]] = {}
         for member in self._describe().members:
             if member.client_id.startswith(_MARK):
                 places = member.assignment.topic_partitions if member.assignment else []
                 url = member.client_id.removeprefix(_MARK)
-                found[url] = found.get(url, frozenset()) | {place.partition for place in places}
-        return found
+                slots[url] = slots.get(url, frozenset()) | {place.partition for place in places}
+        return slots
 
     def _describe(self) -> Any:
         """Return the group. A question that is not answered yet is not asked again."""

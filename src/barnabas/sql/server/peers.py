@@ -132,7 +132,7 @@ class Peers:
 
     def own_lags(self) -> dict[str, Any]:
         """How far behind their topics the tables are that pull queries are answered from."""
-        found: dict[str, Any] = {}
+        by_query: dict[str, Any] = {}
         for name, positions in self._engine.table_positions().items():
             lags = {
                 str(partition): {
@@ -143,8 +143,8 @@ class Peers:
                 for (_, partition), (position, end) in sorted(positions.items())
             }
             for query_id in self._engine.metastore.writers(name) or [name]:
-                found[f"{query_id}#{name}"] = {"lagByPartition": lags}
-        return {"stateStoreLags": found, "updateTimeMs": _now_ms()}
+                by_query[f"{query_id}#{name}"] = {"lagByPartition": lags}
+        return {"stateStoreLags": by_query, "updateTimeMs": _now_ms()}
 
     def heartbeat(self, message: Mapping[str, Any]) -> None:
         """Take another's heartbeat. Raises ValueError."""
@@ -173,7 +173,7 @@ class Peers:
         """What a server does for each query: its owner runs it, all keep the table it makes."""
         metastore, topics = self._engine.metastore, self._engine.cluster.topics()
         slots = self.slots_of(host)
-        found = {}
+        queries = {}
         for query_id, running in list(self._engine.queries.items()):
             is_active = running.is_here if host == self.own else running.slot in slots
             sources = map(metastore.source, running.query.plan.sources)
@@ -187,13 +187,13 @@ class Peers:
             sink = metastore.source(running.query.plan.sink or "")
             stores = [] if sink is None or not sink.is_table else [sink.name]
             if is_active or stores:
-                found[query_id] = {
+                queries[query_id] = {
                     "activeStores": stores if is_active else [],
                     "activePartitions": places if is_active else [],
                     "standByStores": [] if is_active else stores,
                     "standByPartitions": [] if is_active else places,
                 }
-        return found
+        return queries
 
     # --- asking ------------------------------------------------------------------------------
 

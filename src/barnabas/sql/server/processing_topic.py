@@ -39,8 +39,8 @@ class ProcessingLogSettings:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         def of(name: str, default: Any) -> str:
-            found = settings.get(PREFIX + name)
-            return str(default if found in (None, "") else found)
+            value = settings.get(PREFIX + name)
+            return str(default if value in (None, "") else value)
 
         self.creates_topic = of("topic.auto.create", False).lower() == "true"
         self.creates_stream = of("stream.auto.create", False).lower() == "true"

@@ -85,8 +85,8 @@ class Statements:
                 )
         try:
             checked = [one for one in statements if self._push_query(one[0]) is None]
-            found = self._engine.check(checked)
-            tried = {id(one[0]): result for one, result in zip(checked, found, strict=True)}
+            results = self._engine.check(checked)
+            tried = {id(one[0]): result for one, result in zip(checked, results, strict=True)}
             for parsed, _ in statements:
                 self._connectors.check(parsed, headers)
         except SqlError as error:

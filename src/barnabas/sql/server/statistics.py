@@ -37,15 +37,15 @@ def statistics(writers: Sequence[RunningQuery], readers: Sequence[RunningQuery])
 
 def error_statistics(readers: Sequence[RunningQuery]) -> list[Stat]:
     """What the queries that read the source could not process; nothing if there was nothing."""
-    found = _stats(_FAILED, readers)
-    return found if any(stat.value for stat in found) else []
+    stats = _stats(_FAILED, readers)
+    return stats if any(stat.value for stat in stats) else []
 
 
 def _stats(names: Sequence[tuple[str, str, str]], running: Sequence[RunningQuery]) -> list[Stat]:
     if not running:
         return []
     now_ms = time.time_ns() // 1_000_000
-    found = []
+    stats = []
     for rate_name, total_name, figure in names:
         rate, total, changed_ms = 0.0, 0.0, 0
         for one in running:
@@ -54,8 +54,8 @@ def _stats(names: Sequence[tuple[str, str, str]], running: Sequence[RunningQuery
             rate += one.rates.per_second(figure)
             total += figures.get(figure, 0)
             changed_ms = max(changed_ms, one.rates.changed_ms.get(figure, 0))
-        found += [Stat(rate_name, rate, changed_ms), Stat(total_name, total, changed_ms)]
-    return found
+        stats += [Stat(rate_name, rate, changed_ms), Stat(total_name, total, changed_ms)]
+    return stats
 
 
 def formatted(stats: Sequence[Stat], last: str) -> str:

@@ -243,7 +243,7 @@ class DocumentReader:
     def feed(self, text: str) -> list[dict[str, Any]]:
         """The objects that the piece ends."""
         self._text += text
-        found, position = [], 0
+        documents, position = [], 0
         while True:
             while position < len(self._text) and self._text[position] in _BETWEEN:
                 position += 1
@@ -253,9 +253,9 @@ class DocumentReader:
                 value, position = _DECODER.raw_decode(self._text, position)
             except ValueError:
                 break  # the rest has not arrived yet
-            found.append(value)
+            documents.append(value)
         self._text = self._text[position:]
-        return found
+        return documents
 
     @property
     def rest(self) -> str:

@@ -72,12 +72,12 @@ def completions(text: str, names: list[str], commands: list[str]) -> list[str]:
         return []
     start = word.upper()
     is_first = text.strip() == word
-    found = [name for name in commands if is_first and name.upper().startswith(start)]
+    words = [name for name in commands if is_first and name.upper().startswith(start)]
     # Names in upper case may be typed in any; others count as they are.
     cased = {_cased(name, word) if name.isupper() else name for name in names}
-    found += sorted(name for name in cased if name.startswith(word))
-    found += [_cased(one, word) for one in WORDS if one.startswith(start)]
-    return list(dict.fromkeys(found))
+    words += sorted(name for name in cased if name.startswith(word))
+    words += [_cased(one, word) for one in WORDS if one.startswith(start)]
+    return list(dict.fromkeys(words))
 
 
 def _cased(word: str, typed: str) -> str:

@@ -72,8 +72,8 @@ def edited_reader(names: Names, commands: Callable[[], list[str]]) -> Reader:
         ) -> Iterable[Completion]:
             text = document.text_before_cursor
             back = -len(word_before(text))
-            for found in completions(text, names.all(), commands()):
-                yield Completion(found, start_position=back)
+            for completion in completions(text, names.all(), commands()):
+                yield Completion(completion, start_position=back)
 
     history: History = InMemoryHistory()
     with suppress(OSError):  # a home that cannot be written costs the history, not the shell

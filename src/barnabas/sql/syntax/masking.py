@@ -22,10 +22,10 @@ _CONNECTOR: Final = re.compile(r"\bCREATE\s+(?:SOURCE|SINK)\s+CONNECTOR\b", re.I
 
 def masked(text: str) -> str:
     """The text, with what each property from the first CREATE CONNECTOR on says left out."""
-    found = _CONNECTOR.search(text)
-    if found is None:
+    match = _CONNECTOR.search(text)
+    if match is None:
         return text
-    return text[: found.end()] + _PROPERTY.sub(_masked_property, text[found.end() :])
+    return text[: match.end()] + _PROPERTY.sub(_masked_property, text[match.end() :])
 
 
 def masked_settings(settings: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -33,8 +33,8 @@ def masked_settings(settings: Mapping[str, str | None]) -> dict[str, str | None]
     return {name: text if name == SHOWN else MASK for name, text in settings.items()}
 
 
-def _masked_property(found: re.Match[str]) -> str:
-    key = found["key"]
+def _masked_property(match: re.Match[str]) -> str:
+    key = match["key"]
     if key.strip("'\"`").lower() == SHOWN:
-        return found[0]
+        return match[0]
     return f"{key}={MASK}"

@@ -56,14 +56,14 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def parts(expression: Expression) -> list[Expression]:
     """The expression's direct parts."""
-    found: list[Expression] = []
+    expressions: list[Expression] = []
 
     def note(part: Expression) -> Expression:
-        found.append(part)
+        expressions.append(part)
         return part
 
     with_parts(expression, note)
-    return found
+    return expressions
 
 
 def column_references(expression: Expression) -> list[ColumnReference]:

@@ -67,11 +67,11 @@ def replace(text: str, values: Mapping[str, str], *, within: tuple[str, ...] = (
             loop = "->".join((*within, name))
             raise PrepareError(f"Infinite loop in property interpolation of {name}: {loop}")
         parts.append(text[position:start])
-        found = values.get(name)
+        value = values.get(name)
         parts.append(
             text[start : end + 1]
-            if found is None
-            else replace(found, values, within=(*within, name))
+            if value is None
+            else replace(value, values, within=(*within, name))
         )
         position = end + 1
     return "".join(parts) + text[position:]

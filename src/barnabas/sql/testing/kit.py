@@ -250,9 +250,9 @@ class SqlTest:
                 size_ms=source.window.size_ms,
                 session=source.window.kind is WindowKind.SESSION,
             )
-            found = decode(record.key)
-            key = None if found is None else found[0]
-            window = None if found is None else (found[1].start_ms, found[1].end_ms)
+            decoded = decode(record.key)
+            key = None if decoded is None else decoded[0]
+            window = None if decoded is None else (decoded[1].start_ms, decoded[1].end_ms)
         else:
             key = key_side.decode_values(record.key)
         value = value_side.decode_values(record.value)

@@ -43,8 +43,10 @@ def shown(world: World, topic: str, record: TopicRecord) -> Shown:
             size_ms=source.window.size_ms,
             session=source.window.kind is WindowKind.SESSION,
         )
-        found = decode(record.key)
-        key, window = (None, None) if found is None or found[0] is None else (found[0][0], found[1])
+        decoded = decode(record.key)
+        key, window = (
+            (None, None) if decoded is None or decoded[0] is None else (decoded[0][0], decoded[1])
+        )
     else:
         key = key_side.decode(record.key)
     value = value_side.decode(record.value)
@@ -130,10 +132,10 @@ def _equal_fields(actual: Any, expected: dict[str, Any]) -> bool:
     if not isinstance(actual, dict) or len(actual) != len(expected):
         return False
     for name, value in expected.items():
-        found = actual.get(name)
-        if found is None:
-            found = actual.get(name.upper())
-        if not equal(found, value):
+        member = actual.get(name)
+        if member is None:
+            member = actual.get(name.upper())
+        if not equal(member, value):
             return False
     return True
 

@@ -52,12 +52,12 @@ def read_tests(path: str) -> list[SqlFileTest]:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     directives = list(_DIRECTIVE.finditer(text))
-    starts = [index for index, found in enumerate(directives) if found[1] == "test"]
+    starts = [index for index, directive in enumerate(directives) if directive[1] == "test"]
     if not starts:
         raise FileError(f"{path}: there is no line '--@test: name'")
     tests = []
     for start, following in zip(starts, [*starts[1:], len(directives)], strict=True):
-        own = {found[1]: found[2] for found in directives[start:following]}
+        own = {directive[1]: directive[2] for directive in directives[start:following]}
         end = len(text) if following == len(directives) else directives[following].start()
         error = own.get("expected.message")
         if error is None and "expected.error" in own:
@@ -101,14 +101,14 @@ def _assert_values(
     """The next record has these values; columns that are not named may have any."""
     source = _source(world, statement.name)
     wanted = _wanted(source, statement, functions)
-    found = world.read_one(source.name)
-    if found is None:
+    actual = world.read_one(source.name)
+    if actual is None:
         raise MismatchError(f"{source.name}: expected {wanted}, got no record")
-    seen = {**(found.key or {}), **(found.value or {}), ROWTIME: found.timestamp_ms}
-    if found.window is not None:
-        seen |= zip(_BOUNDS, found.window, strict=True)
+    seen = {**(actual.key or {}), **(actual.value or {}), ROWTIME: actual.timestamp_ms}
+    if actual.window is not None:
+        seen |= zip(_BOUNDS, actual.window, strict=True)
     chosen = {name: seen.get(name) for name in wanted}
-    is_tombstone = found.value is None
+    is_tombstone = actual.value is None
     if is_tombstone != statement.is_tombstone or chosen != wanted:
         shown = f"{chosen}, deleted" if is_tombstone else f"{chosen}"
         raise MismatchError(
@@ -147,7 +147,7 @@ def _assert_source(
     command = analyse(create, MetaStore(), {}, functions)
     assert isinstance(command, CreateSourceCommand)
     wanted = command.source
-    for what, expected, found in (
+    for what, expected, current in (
         ("type", wanted.kind.value, actual.kind.value),
         ("schema", wanted.schema, actual.schema),
         ("kafka topic", wanted.topic, actual.topic),
@@ -158,10 +158,10 @@ def _assert_source(
         ("timestamp column", _column(wanted), _column(actual)),
         ("timestamp format", wanted.timestamp, actual.timestamp),
     ):
-        if expected != found:
+        if expected != current:
             raise MismatchError(
                 f"Expected {what} does not match actual for source {actual.name}. "
-                f"Expected: {expected}, Actual: {found}"
+                f"Expected: {expected}, Actual: {current}"
             )
 
 

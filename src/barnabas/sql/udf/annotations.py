@@ -73,8 +73,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    found = inspect.signature(function).parameters.values()
-    return [p for p in found if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    parameters = inspect.signature(function).parameters.values()
+    return [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
 
 
 def _is_optional(hint: Any) -> bool:

@@ -75,10 +75,10 @@ class Boundary:
     def conversions(self, count: int, types: Sequence[SqlType | None] | None) -> Conversions:
         """For a call with so many arguments, of those types if they matter."""
         key = tuple(types) if self.takes_types and types is not None else count
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = self._make(count, types if self.takes_types else None)
-        return found
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = self._make(count, types if self.takes_types else None)
+        return made
 
     def result_type(self, types: Sequence[SqlType | None]) -> SqlType:
         """The type of the result for arguments of those types; raises AnalysisError."""

@@ -58,18 +58,18 @@ def load_extensions(
     """
     result = functions() if catalog is None else catalog
     for entry in _installed() if packages is None else packages:
-        found, source = _of_package(entry)
-        result = _merged(result, found, source)
+        declarations, source = _of_package(entry)
+        result = _merged(result, declarations, source)
     if directory:
         result = _merged(result, _of_directory(Path(directory)), "")
     return result
 
 
 def _merged(
-    catalog: Mapping[str, Function], found: list[Declaration], source: str
+    catalog: Mapping[str, Function], declarations: list[Declaration], source: str
 ) -> dict[str, Function]:
     try:
-        return merged(catalog, found, source)
+        return merged(catalog, declarations, source)
     except DeclarationError as error:
         raise ExtensionError(_one_line(str(error))) from error
 
@@ -91,13 +91,13 @@ def _of_package(entry: EntryPoint) -> tuple[list[Declaration], str]:
             f"the functions of {entry.value} cannot be loaded: {_error_text(error)}"
         ) from error
     if isinstance(loaded, ModuleType):
-        found = declared_below(loaded.__name__)
+        declarations = declared_below(loaded.__name__)
     else:
-        found = declared_as(loaded)
-    if not found:
+        declarations = declared_as(loaded)
+    if not declarations:
         raise ExtensionError(f"{entry.value} declares no functions")
     source = entry.value if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-    return found, source
+    return declarations, source
 
 
 # --- the directory -------------------------------------------------------------------------------

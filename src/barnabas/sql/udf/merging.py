@@ -29,13 +29,13 @@ def functions_of(*implementations: Any) -> dict[str, Function]:
 
     For tests: `{**functions(), **functions_of(with_tax)}`. Raises DeclarationError.
     """
-    found: list[Declaration] = []
+    declarations: list[Declaration] = []
     for implementation in implementations:
         own = declared_as(implementation)
         if not own:
             raise DeclarationError(f"{implementation!r} is not declared")
-        found += own
-    return merged({}, found)
+        declarations += own
+    return merged({}, declarations)
 
 
 def merged(

@@ -239,8 +239,8 @@ def _return_type(name: str, returns: Returns | None) -> ReturnType | None:
 
     def told(types: Sequence[Any]) -> SqlType:
         try:
-            found = tell(types)
-            return _parsed(found) if isinstance(found, str) else found
+            returned = tell(types)
+            return _parsed(returned) if isinstance(returned, str) else returned
         except Exception as error:
             raise AnalysisError(f"{name} has no result for those arguments: {error}") from error
 

@@ -102,9 +102,9 @@ def _pairs(sql_type: SqlType) -> Callable[[Any], Any] | None:
             convert = _pairs(value)
             return lambda entries: [(k, _maybe(v, convert)) for k, v in entries.items()]
         case Struct(fields):
-            found = {field.name: _pairs(field.type) for field in fields}
-            if any(found.values()):
-                return lambda struct: {n: _maybe(v, found[n]) for n, v in struct.items()}
+            pairs = {field.name: _pairs(field.type) for field in fields}
+            if any(pairs.values()):
+                return lambda struct: {n: _maybe(v, pairs[n]) for n, v in struct.items()}
     return None
 
 

@@ -81,15 +81,15 @@ class IcebergSink(LakeSink):
 
     def files(self, settings: Settings) -> Mapping[str, Sequence[str]]:
         """Return the directories of the warehouse and of tables, and a catalog in a file."""
-        found: dict[str, Sequence[str]] = {}
+        files: dict[str, Sequence[str]] = {}
         for name, value in settings.items():
             if name == "iceberg.catalog.warehouse" or (
                 name.startswith(_WITH_PATHS) and value.strip().lower().startswith(("/", "file:"))
             ):
-                found[name] = local_paths(value)
+                files[name] = local_paths(value)
             elif name == "iceberg.catalog.uri" and value.strip().lower().startswith("jdbc:"):
-                found[name] = database_paths(value)
-        return found
+                files[name] = database_paths(value)
+        return files
 
     def spark_packages(self, settings: Settings) -> Mapping[str, str]:
         """Iceberg itself, and what reaches the bucket that its warehouse is in."""

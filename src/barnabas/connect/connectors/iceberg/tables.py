@@ -254,8 +254,8 @@ def _all_nullable(table: Any) -> Any:
 
 def _partition(text: str) -> str:
     """Return a partition as SQL takes it: `bucket(id, 4)` of the settings has its column first."""
-    function, found, rest = text.partition("(")
-    if not found:
+    function, bracket, rest = text.partition("(")
+    if not bracket:
         return quoted(text)
     arguments = [one.strip() for one in rest.rstrip(")").split(",")]
     column, *more = sorted(arguments, key=str.isdigit)

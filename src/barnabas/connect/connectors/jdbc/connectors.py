@@ -121,8 +121,8 @@ class JdbcSource(SourceConnector):
         if not tables:
             dialect = source.dialect(parsed)
             with contextlib.closing(dialect.connect()) as connection:
-                found = dialect.tables(connection)
-            tables = [name for name in found if name not in parsed["table.blacklist"]]
+                present = dialect.tables(connection)
+            tables = [name for name in present if name not in parsed["table.blacklist"]]
         if not tables:
             raise ConnectError("There is no table to read")
         count = min(tasks_max, len(tables))

@@ -48,12 +48,12 @@ class Change:
     known: Offsets = field(default_factory=dict)
     settings: TableSettings = field(default_factory=TableSettings)
 
-    def check(self, found: Offsets) -> None:
+    def check(self, offsets: Offsets) -> None:
         """Raise RetriableError where the table's offsets are not those that rows were cut at.
 
         Another task has the partition now, or had it. The next try cuts the rows again.
         """
-        moved = [place for place in self.offsets if found.get(place, -1) != self.known[place]]
+        moved = [place for place in self.offsets if offsets.get(place, -1) != self.known[place]]
         if moved:
             places = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(moved))
             raise RetriableError(f"table {self.table}: another task has written {places} meanwhile")
@@ -128,8 +128,8 @@ class LakeWriter(SinkWriter):
         known = self._known.setdefault(table, {})
         missing = [place for place in ends if place not in known]
         if missing:
-            found = self._tables.offsets(table, missing)
-            known.update({place: found.get(place, -1) for place in missing})
+            stored = self._tables.offsets(table, missing)
+            known.update({place: stored.get(place, -1) for place in missing})
         pieces = []
         for message in messages:
             next_offset = known[message.topic, message.partition]

@@ -111,8 +111,8 @@ def make_bucket(values: Mapping[str, Any]) -> Bucket:
     user = values["s3.proxy.user"]
     proxy = str(values["s3.proxy.url"] or "")
     if proxy and user:
-        scheme, found, rest = proxy.rpartition("://")
-        proxy = f"{scheme}{found}{user}:{_secret(values['s3.proxy.password'])}@{rest}"
+        scheme, separator, rest = proxy.rpartition("://")
+        proxy = f"{scheme}{separator}{user}:{_secret(values['s3.proxy.password'])}@{rest}"
     return Bucket(
         BucketPlace(
             bucket=str(values["s3.bucket.name"]),

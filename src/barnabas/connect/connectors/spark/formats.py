@@ -36,16 +36,16 @@ def options_of(settings: Settings) -> dict[str, str]:
 
 def files_of(settings: Settings) -> dict[str, list[str]]:
     """Return the local paths that a format of Spark is given, by the setting's name."""
-    found = {}
+    files = {}
     for key, value in settings.items():
         name = key.removeprefix(OPTION).lower() if key.startswith(OPTION) else ""
         if name in _PATHS or key == "checkpoint.location":
-            found[key] = local_paths(value)
+            files[key] = local_paths(value)
         elif name == "paths":
-            found[key] = local_paths(*_listed(value))
+            files[key] = local_paths(*_listed(value))
         elif name == "url" and value.strip().lower().startswith("jdbc:"):
-            found[key] = database_paths(value)
-    return found
+            files[key] = database_paths(value)
+    return files
 
 
 def _listed(value: str) -> list[str]:

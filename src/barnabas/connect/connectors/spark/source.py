@@ -72,8 +72,8 @@ def _source_class(name: str) -> type[DataSource]:
     kind = load(name)
     if not issubclass(kind, DataSource):
         raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
-    found: type[DataSource] = kind
-    return found
+    source_class: type[DataSource] = kind
+    return source_class
 
 
 _OF_FORMATS: Final = ("schema", "stream", "checkpoint.location")
@@ -360,9 +360,9 @@ class RowReader(SourceReader):
         self._reader.stop()
 
 
-def _rows(found: Any) -> Iterator[Any]:
+def _rows(rows: Any) -> Iterator[Any]:
     """Readers give rows one by one, or in Arrow's batches."""
-    for one in found:
+    for one in rows:
         if hasattr(one, "to_pylist"):
             yield from one.to_pylist()
         else:

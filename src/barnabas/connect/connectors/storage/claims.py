@@ -39,8 +39,8 @@ class Claim:
     @staticmethod
     def read(text: str) -> Claim | None:
         """Read it; None where it is none."""
-        rules, found, limit = text.partition("/")
-        if not found or not (limit == "" or limit.isdecimal()):
+        rules, separator, limit = text.partition("/")
+        if not separator or not (limit == "" or limit.isdecimal()):
             return None
         return Claim(rules, int(limit) if limit else None)
 

@@ -244,8 +244,8 @@ def routes_of(values: Mapping[str, Any]) -> tuple[tuple[re.Pattern[str], str], .
         return ()
     routes = []
     for pair in values["topic.regex.list"]:
-        topic, found, pattern = str(pair).partition(":")
-        if not found or not topic:
+        topic, separator, pattern = str(pair).partition(":")
+        if not separator or not topic:
             raise invalid("topic.regex.list", pair, "must be topic:pattern")
         try:
             routes.append((re.compile(pattern), topic))

@@ -83,15 +83,15 @@ def _parts(pattern: str) -> list[Part]:
     parts: list[Part] = []
     at = 0
     while at < len(pattern):
-        found = _PIECES.match(pattern, at)
-        if found is None:
+        match = _PIECES.match(pattern, at)
+        if match is None:
             raise ConfigError(f"Illegal pattern: a quote is not closed in {pattern}")
-        at = found.end()
-        piece = found[0]
-        if found[2]:
+        at = match.end()
+        piece = match[0]
+        if match[2]:
             parts.append(_letter(piece[0], len(piece)))
         else:
-            parts.append(_literal("'" if piece == "''" else (found[1] or piece).replace("''", "'")))
+            parts.append(_literal("'" if piece == "''" else (match[1] or piece).replace("''", "'")))
     return parts
 
 

@@ -159,11 +159,11 @@ class TimezoneConverter(PlainTransform):
             (topic, self._either),
             (table, self._either),
         ):
-            found = rules.get(names)
-            if found is None:
+            rule = rules.get(names)
+            if rule is None:
                 continue
-            if found:
-                return _Fields(frozenset(found), self._is_excluding)
+            if rule:
+                return _Fields(frozenset(rule), self._is_excluding)
             return None if self._is_excluding else _Fields()
         return _Fields() if self._is_excluding else None
 

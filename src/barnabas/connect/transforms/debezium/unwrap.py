@@ -175,9 +175,9 @@ class ExtractNewRecordState(PlainTransform):
         if is_rewritten:
             fields.append((_DELETED, OPTIONAL_STRING))
         for reference in self._fields:
-            found = reference.field(envelope)
-            if found is not None:
-                fields.append((reference.name, replace(plain(found.schema), optional=True)))
+            source_field = reference.field(envelope)
+            if source_field is not None:
+                fields.append((reference.name, replace(plain(source_field.schema), optional=True)))
         made = with_fields(plain(row), fields)
         replaces_null = is_rewritten and self._replaces_null
         return Rebuild(made, row.fields, replaces_null=replaces_null)
@@ -191,9 +191,9 @@ class ExtractNewRecordState(PlainTransform):
                 if reference.name_in_place == OPERATION:
                     copy.headers.append(Header(reference.name, STRING, "d"))
                 continue
-            found = reference.field(envelope.schema)
-            if found is not None:
-                schema = replace(plain(found.schema), optional=True)
+            field = reference.field(envelope.schema)
+            if field is not None:
+                schema = replace(plain(field.schema), optional=True)
                 copy.headers.append(Header(reference.name, schema, reference.value(envelope)))
         return copy
 

@@ -54,7 +54,7 @@ def read_clients(settings: Mapping[str, str], client_id: str = "connect") -> Cli
     try:
         check_servers(servers)
         security = Security(PropertyKeys(given))
-        found = {"bootstrap.servers": servers, **security.librdkafka()}
-        return Clients(found, security.access(servers), client_id)
+        common = {"bootstrap.servers": servers, **security.librdkafka()}
+        return Clients(common, security.access(servers), client_id)
     except BaseConfigError as error:
         raise ConfigError(str(error)) from error

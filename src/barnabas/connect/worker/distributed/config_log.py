@@ -130,12 +130,12 @@ class ConfigState:
 
     def copy(self) -> ConfigState:
         """Return it as it is now."""
-        found = copy.copy(self)
+        state = copy.copy(self)
         for name in self.__slots__:
             value = getattr(self, name)
             if isinstance(value, dict | set):
-                setattr(found, name, value.copy())
-        return found
+                setattr(state, name, value.copy())
+        return state
 
 
 class ConfigLog:
@@ -277,11 +277,11 @@ class ConfigLog:
 
 
 def _properties(value: bytes) -> Properties:
-    found: Any = parse_object(value).get("properties")
-    if not isinstance(found, dict):
-        raise RecordError(f"'properties' should be an object but is {json_type(found)}")
-    for name, given in found.items():
+    properties: Any = parse_object(value).get("properties")
+    if not isinstance(properties, dict):
+        raise RecordError(f"'properties' should be an object but is {json_type(properties)}")
+    for name, given in properties.items():
         if given is not None and not isinstance(given, str):
             raise RecordError(f"'{name}' should be a string but is {json_type(given)}")
     # Kafka's workers store settings that are null, which stand for no setting.
-    return {name: given for name, given in found.items() if given is not None}
+    return {name: given for name, given in properties.items() if given is not None}

@@ -66,7 +66,7 @@ def _path(url: str, connector: str, what: str) -> str:
 
 def _message(answer: httpx.Response) -> str:
     try:
-        found = json.loads(answer.content)
+        body = json.loads(answer.content)
     except ValueError:
         return answer.text[:200]
-    return str(found.get("message")) if isinstance(found, Mapping) else answer.text[:200]
+    return str(body.get("message")) if isinstance(body, Mapping) else answer.text[:200]

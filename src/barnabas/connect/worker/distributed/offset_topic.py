@@ -59,8 +59,8 @@ class OffsetTopic:
     def store(self, connector: str, pairs: Sequence[tuple[JsonMap, JsonMap | None]]) -> None:
         """Write offsets, and wait for that; None deletes one. Raises ConnectError, DataError."""
         with self._lock:
-            found = [self._log.record(connector, *pair) for pair in pairs]
-        self._topic.write(found, "Timed out while writing offsets to Kafka")
+            records = [self._log.record(connector, *pair) for pair in pairs]
+        self._topic.write(records, "Timed out while writing offsets to Kafka")
 
     def reader(self, connector: str) -> TopicOffsets:
         """Return the offsets of one connector."""
@@ -82,17 +82,17 @@ class TopicOffsets:
         """Return the offset stored for a source partition; None where there is none."""
         for topic in self._topics:
             topic.refresh()
-            found = topic.offset(self._connector, partition)
-            if found is not None:
-                return found
+            stored = topic.offset(self._connector, partition)
+            if stored is not None:
+                return stored
         return None
 
     def all(self) -> Offsets:
         """Return all (partition, offset) of the connector."""
         for topic in self._topics:
             topic.refresh()
-        found: Offsets = []
+        offsets: Offsets = []
         for topic in self._topics:
-            known = [partition for partition, _ in found]
-            found += [pair for pair in topic.all(self._connector) if pair[0] not in known]
-        return found
+            known = [partition for partition, _ in offsets]
+            offsets += [pair for pair in topic.all(self._connector) if pair[0] not in known]
+        return offsets

@@ -179,7 +179,9 @@ _RESOURCES = {
     ConfigResourceType.BROKER_LOGGER: _OF_CLUSTER,
     ConfigResourceType.CLIENT_METRICS: _OF_CLUSTER,
 }
-"""What a configuration belongs to, for the authorizer, and the error of who has no right to it."""
+"""The authorizer's resource type of a configuration, and the error for clients without rights to
+it.
+"""
 
 
 def refuse(

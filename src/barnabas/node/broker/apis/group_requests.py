@@ -1,4 +1,4 @@
-"""What the handlers of groups share: a request's client, its rights and its topics.
+"""Helpers of the handlers of groups: a request's client, its rights and its topics.
 
 ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe answer alike: a group is shown to
 clients that may DESCRIBE it, its members only to those that may DESCRIBE all topics in them.
@@ -146,7 +146,7 @@ def describe_groups(
     topics_of: Callable[[D], Iterable[str]],
     hidden_message: str,
 ) -> list[D] | Promise[list[D]]:
-    """What the sender may know of the groups; those that it may not describe come first.
+    """Describe the groups that the sender may see; those that it may not describe come first.
 
     `failed` makes a group that is not described, `topics_of` names the topics in one that is.
     """

@@ -89,7 +89,9 @@ DESCRIBED = {
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
 }
-"""What clients must be allowed to DESCRIBE to learn who coordinates it, and the error if not."""
+"""The resource that a client must be allowed to DESCRIBE to find a coordinator, and the error if
+not.
+"""
 BATCHED_FROM_VERSION = 4
 SHARE_FROM_VERSION = 6
 
@@ -102,12 +104,12 @@ async def handle_find_coordinator(
     keys = request.coordinator_keys if is_batched else [request.key]
     name = TOPICS.get(request.key_type)
     if name is None or (name == SHARE_GROUP_STATE and context.api_version < SHARE_FROM_VERSION):
-        found = [_failure(key, ErrorCode.INVALID_REQUEST) for key in keys]
+        coordinators = [_failure(key, ErrorCode.INVALID_REQUEST) for key in keys]
     else:
-        found = await _find_allowed(services, context, request.key_type, keys)
+        coordinators = await _find_allowed(services, context, request.key_type, keys)
     if is_batched:
-        return FindCoordinatorResponse(coordinators=found)
-    only = found[0]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    only = coordinators[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -130,8 +132,8 @@ async def _find_allowed(
         return [_failure(key, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) for key in keys]
     resource_type, error = DESCRIBED[key_type]
     visible = allowed(services, context, Operation.DESCRIBE, resource_type, keys)
-    found = await _find(services, context, name, [key for key in keys if key in visible])
-    in_order = iter(found)
+    coordinators = await _find(services, context, name, [key for key in keys if key in visible])
+    in_order = iter(coordinators)
     return [next(in_order) if key in visible else _failure(key, error) for key in keys]
 
 
@@ -144,20 +146,22 @@ async def _find(
     }
     if any(place is not None for place in places.values()):
         topic = await _topic(services, name)
-    found = []
+    coordinators = []
     for key in keys:
         place = places[key]
         if place is None:
-            found.append(_failure(key, ErrorCode.INVALID_REQUEST))
+            coordinators.append(_failure(key, ErrorCode.INVALID_REQUEST))
         elif topic is None:
-            found.append(_failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            coordinators.append(_failure(key, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
-            found.append(_locate(services, context, topic, key, place))
-    return found
+            coordinators.append(_locate(services, context, topic, key, place))
+    return coordinators
 
 
 def _share_key(key: str) -> str | None:
-    """What decides on the partition for a share-partition's key; None where it is none."""
+    """The part of a share-partition's key that decides on the partition; None if the key is
+    invalid.
+    """
     try:
         return SharePartitionKey.parse(key).coordinator_key
     except ValueError:
@@ -261,9 +265,9 @@ def handle_list_groups(
     services: BrokerServices, context: RequestContext, request: ListGroupsRequest
 ) -> ListGroupsResponse | Promise[ListGroupsResponse]:
     """List groups."""
-    found = services.groups.list_groups(request)
+    listed = services.groups.list_groups(request)
     if may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER, logs_denial=False):
-        return found
+        return listed
 
     def finish(response: ListGroupsResponse) -> ListGroupsResponse:
         names = {group.group_id for group in response.groups}
@@ -273,7 +277,7 @@ def handle_list_groups(
         response.groups = [group for group in response.groups if group.group_id in visible]
         return response
 
-    return then(found, finish)
+    return then(listed, finish)
 
 
 async def handle_delete_groups(

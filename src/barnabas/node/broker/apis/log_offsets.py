@@ -94,10 +94,10 @@ def handle_list_offsets(
         answer(topic.name, entry) for topic in request.topics for entry in topic.partitions
     )
     answers: list[ListOffsetsPartitionResponse] = []
-    for found in following:
-        if isinstance(found, Promise):
-            return _answer_later(context, request, answers, found, following)
-        answers.append(found)
+    for promise in following:
+        if isinstance(promise, Promise):
+            return _answer_later(context, request, answers, promise, following)
+        answers.append(promise)
     return _response(request, answers)
 
 
@@ -170,29 +170,29 @@ def _look_up(
     def find(end_offset: int) -> Found | Promise[Found]:
         return _find(partition, timestamp, end_offset, lambda: not connection.is_closed)
 
-    def check(found: Found) -> Found | Promise[Found]:
-        return _unless_back(find, partition.log.log_end_offset, timestamp, found)
+    def check(result: Found) -> Found | Promise[Found]:
+        return _unless_back(find, partition.log.log_end_offset, timestamp, result)
 
-    def answer(found: Found) -> ListOffsetsPartitionResponse:
-        return _answer(context, entry, found)
+    def answer(result: Found) -> ListOffsetsPartitionResponse:
+        return _answer(context, entry, result)
 
-    found = find(end_offset)
-    is_later = isinstance(found, Promise)
+    result = find(end_offset)
+    is_later = isinstance(result, Promise)
     if is_consumer and partition.is_catching_up:
-        found = flat(found, check)
+        result = flat(result, check)
     if is_later:
         epoch = partition.leader_epoch
 
-        def recheck(found: Found) -> Found:
+        def recheck(result: Found) -> Found:
             now = _serving(services, request, topic, entry)
             if not isinstance(now, Partition):
                 return Found(error=now)
             if now is not partition or now.leader_epoch != epoch:
                 return Found(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return found
+            return result
 
-        found = then(found, recheck)
-    return then(found, answer)
+        result = then(result, recheck)
+    return then(result, answer)
 
 
 def _serving(
@@ -209,7 +209,10 @@ def _serving(
 
 
 def _unless_back(
-    find: Callable[[int], Found | Promise[Found]], log_end_offset: int, timestamp: int, found: Found
+    find: Callable[[int], Found | Promise[Found]],
+    log_end_offset: int,
+    timestamp: int,
+    result: Found,
 ) -> Found | Promise[Found]:
     """OFFSET_NOT_AVAILABLE for less than what the leader before may have said (KIP-207).
 
@@ -218,8 +221,8 @@ def _unless_back(
     """
     if timestamp == LATEST:
         return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE)
-    if found.error or timestamp in (EARLIEST, EARLIEST_LOCAL) or found.offset >= 0:
-        return found
+    if result.error or timestamp in (EARLIEST, EARLIEST_LOCAL) or result.offset >= 0:
+        return result
 
     def compare(beyond: Found) -> Found:
         return Found(error=ErrorCode.OFFSET_NOT_AVAILABLE) if beyond.offset >= 0 else beyond
@@ -239,35 +242,35 @@ def _find(
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     try:
-        found: LookedUp | Promise[LookedUp] = (
+        result: LookedUp | Promise[LookedUp] = (
             log.max_timestamp_offset(end_offset, is_wanted)
             if timestamp == MAX_TIMESTAMP
             else log.offset_for_timestamp(timestamp, end_offset, is_wanted)
         )
     except LogDirFailure:
         return Found(error=ErrorCode.KAFKA_STORAGE_ERROR)
-    return then(found, _as_found)
+    return then(result, _as_found)
 
 
-def _as_found(found: LookedUp) -> Found:
-    if isinstance(found, ErrorCode):
-        return Found(error=found)
-    return Found() if found is None else Found(*found)
+def _as_found(result: LookedUp) -> Found:
+    if isinstance(result, ErrorCode):
+        return Found(error=result)
+    return Found() if result is None else Found(*result)
 
 
 def _answer(
-    context: RequestContext, entry: ListOffsetsPartition, found: Found
+    context: RequestContext, entry: ListOffsetsPartition, result: Found
 ) -> ListOffsetsPartitionResponse:
-    error = found.error
+    error = result.error
     if error is ErrorCode.OFFSET_NOT_AVAILABLE and context.api_version < NOT_AVAILABLE_FROM:
         error = ErrorCode.LEADER_NOT_AVAILABLE
     if error:
         return _failure(entry, error)
     return ListOffsetsPartitionResponse(
         partition_index=entry.partition_index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
+        timestamp=result.timestamp,
+        offset=result.offset,
+        leader_epoch=result.leader_epoch if context.api_version >= LEADER_EPOCH_FROM else -1,
     )
 
 

@@ -67,7 +67,7 @@ _UNKNOWN = "Attempt to describe a user credential that does not exist: "
 def handle_describe_user_scram_credentials(
     services: BrokerServices, context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Which mechanisms users have; of all users where none is named."""
+    """List the mechanisms of users; of all users if none is named."""
     if not may(services, context, Operation.DESCRIBE, ResourceType.CLUSTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeUserScramCredentialsResponse(error_code=code, error_message=None)

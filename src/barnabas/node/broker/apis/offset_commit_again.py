@@ -189,7 +189,7 @@ class CommitShape:
 
 
 class GuardedCommitShape(CommitShape):
-    """Where there is an authorizer: good for as long as its answers are."""
+    """A commit's shape on a node with an authorizer, valid as long as the authorizer's answers."""
 
     __slots__ = ("_authorizer", "_generation")
 

@@ -68,7 +68,7 @@ async def handle_alter_partition_reassignments(
 async def handle_list_partition_reassignments(
     services: BrokerServices, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Which replicas are being added and removed."""
+    """List the replicas that are being added and removed."""
     response: ListPartitionReassignmentsResponse = await ask_controller(
         services, context, request, request.timeout_ms
     )
@@ -191,16 +191,16 @@ def _alter(services: BrokerServices, topic_partition: TopicPartition, path: str)
         return ErrorCode.KAFKA_STORAGE_ERROR
     if path in logs.cordoned_dirs:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    found = services.replicas.find(*topic_partition)
-    if found is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    partition = services.replicas.find(*topic_partition)
+    if partition is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         logs.prefer(topic_partition, path)
         return ErrorCode.REPLICA_NOT_AVAILABLE
-    if isinstance(found, ErrorCode):
-        if found is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+    if isinstance(partition, ErrorCode):
+        if partition is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             logs.prefer(topic_partition, path)
-        return found
+        return partition
     try:
-        services.replicas.moves.request(found, path)
+        services.replicas.moves.request(partition, path)
     except LogDirFailure:
         return ErrorCode.KAFKA_STORAGE_ERROR
     return ErrorCode.NONE

@@ -31,7 +31,7 @@ def handle_describe_client_quotas(
     if not may(services, context, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER):
         return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     try:
-        found = matching_quotas(services.image.client_quotas, request)
+        quotas = matching_quotas(services.image.client_quotas, request)
     except QuotaFilterError as error:
         return _refused(error.code, str(error))
     return DescribeClientQuotasResponse(
@@ -41,7 +41,7 @@ def handle_describe_client_quotas(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
                 values=[ValueData(key=key, value=value) for key, value in values.items()],
             )
-            for entity, values in found
+            for entity, values in quotas
         ],
     )
 

@@ -54,12 +54,12 @@ class StreamsTopics:
 
     def failures(self, topics: Iterable[InternalTopic], now_ms: int) -> dict[str, str]:
         """Why topics could not be created, by name."""
-        found = {}
+        failures = {}
         for topic in topics:
             reason, until_ms = self._failures.get(topic.name, ("", 0))
             if until_ms > now_ms:
-                found[topic.name] = reason
-        return found
+                failures[topic.name] = reason
+        return failures
 
     def claim(self, topics: Iterable[InternalTopic], now_ms: int) -> list[InternalTopic]:
         """The topics to create now: neither under way nor refused a moment ago.

@@ -242,7 +242,7 @@ async def _see(services: BrokerServices, names: list[str]) -> None:
 
 
 def _description(services: BrokerServices, name: str) -> CreatableTopic:
-    """How a topic is asked for.
+    """Describe a topic for CreateTopics.
 
     With fewer live brokers than replicas an internal one waits until there are enough, as in
     Kafka: a topic of fewer replicas would stay that way.

@@ -78,9 +78,9 @@ def handle_describe_producers(
 
 
 def _describe(services: BrokerServices, topic: str, index: int) -> PartitionResponse:
-    found = services.replicas.find(topic, index)
-    if not isinstance(found, Partition):
-        return _failure(index, found)
+    partition = services.replicas.find(topic, index)
+    if not isinstance(partition, Partition):
+        return _failure(index, partition)
     return PartitionResponse(
         partition_index=index,
         active_producers=[
@@ -92,7 +92,7 @@ def _describe(services: BrokerServices, topic: str, index: int) -> PartitionResp
                 coordinator_epoch=entry.coordinator_epoch,
                 current_txn_start_offset=entry.txn_first_offset,
             )
-            for entry in found.log.producers.producers.values()
+            for entry in partition.log.producers.producers.values()
         ],
     )
 
@@ -180,11 +180,11 @@ async def handle_list_transactions(
         has_states=bool(request.state_filters),
         duration_ms=request.duration_filter,
     )
-    found: Any = services.transactions.list_transactions(listing)
-    if isinstance(found, Promise):
-        found = await found
-    if isinstance(found, ErrorCode):
-        return ListTransactionsResponse(error_code=found)
+    listed: Any = services.transactions.list_transactions(listing)
+    if isinstance(listed, Promise):
+        listed = await listed
+    if isinstance(listed, ErrorCode):
+        return ListTransactionsResponse(error_code=listed)
     describe, kind = Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
@@ -195,7 +195,7 @@ async def handle_list_transactions(
                 transaction_state=transaction.state.label,
             )
             async for transactional_id, transaction in in_turns(
-                found, PART_MAX if pattern is None else 1
+                listed, PART_MAX if pattern is None else 1
             )
             if may(services, context, describe, kind, transactional_id, logs_denial=False)
             and (pattern is None or matches(pattern, transactional_id))

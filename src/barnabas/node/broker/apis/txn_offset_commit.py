@@ -112,10 +112,10 @@ def _verify(
 ) -> Verified | Awaitable[Verified]:
     """The leave to begin the transaction here; None where it is under way already."""
     index = services.groups.partition_for(request.group_id)
-    found = services.replicas.find(CONSUMER_OFFSETS, index)
-    if not isinstance(found, Partition):
-        return found
-    if not found.is_leader:
+    replica = services.replicas.find(CONSUMER_OFFSETS, index)
+    if not isinstance(replica, Partition):
+        return replica
+    if not replica.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not services.verifies_transactions:
         return NOT_ASKED
@@ -123,7 +123,7 @@ def _verify(
     has_version_2 = context.api_version >= VERSION_2_FROM_VERSION
 
     def begin() -> Verifications:
-        verification = found.log.producers.verify(
+        verification = replica.log.producers.verify(
             request.producer_id,
             request.producer_epoch,
             0,

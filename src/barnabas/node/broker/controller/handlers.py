@@ -65,7 +65,7 @@ class ControllerServices:
     node_id: int
     metadata: MetadataNode
     authorizer: Authorizer = ALLOW_ALL
-    """Whether the sender of a request may do what it asks."""
+    """Decides whether the sender of a request may do what it asks."""
     throttling: Throttling | None = None
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
@@ -217,7 +217,7 @@ async def decide(
     request: Message,
     response_class: type[Resp],
 ) -> Resp:
-    """What the active controller decides; NOT_CONTROLLER from any other."""
+    """Have the active controller decide; any other controller answers NOT_CONTROLLER."""
     try:
         response = await _decide_for(services, asker_of(context), request)
     except NotLeaderError:
@@ -349,7 +349,7 @@ FORWARDED = frozenset(
         ApiKey.UPDATE_FEATURES,
     }
 )
-"""What clients ask brokers and brokers pass on in envelopes; it may be asked here directly too."""
+"""Requests that brokers forward in envelopes, and that clients may send here directly too."""
 
 CONTROLLER_ROUTES: tuple[Route[ControllerServices], ...] = (
     _quorum_route(apis.FETCH),

@@ -369,7 +369,8 @@ class Fetch:
         return frame_response(self._context.correlation_id, version >= FLEXIBLE_FROM, parts)
 
     def _respond_without_records(self) -> list[Part]:
-        """What a consumer gets that must wait: nothing, and no session either if it asked for one.
+        """Answer a consumer that must wait with no records, and without the session that it asked
+        for.
 
         The next response contains what this one should have.
         """

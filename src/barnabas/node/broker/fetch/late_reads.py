@@ -34,7 +34,7 @@ class LateReads:
     def result(
         self, target: FetchTarget, read: DeferredRead, max_bytes: int, min_one_batch: bool
     ) -> ReadResult:
-        """What `read` has brought; no records while it is pending, or if they are too many."""
+        """The result of `read`; without records while it is pending, or if they are too many."""
         if target not in self._reads:
             self._reads[target] = read
             if not read.is_settled:

@@ -54,7 +54,7 @@ class Reader:
     rack_id: str
     listener_name: str
     grants: Grants | None
-    """What a consumer may read; None: every topic."""
+    """The topics that a consumer may read; None: all."""
     may_follow: bool
     """Whether a follower may read."""
     late: LateReads | None = None
@@ -227,7 +227,7 @@ class Reader:
     def _check_follower(
         self, target: FetchTarget, partition: Partition, is_first_look: bool
     ) -> ErrorCode:
-        """What keeps a follower from reading; its position is noted at the first look."""
+        """Return the error for a follower that may not read. The first look stores its position."""
         log = partition.log
         if log.remote is not None and target.fetch_offset < log.local_start_offset:
             return ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE  # it asks the same tier

@@ -77,7 +77,7 @@ class _State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ListenerLogins:
-    """How clients of one listener log in. It is a `net.connection.Service`, for first requests."""
+    """The logins at one listener. It is a `net.connection.Service` for first requests."""
 
     listener_name: str
     clock: Clock
@@ -100,7 +100,7 @@ class ListenerLogins:
 
 
 def session_lifetime_ms(maximum_ms: int, expires_at_ms: int | None, now_ms: int) -> int | None:
-    """How long a login holds; None: without an end. 0 as a maximum sets none."""
+    """The time for which a login is valid; None: without limit. A maximum of 0 sets none."""
     ends = [maximum_ms] if maximum_ms > 0 else []
     if expires_at_ms is not None:
         ends.append(expires_at_ms - now_ms)

@@ -119,13 +119,13 @@ class CheckedProduce:
         unknown: dict[Place, list[Claim]] = {}
         for topic, partitions in request.topics:
             for entry in partitions:
-                found = find_partition(services, context, request, topic, entry, by_id)
-                if not isinstance(found, Partition):
+                partition = find_partition(services, context, request, topic, entry, by_id)
+                if not isinstance(partition, Partition):
                     continue
-                validation = found.log.config.schema_validation
+                validation = partition.log.config.schema_validation
                 if validation is None:
                     continue
-                name = found.topic_partition.topic
+                name = partition.topic_partition.topic
                 place = topic, entry.partition
                 batch = view[entry.start : entry.end]
                 check, named = request.checks.get(place), request.named.get(place)
@@ -135,7 +135,7 @@ class CheckedProduce:
                 elif isinstance(check, CheckedBatch) or (
                     check is None
                     and not is_compressed(batch)
-                    and not is_long(batch, found.log.config, now_ms)
+                    and not is_long(batch, partition.log.config, now_ms)
                 ):
                     result = check_batch(services.schemas, name, validation, batch)
                 # Otherwise it is refused at the append, for what the check found, too.

@@ -107,12 +107,12 @@ def without_repetitions(request: ParsedProduce) -> ParsedProduce:
     count = sum(len(topic.partitions) for topic in request.topics)
     if count <= 1:
         return request
-    found: dict[str | Uuid, dict[int, ProducePartition]] = {}
+    by_topic: dict[str | Uuid, dict[int, ProducePartition]] = {}
     for topic, partitions in request.topics:
-        found.setdefault(topic, {}).update((entry.partition, entry) for entry in partitions)
-    if len(found) == len(request.topics) and sum(map(len, found.values())) == count:
+        by_topic.setdefault(topic, {}).update((entry.partition, entry) for entry in partitions)
+    if len(by_topic) == len(request.topics) and sum(map(len, by_topic.values())) == count:
         return request
-    topics = [ProduceTopic(topic, [*entries.values()]) for topic, entries in found.items()]
+    topics = [ProduceTopic(topic, [*entries.values()]) for topic, entries in by_topic.items()]
     return request._replace(topics=topics)
 
 
@@ -173,14 +173,14 @@ def _parse_flexible(frame: bytearray, position: int, with_ids: bool) -> ParsedPr
 
 
 def _check_topics(count: int, frame: bytearray, position: int) -> int:
-    """How many elements the request may still have after its topics."""
+    """Return how many elements the request can still contain after its topics."""
     if count > REQUEST_NAMES_MAX:
         raise too_many_names("a produce request")
     return _check_count(count, frame, position, REQUEST_ELEMENTS_MAX)
 
 
 def _check_count(count: int, frame: bytearray, position: int, left: int) -> int:
-    """How many elements the request may still have after an array of `count`."""
+    """Return how many elements the request can still contain after an array of `count`."""
     if not 0 <= count <= len(frame) - position:
         raise DecodeError(f"an array of {count} does not fit the request")
     if count > left:

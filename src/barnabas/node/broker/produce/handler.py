@@ -75,15 +75,15 @@ def _append(
         return TransactionalProduce(services, context, request, view, verdicts, reply).start()
     now_ms = services.clock.now_ms()
     outcome = Outcome(services, context, request.acks, reply, verdicts, request.checks)
-    found: Partition | ErrorCode = ErrorCode.NONE
+    partition: Partition | ErrorCode = ErrorCode.NONE
     for topic, partitions in request.topics:
         outcome.begin(topic)
         for entry in partitions:
-            found = find_partition(services, context, request, topic, entry, by_id)
-            if isinstance(found, Partition):
-                outcome.append(found, entry.partition, view[entry.start : entry.end], now_ms)
+            partition = find_partition(services, context, request, topic, entry, by_id)
+            if isinstance(partition, Partition):
+                outcome.append(partition, entry.partition, view[entry.start : entry.end], now_ms)
             else:
-                outcome.refuse(entry.partition, found)
-    if isinstance(found, Partition) and not outcome.has_errors:
-        learn(services, context, frame, request, found)
+                outcome.refuse(entry.partition, partition)
+    if isinstance(partition, Partition) and not outcome.has_errors:
+        learn(services, context, frame, request, partition)
     return outcome.finish(request.timeout_ms)

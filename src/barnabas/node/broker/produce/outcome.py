@@ -38,7 +38,7 @@ from barnabas.protocol.well_known import INTERNAL_TOPICS
 
 ADMIN_CLIENT_ID = "__admin_client"
 ATTRIBUTES_AT = 22
-"""Where the byte of a batch's attributes is that has all that are defined."""
+"""The position of the byte of a batch's attributes that contains all defined ones."""
 ZSTD_FROM_VERSION: Final = 7
 """Consumers of the clients that produce in older versions cannot read it (KIP-110)."""
 UNDER_WAY: Final = AppendTerms()
@@ -131,22 +131,24 @@ class Outcome:
             return
         checked = None
         if self._checks or is_compressed(records) or len(records) > LONG_SIZE_BYTES_MIN:
-            found = self._checks.get((self._topic, index))
-            if isinstance(found, Rejection):
+            rejection = self._checks.get((self._topic, index))
+            if isinstance(rejection, Rejection):
                 result = AppendResult(
-                    found.error, message=found.message, record_errors=found.record_errors
+                    rejection.error,
+                    message=rejection.message,
+                    record_errors=rejection.record_errors,
                 )
                 self.take(partition, index, result)
                 return
             if (
-                found is None
+                rejection is None
                 and (is_compressed(records) or is_long(records, partition.log.config, now_ms))
                 and header_to_check(records, partition.log.config, now_ms) is not None
             ):
                 # It became the leader after the records were to be checked.
                 self.refuse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 return
-            checked = found
+            checked = rejection
         try:
             result = partition.append(records, now_ms, terms=terms, checked=checked)
         except LogDirFailure as failure:
@@ -215,21 +217,21 @@ def find_partition(
         return ErrorCode.INVALID_REQUIRED_ACKS
     if by_id:
         assert isinstance(topic, bytes)
-        found = services.replicas.find_by_id(topic, entry.partition)
+        partition = services.replicas.find_by_id(topic, entry.partition)
     else:
         assert isinstance(topic, str)
-        found = services.replicas.find(topic, entry.partition)
-    if not isinstance(found, Partition):
-        return found
-    if found.topic_partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
+        partition = services.replicas.find(topic, entry.partition)
+    if not isinstance(partition, Partition):
+        return partition
+    if partition.topic_partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if not found.is_leader:
+    if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if entry.start < 0 or entry.start == entry.end:
         return ErrorCode.INVALID_RECORD
-    if request.acks == ACKS_ALL and found.is_under_min_isr:
+    if request.acks == ACKS_ALL and partition.is_under_min_isr:
         return ErrorCode.NOT_ENOUGH_REPLICAS
-    return found
+    return partition
 
 
 def is_transactional(records: memoryview) -> bool:

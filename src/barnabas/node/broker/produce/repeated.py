@@ -167,12 +167,12 @@ class RepeatedProduce:
         yield records
         for frame in islice(connection.frames, RUN_MAX):
             try:
-                found = find(frame)
+                others = find(frame)
             except DecodeError:
                 return  # it will be found again when its turn comes
-            if found is None or found[0] is not shape:
+            if others is None or others[0] is not shape:
                 return
-            records = memoryview(frame)[found[1] : found[2]]
+            records = memoryview(frame)[others[1] : others[2]]
             if (
                 is_transactional(records) is not shape.is_transactional
                 or is_compressed(records) is not are_compressed

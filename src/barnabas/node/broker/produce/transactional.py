@@ -171,12 +171,12 @@ class TransactionalProduce:
         batches = []
         for topic, partitions in self._request.topics:
             for entry in partitions:
-                found = find_partition(
+                partition = find_partition(
                     self._services, self._context, self._request, topic, entry, by_id
                 )
                 records = self._view[entry.start : entry.end]
                 if (
-                    not isinstance(found, Partition)
+                    not isinstance(partition, Partition)
                     or len(records) < HEADER_SIZE_BYTES
                     or not is_transactional(records)
                     or self._verdicts.get((topic, entry.partition)) is not None
@@ -190,7 +190,10 @@ class TransactionalProduce:
                 if header.producer_id >= 0:
                     batches.append(
                         Batch(
-                            found, header.producer_id, header.producer_epoch, header.base_sequence
+                            partition,
+                            header.producer_id,
+                            header.producer_epoch,
+                            header.base_sequence,
                         )
                     )
         return batches
@@ -207,31 +210,31 @@ class TransactionalProduce:
         outcome = Outcome(
             services, self._context, request.acks, self._reply, self._verdicts, request.checks
         )
-        found: Partition | ErrorCode = ErrorCode.NONE
+        partition: Partition | ErrorCode = ErrorCode.NONE
         for topic, partitions in request.topics:
             outcome.begin(topic)
             for entry in partitions:
-                found = find_partition(services, self._context, request, topic, entry, by_id)
-                if not isinstance(found, Partition):
-                    outcome.refuse(entry.partition, found)
+                partition = find_partition(services, self._context, request, topic, entry, by_id)
+                if not isinstance(partition, Partition):
+                    outcome.refuse(entry.partition, partition)
                     continue
-                topic_partition = found.topic_partition
+                topic_partition = partition.topic_partition
                 error = verdict.errors.get(topic_partition)
                 if error:
                     outcome.refuse(entry.partition, *self._as_client_knows(error))
                     continue
                 verification = verdict.verifications.get(topic_partition)
                 outcome.append(
-                    found,
+                    partition,
                     entry.partition,
                     self._view[entry.start : entry.end],
                     now_ms,
                     otherwise if verification is None else AppendTerms(verification),
                 )
-        if isinstance(found, Partition) and not outcome.has_errors:
+        if isinstance(partition, Partition) and not outcome.has_errors:
             frame = self._view.obj
             assert isinstance(frame, bytearray)
-            learn(services, self._context, frame, request, found)
+            learn(services, self._context, frame, request, partition)
         return outcome.finish(request.timeout_ms)
 
     def _as_client_knows(self, error: ErrorCode) -> tuple[ErrorCode, str | None]:

@@ -103,10 +103,10 @@ class UnfoldedProduce:
         view = memoryview(self._frame)
         for topic, partitions in request.topics:
             for entry in partitions:
-                found = find_partition(services, self._context, request, topic, entry, by_id)
-                if not isinstance(found, Partition):
+                partition = find_partition(services, self._context, request, topic, entry, by_id)
+                if not isinstance(partition, Partition):
                     continue
-                batch, config = view[entry.start : entry.end], found.log.config
+                batch, config = view[entry.start : entry.end], partition.log.config
                 if not is_compressed(batch) and not is_long(batch, config, now_ms):
                     continue
                 header = header_to_check(batch, config, now_ms)
@@ -142,13 +142,13 @@ class UnfoldedProduce:
             validation = config.schema_validation
             named = None if validation is None else NamedSchemas(validation)
             steps = check_in_steps(batch, header, config, services.clock.now_ms(), budget, named)
-            found = await services.unfolding.check(
+            result = await services.unfolding.check(
                 steps, services.clock, lambda: not connection.is_closed
             )
-            if found is None:
+            if result is None:
                 return
             left_bytes -= before - max(budget.left_bytes, 0)
-            self._checks[place] = found
+            self._checks[place] = result
             if named is not None:
                 self._named[place] = named
 

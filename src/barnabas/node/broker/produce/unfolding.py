@@ -28,7 +28,7 @@ from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX
 AT_ONCE_MAX_BYTES: Final = 4 * UNFOLDED_SMALL_MAX_BYTES
 """Unfolded in one turn of the loop, for all connections."""
 BYTES_PER_SENT_BYTE: Final = 1024
-"""What gzip can reach. zstd can reach more, and honest data does not."""
+"""The highest ratio of gzip. zstd can exceed it, but honest data does not."""
 
 
 class Unfolding:
@@ -73,5 +73,5 @@ class Unfolding:
 
 
 def request_limit(size_bytes: int) -> int:
-    """How many bytes the batches of one request may unfold to, whose frame has `size_bytes`."""
+    """The size to which the batches of a request may unfold, by the size of its frame."""
     return DECOMPRESSED_SIZE_BYTES_MAX + BYTES_PER_SENT_BYTE * size_bytes

@@ -18,7 +18,7 @@ _VERSION_AND_CORRELATION = Struct(">hi")
 
 
 def verdict(acks: int, partition: Partition, error: ErrorCode) -> ErrorCode:
-    """What to answer: committed by fewer replicas than asked for is a failure too."""
+    """Return the error code of the answer. Too few in-sync replicas at the commit is one."""
     if not error and acks == ACKS_ALL and partition.has_too_few_replicas:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return error

@@ -1,4 +1,4 @@
-"""Whether the records of a batch name schemas that are registered under their subjects.
+"""Checks that the records of a batch name schemas that are registered under their subjects.
 
 Null keys and null values (tombstones) need none, as in Confluent Server. One bad record refuses its
 whole batch; the answer names the records.
@@ -58,8 +58,8 @@ def check_batch(
     ):
         return None
     try:
-        found = _identities(batch, header, validation)
-        refused, unknown = _judge(known, topic, validation, found)
+        identities = _identities(batch, header, validation)
+        refused, unknown = _judge(known, topic, validation, identities)
         rejection = _rejection(batch, topic, validation, refused) if refused else None
     except (DecodeError, IndexError) as error:
         code = error.error if isinstance(error, CorruptBatchError) else ErrorCode.INVALID_RECORD
@@ -77,11 +77,11 @@ def judge_named(
         return Rejection(
             ErrorCode.INVALID_RECORD, f"the batch names more than {IDENTITIES_MAX} schemas"
         )
-    found = Identities(
+    identities = Identities(
         {identity for identity, is_key in named.places if is_key},
         {identity for identity, is_key in named.places if not is_key},
     )
-    refused, unknown = _judge(known, topic, validation, found)
+    refused, unknown = _judge(known, topic, validation, identities)
     if not refused:
         return unknown or None
     reasons: dict[int, str | None] = {}
@@ -98,9 +98,9 @@ def _identities(batch: memoryview, header: BatchHeader, validation: SchemaValida
     body = batch[HEADER_SIZE_BYTES:]
     data = decompress(codec_of(header.attributes), body) if header.attributes & CODEC_MASK else body
     keys, values = validation.key_strategy is not None, validation.value_strategy is not None
-    found = scan_batch(bytes(data), header.record_count, keys=keys, values=values)
-    if found is not None:
-        return found
+    identities = scan_batch(bytes(data), header.record_count, keys=keys, values=values)
+    if identities is not None:
+        return identities
     named = [identities_of(record) for record in decode_records(batch)]
     return Identities(
         {key for key, _ in named if key is not None} if keys else set(),
@@ -109,12 +109,12 @@ def _identities(batch: memoryview, header: BatchHeader, validation: SchemaValida
 
 
 def _judge(
-    known: KnownSchemas, topic: str, validation: SchemaValidation, found: Identities
+    known: KnownSchemas, topic: str, validation: SchemaValidation, identities: Identities
 ) -> tuple[set[tuple[bytes, bool]], list[Claim]]:
     """The identities that are refused, each with whether it is a key's; and what is not known."""
     refused: set[tuple[bytes, bool]] = set()
     unknown: list[Claim] = []
-    for identity, strategy, is_key in _each(found, validation):
+    for identity, strategy, is_key in _each(identities, validation):
         if schema_of(identity) is None:
             refused.add((identity, is_key))
             continue
@@ -128,12 +128,14 @@ def _judge(
     return refused, unknown
 
 
-def _each(found: Identities, validation: SchemaValidation) -> Iterator[tuple[bytes, str, bool]]:
+def _each(
+    identities: Identities, validation: SchemaValidation
+) -> Iterator[tuple[bytes, str, bool]]:
     if validation.key_strategy is not None:
-        for identity in found.keys:
+        for identity in identities.keys:
             yield identity, validation.key_strategy, True
     if validation.value_strategy is not None:
-        for identity in found.values:
+        for identity in identities.values:
             yield identity, validation.value_strategy, False
 
 
@@ -150,7 +152,7 @@ def _claim(identity: bytes, strategy: str, topic: str, *, is_key: bool) -> Claim
 def _rejection(
     batch: memoryview, topic: str, validation: SchemaValidation, refused: set[tuple[bytes, bool]]
 ) -> Rejection:
-    """Which records are refused, and why. Raises CorruptBatchError."""
+    """Say which records are refused, and why. Raises CorruptBatchError."""
     nameless = {(NO_IDENTITY, True), (NO_IDENTITY, False)}
     refused = refused | nameless
     errors: RecordErrors = []

@@ -33,7 +33,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class Instance(NamedTuple):
-    """Where one instance of the registry listens."""
+    """The address of one instance of the registry."""
 
     scheme: str
     host: str
@@ -76,10 +76,10 @@ class HttpRegistry:
             return False
         name = None
         if claim.needs_record_name:
-            found = await self._ask(f"/schemas/ids/{schema_id}")
-            if not isinstance(found, dict):
-                return _not_found(found)
-            kind, text = found.get("schemaType", "AVRO"), found.get("schema")
+            answer = await self._ask(f"/schemas/ids/{schema_id}")
+            if not isinstance(answer, dict):
+                return _not_found(answer)
+            kind, text = answer.get("schemaType", "AVRO"), answer.get("schema")
             name = record_name(kind, text) if isinstance(text, str) else None
         subject = claim.subject(name)
         if subject is None:
@@ -88,11 +88,11 @@ class HttpRegistry:
         return subject in subjects if isinstance(subjects, list) else _not_found(subjects)
 
     async def _id_of(self, guid: UUID) -> int | None:
-        found = await self._ask(f"/schemas/guids/{guid}/ids")
-        if not isinstance(found, list):
-            _not_found(found)
+        answer = await self._ask(f"/schemas/guids/{guid}/ids")
+        if not isinstance(answer, list):
+            _not_found(answer)
             return None
-        for entry in found:
+        for entry in answer:
             if isinstance(entry, dict) and entry.get("context") in (DEFAULT_CONTEXT, "", None):
                 schema_id = entry.get("id")
                 return schema_id if isinstance(schema_id, int) else None
@@ -183,7 +183,7 @@ def _not_found(answer: object) -> bool:
 
 
 class _Received:
-    """What http.client takes for a socket."""
+    """A received answer, in the place of the socket that http.client reads."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

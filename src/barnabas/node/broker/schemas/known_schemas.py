@@ -1,4 +1,4 @@
-"""What the registry is known to hold, and the questions that are open.
+"""Known answers of the schema registry, and the questions under way.
 
 Claims that were found true are remembered for `TRUE_TTL_MS` (ids are never given to another schema,
 but a subject may be deleted), and confirmed in the background after half of it. False ones are
@@ -98,7 +98,7 @@ class KnownSchemas:
         self._paused_until_ms = 0
 
     def is_true(self, claim: Claim) -> bool | None:
-        """What is known of `claim`; None: it must be asked (`learn`)."""
+        """Return the known answer for `claim`; None: ask with `learn`."""
         known = self._known.get(claim)
         if known is None:
             return None

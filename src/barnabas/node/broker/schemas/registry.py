@@ -12,12 +12,12 @@ TOPIC_RECORD_NAME_STRATEGY = "io.confluent.kafka.serializers.subject.TopicRecord
 
 
 class Claim(NamedTuple):
-    """That the schema a key or value names is registered under its subject."""
+    """The claim that the schema of a key or value is registered under its subject."""
 
     identity: bytes
     """As `wire_format.py` finds it."""
     strategy: str
-    """How the subject is named."""
+    """The strategy that names the subject."""
     topic: str
     is_key: bool
 

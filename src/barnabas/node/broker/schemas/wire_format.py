@@ -54,7 +54,7 @@ def schema_of(identity: bytes) -> int | UUID | None:
 
 
 def identities_of(record: Record) -> tuple[bytes | None, bytes | None]:
-    """What key and value name; None for a null, NO_IDENTITY where nothing is named."""
+    """The identities of key and value; None for a null, NO_IDENTITY if there is none."""
     return (
         _identity(record.key, record, KEY_HEADER),
         _identity(record.value, record, VALUE_HEADER),
@@ -64,8 +64,8 @@ def identities_of(record: Record) -> tuple[bytes | None, bytes | None]:
 def _identity(payload: bytes | None, record: Record, header_name: str) -> bytes | None:
     if payload is None:
         return None
-    found = next((value for name, value in reversed(record.headers) if name == header_name), None)
-    source = payload if found is None else found
+    header = next((value for name, value in reversed(record.headers) if name == header_name), None)
+    source = payload if header is None else header
     size = GUID_SIZE_BYTES if source[:1] == b"\x01" else ID_SIZE_BYTES
     identity = source[:size]
     return identity if schema_of(identity) is not None else NO_IDENTITY
@@ -81,22 +81,22 @@ def scan_batch(data: bytes, count: int, *, keys: bool, values: bool) -> Identiti
     """
     if not _SHAPES:
         _fill_tables()
-    found = _Found(set(), set())
+    identities = _Found(set(), set())
     at = index = 0
     while index < count:
         start = index
         shape = _shape_of(data, at, index)
         if shape is not None:
-            index, at = _follow_shape(data, at, index, count, shape, keys, values, found)
+            index, at = _follow_shape(data, at, index, count, shape, keys, values, identities)
         if index == start:
-            at = _scan_record(data, at, index, keys, values, found)
+            at = _scan_record(data, at, index, keys, values, identities)
             index += 1
-    if found.has_headers and HEADERS_MARK in data:
+    if identities.has_headers and HEADERS_MARK in data:
         return None
-    for identity in (*found.keys, *found.values):
+    for identity in (*identities.keys, *identities.values):
         if identity[:1] == b"\x01":
             return None
-    return Identities(found.keys, found.values)
+    return Identities(identities.keys, identities.values)
 
 
 class _Found:
@@ -170,7 +170,7 @@ def _follow_shape(
     shape: _Shape,
     keys: bool,
     values: bool,
-    found: _Found,
+    identities: _Found,
 ) -> tuple[int, int]:
     """Scan records from `at` on up to the first that has not `shape`; returns (index, position)."""
     unpack, strides, timestamp_mask, timestamp_flags, key_at, index_end = shape
@@ -192,7 +192,7 @@ def _follow_shape(
                         break
                     key = data[value_at : value_at + ID_SIZE_BYTES]
                     if keys and key != last_key:
-                        found.keys.add(key)
+                        identities.keys.add(key)
                         last_key = key
                     value_at += key_size >> 1
                 value_size = data[value_at]
@@ -209,18 +209,18 @@ def _follow_shape(
                     has_headers = True
                 value = data[value_at : value_at + ID_SIZE_BYTES]
             if values and value != last_value:
-                found.values.add(value)
+                identities.values.add(value)
                 last_value = value
             at += stride
             index += 1
     except (IndexError, struct.error):
         pass  # few bytes are left
     if has_headers:
-        found.has_headers = True
+        identities.has_headers = True
     return index, at
 
 
-def _scan_record(data: bytes, at: int, index: int, keys: bool, values: bool, found: _Found) -> int:
+def _scan_record(data: bytes, at: int, index: int, keys: bool, values: bool, seen: _Found) -> int:
     """Scan any record; returns where it ends."""
     size, at = _read_raw(data, at, index)
     end = at + (size >> 1)
@@ -231,7 +231,7 @@ def _scan_record(data: bytes, at: int, index: int, keys: bool, values: bool, fou
     while data[at] >= 0x80:
         at += 1  # offset delta
     at += 1
-    for is_wanted, identities in ((keys, found.keys), (values, found.values)):
+    for is_wanted, identities in ((keys, seen.keys), (values, seen.values)):
         size, at = (NULL, at + 1) if data[at] == NULL else _read_raw(data, at, index)
         if size == NULL:
             continue
@@ -239,7 +239,7 @@ def _scan_record(data: bytes, at: int, index: int, keys: bool, values: bool, fou
             identities.add(data[at : at + min(size >> 1, ID_SIZE_BYTES)])
         at += size >> 1
     if data[at]:
-        found.has_headers = True
+        seen.has_headers = True
     return end
 
 

@@ -14,12 +14,12 @@ def listed(groups: GroupRegistry, request: ListGroupsRequest) -> list[ListedGrou
     """The groups that pass the filters; case does not count (KIP-518, KIP-848)."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.strip().lower() for kind in request.types_filter}
-    found = []
+    groups_listed = []
     for group in groups:
         state, kind = group.state, group.group_type
         if (states and state.lower() not in states) or (types and kind not in types):
             continue
-        found.append(
+        groups_listed.append(
             ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
@@ -27,7 +27,7 @@ def listed(groups: GroupRegistry, request: ListGroupsRequest) -> list[ListedGrou
                 group_type=kind,
             )
         )
-    return found
+    return groups_listed
 
 
 def deletion(

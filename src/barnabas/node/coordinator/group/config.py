@@ -15,11 +15,11 @@ ASSIGNOR_NAMES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
-"""What `group.consumer.assignors` may hold."""
+"""The values that `group.consumer.assignors` accepts."""
 SHARE_ASSIGNORS = frozenset(
     {"simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"}
 )
-"""What `group.share.assignors` may hold: one assignor, by its name or its class."""
+"""The values that `group.share.assignors` accepts: one assignor, by its name or its class."""
 PENDING_JOINS_MAX = 10_000
 """Ids given out and not yet used, per group; at the limit joins get GROUP_MAX_SIZE_REACHED."""
 
@@ -27,7 +27,7 @@ telemetry = logging.getLogger(__name__)
 
 
 class MigrationPolicy(StrEnum):
-    """Which way groups may change between the classic and the consumer protocol."""
+    """The directions in which groups may change between the classic and the consumer protocol."""
 
     BIDIRECTIONAL = "bidirectional"
     UPGRADE = "upgrade"

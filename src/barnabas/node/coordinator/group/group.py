@@ -27,7 +27,7 @@ class Group(Protocol):
 
     @property
     def protocol_type(self) -> str | None:
-        """What its members do with each other, as ListGroups tells; None where nobody said."""
+        """The protocol type that ListGroups reports; None if no member named one."""
 
     @property
     def state(self) -> str:
@@ -47,21 +47,21 @@ class Group(Protocol):
         """Whether a member reads `topic`, for which its offsets are kept."""
 
     def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
-        """Whether the committer may commit."""
+        """Check whether the sender may commit offsets."""
 
     def check_transactional_commit(
         self, request: TxnOffsetCommitRequest, metadata: GroupMetadata
     ) -> ErrorCode:
-        """Whether the producer may commit: its consumer must be a member (KIP-447).
+        """Check whether the producer may commit: its consumer must be a member (KIP-447).
 
         Older clients name no member; then nothing is checked.
         """
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether offsets may be read."""
+        """Check whether offsets may be read."""
 
     def check_delete(self) -> ErrorCode:
-        """Whether offsets of topics that nobody reads may be deleted (KIP-496)."""
+        """Check whether offsets of topics without subscribers may be deleted (KIP-496)."""
 
     @property
     def keeps_offsets(self) -> bool:

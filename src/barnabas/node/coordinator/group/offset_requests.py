@@ -48,7 +48,7 @@ _Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 
 def check_commit(group: Group | None, request: OffsetCommitRequest, version: int) -> ErrorCode:
-    """Whether the committer may commit for the group."""
+    """Check whether the sender may commit offsets for the group."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
@@ -119,7 +119,7 @@ def _record(
 def check_transactional_commit(
     group: Group | None, request: TxnOffsetCommitRequest, metadata: GroupMetadata
 ) -> ErrorCode:
-    """Whether the producer may commit for the group: its consumer must be a member (KIP-447).
+    """Check whether the producer may commit for the group: its consumer must be a member (KIP-447).
 
     Older clients name no member; then nothing is checked. The group's state does not matter.
     """

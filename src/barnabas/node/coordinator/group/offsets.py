@@ -45,7 +45,7 @@ class OffsetStore:
     # Reading
 
     def group(self, group_id: str) -> GroupOffsets:
-        """What a group has committed; not to be changed."""
+        """The committed offsets of a group, which callers must not change."""
         return self._committed.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -64,22 +64,22 @@ class OffsetStore:
 
     def all_partitions(self, group_id: str) -> list[tuple[str, int]]:
         """Every partition of a group with a committed or an open offset, once each."""
-        found: dict[tuple[str, int], None] = {}
+        ordered: dict[tuple[str, int], None] = {}
         for offsets in self._everywhere(group_id):
             for topic, partitions in offsets.items():
                 for partition in partitions:
-                    found[topic, partition] = None
-        return list(found)
+                    ordered[topic, partition] = None
+        return list(ordered)
 
     def partitions_of_topics(self, topics: frozenset[str]) -> list[tuple[str, str, int]]:
         """Every (group, topic, partition) with an offset in one of `topics`, once each."""
-        found: dict[tuple[str, str, int], None] = {}
+        partitions: dict[tuple[str, str, int], None] = {}
         for groups in (self._committed, *self._open.values()):
             for group_id, offsets in groups.items():
                 for topic in topics.intersection(offsets):
                     for partition in offsets[topic]:
-                        found[group_id, topic, partition] = None
-        return list(found)
+                        partitions[group_id, topic, partition] = None
+        return list(partitions)
 
     def expired(
         self,
@@ -88,7 +88,7 @@ class OffsetStore:
         is_subscribed: Callable[[str], bool],
     ) -> tuple[list[tuple[str, int]], bool]:
         """The expired partitions of a group, and whether nothing else keeps the group."""
-        found = []
+        expired = []
         is_all = not self.has_open_transactions(group_id)
         for topic, partitions in self.group(group_id).items():
             if is_subscribed(topic):
@@ -96,10 +96,10 @@ class OffsetStore:
                 continue
             for partition, offset in partitions.items():
                 if is_expired(offset) and not self.is_unstable(group_id, topic, partition):
-                    found.append((topic, partition))
+                    expired.append((topic, partition))
                 else:
                     is_all = False
-        return found, is_all
+        return expired, is_all
 
     # Replay
 
@@ -139,7 +139,7 @@ class OffsetStore:
         _partitions(groups, group_id, topic)[partition] = offset
 
     def committed(self, group_id: str, topic: str) -> TopicOffsets:
-        """What a group has committed of a topic, to be added to."""
+        """The committed offsets of a group in a topic, to which callers may add."""
         return _partitions(self._committed, group_id, topic)
 
     def replay_end_transaction(self, producer_id: int, is_commit: bool) -> None:

@@ -48,7 +48,7 @@ REPLAYS: Final[dict[type[Message], Callable[[GroupRegistry, CoordinatorRecord], 
     GroupMetadataKey: replay_classic,
     **{key: partial(replay_modern, kind) for kind in MODERN_KINDS for key in kind.replays},
 }
-"""How each record of a group is applied, by the type of its key."""
+"""The functions that apply a group's records, by the type of the record's key."""
 
 
 def replay(groups: GroupRegistry, record: CoordinatorRecord) -> None:

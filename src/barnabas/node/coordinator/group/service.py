@@ -81,7 +81,7 @@ class GroupCoordinator:
 
     @property
     def runtime(self) -> CoordinatorRuntime[GroupShard]:
-        """What runs the shards."""
+        """The runtime of the coordinator's shards."""
         return self._shards.runtime
 
     @property

@@ -132,7 +132,7 @@ class GroupShard:
         return Decision(records, response)
 
     def check_commit(self, request: OffsetCommitRequest, version: int, now: Moment) -> ErrorCode:
-        """Whether the committer may commit; if so, its session counts from now."""
+        """Check whether the sender may commit; if so, its session restarts at `now`."""
         group = self.groups.get(request.group_id)
         error = offset_requests.check_commit(group, request, version)
         if not error and group is not None:

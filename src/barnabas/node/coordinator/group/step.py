@@ -18,7 +18,7 @@ from barnabas.protocol.errors import ErrorCode
 
 
 class TimerKind(IntEnum):
-    """What is due."""
+    """The purpose of a timer."""
 
     CLASSIC_SESSION = 0
     """A member of a classic group was silent for its session time-out."""
@@ -80,7 +80,7 @@ class Step:
     timers: GroupTimers
     metadata: GroupMetadata = field(default_factory=GroupMetadata)
     keep_visible: KeepVisible | None = None
-    """Which topics the client of the step may know of; None: all."""
+    """Filters topics by what the client of the step may see; None: all."""
     records: list[CoordinatorRecord] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     continuation: Any = None

@@ -46,12 +46,12 @@ class GroupMetadata:
         return frozenset(by_name[name].id for name in names if name in by_name)
 
     def partition_count(self, topic_id: Uuid) -> int:
-        """How many partitions the topic has; 0 where there is no such topic."""
+        """The number of partitions of a topic; 0 if it does not exist."""
         topic = self.topics.by_id.get(topic_id)
         return 0 if topic is None else len(topic.partitions)
 
     def named_partition_count(self, name: str) -> int | None:
-        """How many partitions the topic of that name has; None where there is no such topic."""
+        """The number of partitions of the topic with that name; None if it does not exist."""
         topic = self.topics.by_name.get(name)
         return None if topic is None else len(topic.partitions)
 

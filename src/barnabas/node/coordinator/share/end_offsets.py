@@ -61,35 +61,35 @@ class EndOffsets:
 
     async def find(self, partitions: Iterable[TopicPartition]) -> Ends:
         """The end of each partition, or why it cannot be told."""
-        found: Ends = {}
+        ends: Ends = {}
         wanted = list(dict.fromkeys(partitions))
         pause_ms = PAUSE_MS
         for attempt in range(1, ATTEMPTS_MAX + 1):
-            found |= await self._find_once(wanted)
-            wanted = [place for place in wanted if _may_pass(found[place])]
+            ends |= await self._find_once(wanted)
+            wanted = [place for place in wanted if _may_pass(ends[place])]
             if not wanted or attempt == ATTEMPTS_MAX:
                 break
             await pause(self._clock, pause_ms)
             pause_ms *= 2
-        return found
+        return ends
 
     async def _find_once(self, wanted: list[TopicPartition]) -> Ends:
-        found: Ends = {}
+        ends: Ends = {}
         elsewhere: dict[int, list[TopicPartition]] = {}
         for place in wanted:
             image = self._image().topics.partition(*place)
             if image is None:
-                found[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                ends[place] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif image.leader == self._node_id:
-                found[place] = self._here(place)
+                ends[place] = self._here(place)
             else:
                 elsewhere.setdefault(image.leader, []).append(place)
         answers = await asyncio.gather(
             *(self._ask(node_id, places) for node_id, places in elsewhere.items())
         )
         for answer in answers:
-            found |= answer
-        return found
+            ends |= answer
+        return ends
 
     def _here(self, place: TopicPartition) -> int | ErrorCode:
         partition = self._replicas.find(*place)
@@ -100,17 +100,17 @@ class EndOffsets:
     async def _ask(self, node_id: int, places: list[TopicPartition]) -> Ends:
         if not self._leaders.reaches(node_id):
             return dict.fromkeys(places, ErrorCode.LEADER_NOT_AVAILABLE)
-        found: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
+        ends: Ends = dict.fromkeys(places, ErrorCode.NETWORK_EXCEPTION)
         try:
             response = await self._leaders.ask(node_id, _request(places))
         except OSError:
-            return found
+            return ends
         for topic in response.topics:
             for answer in topic.partitions:
                 place = TopicPartition(topic.name, answer.partition_index)
                 error = ErrorCode.of(answer.error_code)
-                found[place] = error or answer.offset
-        return found
+                ends[place] = error or answer.offset
+        return ends
 
 
 def _may_pass(outcome: int | ErrorCode) -> bool:

@@ -86,7 +86,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What has changed of a share-partition. A leader epoch or start offset of -1 stays."""
+    """A change of a share-partition. A leader epoch or start offset of -1 leaves the old one."""
 
     leader_epoch: int
     start_offset: int
@@ -120,7 +120,7 @@ def snapshot_record(key: SharePartitionKey, kept: Kept) -> CoordinatorRecord:
 
 
 def update_record(key: SharePartitionKey, snapshot_epoch: int, update: Update) -> CoordinatorRecord:
-    """What has changed since the snapshot of `snapshot_epoch`."""
+    """The record of the change since the snapshot of `snapshot_epoch`."""
     return CoordinatorRecord(
         ShareUpdateKey(group_id=key.group_id, topic_id=key.topic_id, partition=key.partition),
         ShareUpdateValue(

@@ -148,16 +148,16 @@ def request_for(
 
 def outcomes_of(operation: Operation[Message], response: Any) -> dict[tuple[Uuid, int], Any]:
     """Outcomes by topic and partition."""
-    found: dict[tuple[Uuid, int], Any] = {}
+    outcomes: dict[tuple[Uuid, int], Any] = {}
     for topic in response.results:
         for result in topic.partitions:
             error = ErrorCode.of(result.error_code)
-            found[topic.topic_id, result.partition] = (
+            outcomes[topic.topic_id, result.partition] = (
                 Failure(error, result.error_message or error.message)
                 if error
                 else operation.read(result)
             )
-    return found
+    return outcomes
 
 
 def _tell_state(result: share_state.ReadShareGroupStatePartitionResult, state: ShareState) -> None:
@@ -184,7 +184,7 @@ def _tell_summary(
 
 
 def _tell_nothing(_result: Any, _outcome: Any) -> None:
-    """That there is no error says it all."""
+    """Add nothing: the absence of an error is the whole answer."""
 
 
 def batches_of(

@@ -25,7 +25,7 @@ class Persister(Protocol):
     async def read(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int
     ) -> ShareState:
-        """What is kept. Fences leaders of the partition before `leader_epoch`.
+        """Read the stored state. Fences leaders of the partition before `leader_epoch`.
 
         A start offset of -1 says that the group has not begun with the partition yet.
         """

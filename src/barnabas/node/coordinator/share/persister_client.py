@@ -133,7 +133,7 @@ class CoordinatorPersister:
     async def read(
         self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int
     ) -> ShareState:
-        """What is kept, with all that this node has under way; earlier leaders are fenced.
+        """Read the stored state, with this node's writes under way; earlier leaders are fenced.
 
         A share partition that is closed and opened again in one leader epoch would otherwise
         begin without what it wrote last, and nothing would keep that from being kept later.
@@ -323,7 +323,7 @@ class CoordinatorPersister:
             creating.result()
 
     def _leader(self, key: SharePartitionKey) -> int | None:
-        """Who coordinates the key; -1 where nobody leads, None where there is no topic."""
+        """The coordinator of the key; -1 if there is no leader, None if there is no topic."""
         partition = self._coordinator.partition_for(key)
         placed = self._image().topics.partition(SHARE_GROUP_STATE, partition)
         return None if placed is None else placed.leader

@@ -77,7 +77,7 @@ ANY_EPOCH = -1
 """In a request: do not compare."""
 
 PartitionCount = Callable[[Uuid], int]
-"""How many partitions a topic has; 0 where there is no such topic."""
+"""Returns the number of partitions of a topic; 0 if it does not exist."""
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class SharePartitionEntry:
     update_count: int = 0
     """Updates since the last snapshot."""
     snapshot_offset: int = 0
-    """Where the last snapshot lies in the log."""
+    """The offset of the last snapshot in the log."""
 
 
 class ShareShard:

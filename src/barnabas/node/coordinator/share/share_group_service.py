@@ -182,7 +182,7 @@ class ShareGroupService:
     async def describe_offsets(
         self, request: describing.DescribeShareGroupOffsetsRequestGroup
     ) -> describing.DescribeShareGroupOffsetsResponseGroup:
-        """Where a share group starts in each partition and how far it lags; all where None."""
+        """Describe a share group's start offset and lag in partitions; in all of them for None."""
         group_id = request.group_id
         topics = self._image().topics
         missing = []
@@ -203,9 +203,9 @@ class ShareGroupService:
                     wanted[topic.id] = list(dict.fromkeys(asked.partitions))
                 else:
                     missing.append(_unknown(asked.topic_name, asked.partitions))
-        found = await self._offsets(group_id, wanted)
+        described = await self._offsets(group_id, wanted)
         return describing.DescribeShareGroupOffsetsResponseGroup(
-            group_id=group_id, topics=[*found, *missing]
+            group_id=group_id, topics=[*described, *missing]
         )
 
     async def _offsets(
@@ -235,7 +235,7 @@ class ShareGroupService:
             if summary.start_offset >= 0 and summary.delivery_complete_count >= 0
         }
         ends = await self._ends.find(counted.values())
-        found = []
+        described = []
         for topic_id, numbers in wanted.items():
             answer = describing.DescribeShareGroupOffsetsResponseTopic(
                 topic_name=names[topic_id], topic_id=topic_id
@@ -244,8 +244,8 @@ class ShareGroupService:
                 place = topic_id, index
                 end = ends[counted[place]] if place in counted else None
                 answer.partitions.append(_described(index, summaries.get(place), end))
-            found.append(answer)
-        return found
+            described.append(answer)
+        return described
 
     async def alter_offsets(
         self, request: AlterShareGroupOffsetsRequest

@@ -71,16 +71,16 @@ class MarkerWriter:
     def _write_one(
         self, marker: WritableTxnMarker, topic: str, index: int
     ) -> ErrorCode | Promise[ErrorCode]:
-        found = self._replicas.find(topic, index)
-        if not isinstance(found, Partition):
-            if found is ErrorCode.KAFKA_STORAGE_ERROR:
-                return found
+        partition = self._replicas.find(topic, index)
+        if not isinstance(partition, Partition):
+            if partition is ErrorCode.KAFKA_STORAGE_ERROR:
+                return partition
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not found.is_leader:
+        if not partition.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if topic == CONSUMER_OFFSETS:
             return self._end_offsets(marker, index)
-        if found.is_under_min_isr:
+        if partition.is_under_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         now_ms = self._clock.now_ms()
         batch = encode_end_txn(
@@ -91,18 +91,18 @@ class MarkerWriter:
             timestamp_ms=now_ms,
         )
         try:
-            result = found.append(
+            result = partition.append(
                 batch,
                 now_ms,
                 AppendOrigin.COORDINATOR,
                 AppendTerms(transaction_version=marker.transaction_version),
             )
         except LogDirFailure as failure:
-            telemetry.error("cannot append to %s: %s", found.topic_partition, failure)
+            telemetry.error("cannot append to %s: %s", partition.topic_partition, failure)
             return ErrorCode.KAFKA_STORAGE_ERROR
         if result.error:
             return result.error
-        return self._when_committed(found, result.last_offset + 1)
+        return self._when_committed(partition, result.last_offset + 1)
 
     def _when_committed(
         self, partition: Partition, end_offset: int

@@ -47,7 +47,7 @@ class TransactionConfig:
     write_timeout_ms: int = 30_000
     retry_backoff_ms: int = 20
     retry_backoff_max_ms: int = 100
-    """How long the broker itself waits for the transaction before to be completed."""
+    """How long the broker itself waits for the completion of the transaction before."""
 
     @classmethod
     def from_node(cls, config: NodeConfig) -> "TransactionConfig":
@@ -169,7 +169,7 @@ class TransactionCoordinator:
         producer_epoch: int,
         partitions: Sequence[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode] | Promise[dict[TopicPartition, ErrorCode]]:
-        """Whether partitions are part of the producer's transaction."""
+        """Check whether partitions are part of the producer's transaction."""
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         return self._run(
@@ -257,14 +257,14 @@ class TransactionCoordinator:
         ]
 
         def combine(results: list[Any]) -> Any:
-            found: list[tuple[str, Transaction]] = []
+            transactions: list[tuple[str, Transaction]] = []
             for result in results:
                 if isinstance(result, ErrorCode):
                     if result is not ErrorCode.NOT_COORDINATOR:
                         return result
                 else:
-                    found += result
-            return found
+                    transactions += result
+            return transactions
 
         return gather(parts, combine)
 

@@ -58,7 +58,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a ListTransactions asks for; empty filters let everything pass."""
+    """The filters of a ListTransactions request; empty ones match everything."""
 
     producer_ids: frozenset[int]
     states: frozenset[TransactionState]
@@ -141,7 +141,7 @@ class TransactionShard:
     def verify(
         self, transactional_id: str, producer: tuple[int, int], partitions: Sequence[TopicPartition]
     ) -> Decision:
-        """Whether partitions are part of the transaction: an error code for each."""
+        """Check whether partitions are part of the transaction: an error code for each."""
         transaction = self.transactions.get(transactional_id)
         error = ErrorCode.NONE
         if transaction is None or transaction.producer_id != producer[0]:

@@ -34,7 +34,7 @@ def is_exhausted(epoch: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What the coordinator knows of one transactional id. Timestamps are wall time in ms."""
+    """The state of one transactional id. Timestamps are wall time in ms."""
 
     producer_id: int
     producer_epoch: int
@@ -76,7 +76,8 @@ class TransactionRecord(CoordinatorRecord):
 
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     transaction: Transaction | None = None
-    """What `from_value` would make of the record; None where the log does not say all of it."""
+    """The transaction that `from_value` would return; None if the log does not contain all of it.
+    """
 
 
 def to_record(

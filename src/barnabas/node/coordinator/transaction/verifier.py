@@ -107,7 +107,8 @@ class TransactionVerifier:
         adds: bool,
         knows_abortable: bool,
     ) -> Verdict | Awaitable[Verdict]:
-        """Whether partitions are part of a transaction, in the terms of the producer's version.
+        """Check whether partitions are part of a transaction, with errors that the producer's
+        version knows.
 
         Answers at once if there is nothing to ask, or if the coordinator is local and need not
         wait.
@@ -256,15 +257,15 @@ def _still_stand(asked: Verifications, errors: Errors, now: Verifications) -> bo
 
 def _as_known(errors: Errors, knows_abortable: bool) -> Errors:
     """Only what is wrong, as the producer's version knows it."""
-    found = {}
+    known = {}
     for partition, error in errors.items():
         if error is ErrorCode.PRODUCER_FENCED:
-            found[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
+            known[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
         elif error is ErrorCode.TRANSACTION_ABORTABLE and not knows_abortable:
-            found[partition] = ErrorCode.INVALID_TXN_STATE
+            known[partition] = ErrorCode.INVALID_TXN_STATE
         elif error:
-            found[partition] = error
-    return found
+            known[partition] = error
+    return known
 
 
 def _request(_node_id: int, questions: list[Question]) -> AddPartitionsToTxnRequest:

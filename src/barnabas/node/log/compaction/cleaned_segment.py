@@ -105,7 +105,7 @@ class CleanedSegment:
 
 
 def cleaned_path(directory: str, base_offset: int, suffix: str) -> str:
-    """Where the worker leaves one file of a cleaned segment."""
+    """The path of one file of a cleaned segment, as the worker leaves it."""
     return offset_file(directory, base_offset, suffix) + CLEANED_SUFFIX
 
 

@@ -53,11 +53,11 @@ class Cleaner:
         )
 
     def _read_aborted(self) -> list[AbortedTransaction]:
-        found = list(self._job.aborted)
+        aborted = list(self._job.aborted)
         for source in self._job.sources:
             path = offset_file(self._job.directory, source.base_offset, TXN_INDEX_SUFFIX)
-            found += read_aborted(self._disk, path)
-        return found
+            aborted += read_aborted(self._disk, path)
+        return aborted
 
     def _open(self, source: Source) -> DiskFile:
         return self._disk.open(offset_file(self._job.directory, source.base_offset, LOG_SUFFIX))
@@ -127,8 +127,8 @@ class Cleaner:
                     if key is not None and offset >= start_offset
                 ]
                 keys, offsets = [key for key, _ in pairs], [offset for _, offset in pairs]
-            found: Sequence[bytes] = keys  # type: ignore[assignment]  # none is None
-            if not self._map.put_all(found, offsets, scan.key_size_max):
+            present_keys: Sequence[bytes] = keys  # type: ignore[assignment]  # none is None
+            if not self._map.put_all(present_keys, offsets, scan.key_size_max):
                 return False
         self._map.latest_offset = header.last_offset
         return True
@@ -198,7 +198,9 @@ class Cleaner:
         chunk: bytes,
         batches: list[tuple[int, BatchHeader]],
     ) -> tuple[list[Buffer], bool]:
-        """What is to be written of a chunk's batches, and whether that is all of them as it is."""
+        """Return the buffers to write of a chunk's batches, and whether they are the whole chunk,
+        unchanged.
+        """
         keep = self._filter.keep
         view = memoryview(chunk)
         parts: list[Buffer] = []
@@ -292,7 +294,9 @@ def read_chunks(
 
 
 def _wanted(chunk: bytes, batches: list[tuple[int, BatchHeader]], buffer_bytes: int) -> int:
-    """How much to read next: to the end of a batch, if those to come are like the next."""
+    """The number of bytes to read next: up to the end of a batch, if the coming ones are like the
+    next.
+    """
     at, header = batches[-1]
     size = header.size_bytes
     left = len(chunk) - at - size

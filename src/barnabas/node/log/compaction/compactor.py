@@ -200,16 +200,18 @@ class Compactor:
             if self.uncleanable.get(log.topic_partition) is log:
                 continue
             try:
-                found = measure(log, now_ms)
+                candidate = measure(log, now_ms)
             except OSError as error:
                 telemetry.error("%s", log.fail(error))
                 continue
-            if found is not None:
-                measured.append(found)
-        self.last_dirty_ratio_max = max((found.dirty_ratio for found in measured), default=0.0)
-        self.last_delay_ms_max = max((found.delay_ms for found in measured), default=0)
-        worth_it = [found for found in measured if found.is_worth_it]
-        return max(worth_it, key=lambda found: found.dirty_ratio, default=None)
+            if candidate is not None:
+                measured.append(candidate)
+        self.last_dirty_ratio_max = max(
+            (candidate.dirty_ratio for candidate in measured), default=0.0
+        )
+        self.last_delay_ms_max = max((candidate.delay_ms for candidate in measured), default=0)
+        worth_it = [candidate for candidate in measured if candidate.is_worth_it]
+        return max(worth_it, key=lambda candidate: candidate.dirty_ratio, default=None)
 
     def _forget_deleted(self) -> None:
         if self.uncleanable:
@@ -352,7 +354,7 @@ class Compactor:
 
 def _aborted_later(log: PartitionLog, start: int, end_offset: int) -> list[AbortedTransaction]:
     """Aborted transactions with data before `end_offset`, and their marker in later segments."""
-    found: list[AbortedTransaction] = []
+    aborted: list[AbortedTransaction] = []
     for segment in log.segments[start:]:
-        found += read_aborted(log.log_directory.disk, segment.files.txn_index_path)
-    return [entry for entry in found if entry.first_offset < end_offset]
+        aborted += read_aborted(log.log_directory.disk, segment.files.txn_index_path)
+    return [entry for entry in aborted if entry.first_offset < end_offset]

@@ -8,7 +8,9 @@ from barnabas.node.log.index.txn_index import AbortedTransaction
 
 @dataclass(frozen=True, slots=True)
 class LastRecord:
-    """What of an active producer must stay: its last data offset (-1: none), or its epoch."""
+    """The record of an active producer that must stay: its last data offset (-1: none), or its
+    epoch.
+    """
 
     last_offset: int
     epoch: int

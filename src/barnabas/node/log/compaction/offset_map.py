@@ -34,7 +34,9 @@ def map_bytes(entries: int) -> int:
 
 
 def entries_max(bytes_max: int) -> int:
-    """How many keys a map of `bytes_max` holds; one at least, so that each round gets on."""
+    """The number of keys that a map of `bytes_max` holds: at least one, so that each round makes
+    progress.
+    """
     low, high = 1, max(2, bytes_max // ENTRY_OBJECTS_BYTES + 1)
     while high - low > 1:
         middle = (low + high) // 2
@@ -146,11 +148,11 @@ class OffsetMap:
 
         Found out when first asked for, in the memory that the growth of the table was given.
         """
-        found = self._survivors
-        if found is None:
+        survivors = self._survivors
+        if survivors is None:
             offsets = self._offsets.values()
-            found = self._survivors = Survivors(offsets, self._first_offset, self._last_offset)
-        return found
+            survivors = self._survivors = Survivors(offsets, self._first_offset, self._last_offset)
+        return survivors
 
     def put_all(self, keys: Sequence[bytes], offsets: Sequence[int], key_size_max: int) -> bool:
         """Take in records in ascending order; whether all of them found room.

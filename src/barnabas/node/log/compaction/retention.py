@@ -87,7 +87,7 @@ class BatchFilter:
     def keep(
         self, header: BatchHeader, buffer: bytes, position: int
     ) -> BatchHeader | bytearray | None:
-        """What of the batch at `position` stays: `header` itself for all of it, or a new batch.
+        """Return what stays of the batch at `position`: `header` for all of it, or a new batch.
 
         None: nothing stays. Raises CorruptBatchError.
         """
@@ -122,7 +122,7 @@ class BatchFilter:
         return self._keep_nothing(header)
 
     def _keep_nothing(self, header: BatchHeader) -> BatchHeader | bytearray | None:
-        """What must stay although no record does."""
+        """Return what must stay although no record stays."""
         if header.next_offset == self._end_offset or self._is_producers_last(header):
             return keep_header(header) if header.record_count else header
         return None

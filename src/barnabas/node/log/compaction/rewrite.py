@@ -60,7 +60,7 @@ def keep_records(
 
 
 def _stretches(starts: Sequence[int], kept: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where the records of indexes `kept` lie, as (start, end), neighbours taken together."""
+    """Return where the records with indexes `kept` are, as (start, end); neighbours are joined."""
     first = following = kept[0]
     if kept[-1] - first == len(kept) - 1:
         yield starts[first], starts[kept[-1] + 1]
@@ -76,7 +76,7 @@ def _stretches(starts: Sequence[int], kept: Sequence[int]) -> Iterator[tuple[int
 def _timestamp_delta_max(scan: Scan, starts: Sequence[int], kept: Sequence[int]) -> int:
     """The greatest timestamp delta of the records of indexes `kept`."""
     data = scan.data
-    found: list[int] = []
+    deltas: list[int] = []
     done = 0
     for run in scan.runs:
         if run.timestamp_width > 1:
@@ -85,14 +85,14 @@ def _timestamp_delta_max(scan: Scan, starts: Sequence[int], kept: Sequence[int])
         end = bisect_left(kept, run.first + run.length, start)
         if end == start:
             continue
-        found += [timestamp_delta(data, starts[i])[0] for i in kept[done:start]]
+        deltas += [timestamp_delta(data, starts[i])[0] for i in kept[done:start]]
         column = run.column(data, run.timestamp_at)
         if end - start < run.length:
             column = bytes([column[i - run.first] for i in kept[start:end]])
-        found.append(_greatest(column))
+        deltas.append(_greatest(column))
         done = end
-    found += [timestamp_delta(data, starts[i])[0] for i in kept[done:]]
-    return max(found)
+    deltas += [timestamp_delta(data, starts[i])[0] for i in kept[done:]]
+    return max(deltas)
 
 
 def _greatest(column: bytes) -> int:

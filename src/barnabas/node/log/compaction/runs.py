@@ -60,7 +60,7 @@ class Run(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the last of them ends."""
+        """The position after the last record."""
         return self.position + self.length * self.stride
 
     def column(self, data: bytes, at: int) -> bytes:
@@ -153,7 +153,7 @@ def find_run(data: bytes, position: int, end: int, index: int, count: int) -> Ru
 
 
 def _varints(data: bytes, start: int, end: int, stride: int, count: int) -> int:
-    """How many records have a varint that is as wide as the first one's, from `start` to `end`."""
+    """Count the records from `start` to `end` whose varint is as wide as the first one's."""
     for place in range(start, end - 1):
         count = _prefix(data[place : place + count * stride : stride], _CONTINUED)
     column = data[end - 1 : end - 1 + count * stride : stride]
@@ -161,7 +161,7 @@ def _varints(data: bytes, start: int, end: int, stride: int, count: int) -> int:
 
 
 def _dense_prefix(data: bytes, start: int, end: int, stride: int, index: int, count: int) -> int:
-    """How many of the records can have their indexes as offset deltas, and all of them have.
+    """Count the leading records whose offset deltas can be their indexes, if all of them can.
 
     The first one's is from `start` to `end`. 0: not all of them.
     """
@@ -188,7 +188,7 @@ def _decode(data: bytes, start: int, end: int) -> int:
 
 
 def _prefix(column: bytes, allowed: bytes) -> int:
-    """How many bytes are among `allowed` before the first that is not."""
+    """Count the bytes before the first that is not in `allowed`."""
     if not column.translate(None, allowed):
         return len(column)
     return len(column) - len(column.lstrip(allowed))

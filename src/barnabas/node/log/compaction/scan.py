@@ -40,16 +40,16 @@ class Scan:
     data: bytes
     """Has them uncompressed, beside other things."""
     end: int
-    """Where the last ends."""
+    """The position after the last record."""
     deltas: Sequence[int] = ()
     """Their offsets, from the batch's base offset: a range if there are no gaps."""
     tombstones: list[int] = field(default_factory=list)
     """Indexes of those without a value."""
     runs: list[Run] = field(default_factory=list)
     key_parts: list[Run | list[bytes | None]] = field(default_factory=list)
-    """What the keys are in, or the keys themselves."""
+    """The runs that contain the keys, or the keys themselves."""
     places: list[Sequence[int]] = field(default_factory=list)
-    """Where each begins, by pieces."""
+    """The positions of the records, piece by piece."""
     key_size_max: int = 0
     """Bytes."""
     is_keyless: bool = False
@@ -65,7 +65,7 @@ class Scan:
 
     @property
     def starts(self) -> list[int]:
-        """Where each record begins in `data`, and where the last ends."""
+        """The position of each record in `data`, and the position after the last."""
         return [*chain.from_iterable(self.places), self.end]
 
 

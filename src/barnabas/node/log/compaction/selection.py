@@ -32,7 +32,7 @@ class LogToClean:
     clean_bytes: int
     dirty_bytes: int
     delay_ms: int
-    """How long ago `max.compaction.lag.ms` would have had it cleaned; 0: it is in time."""
+    """How late the log is by `max.compaction.lag.ms`; 0 if it is in time."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -46,7 +46,7 @@ class LogToClean:
 
 
 def measure(log: PartitionLog, now_ms: int) -> LogToClean | None:
-    """What of a log may be cleaned now; None if it holds nothing. Raises OSError."""
+    """Measure the part of a log that can be cleaned now; None if it is empty. Raises OSError."""
     start_offset = first_dirty_offset(log)
     segments = log.segments
     if len(segments) == 1:  # as most logs of a node with many; the active one is left alone
@@ -73,7 +73,7 @@ def measure(log: PartitionLog, now_ms: int) -> LogToClean | None:
 
 
 def first_dirty_offset(log: PartitionLog) -> int:
-    """Where the last round ended; the log start where that cannot be true any more."""
+    """The end of the last round, or the log start if that offset is no longer valid."""
     start_offset = log.log_start_offset
     checkpoint = log.cleaned_offset
     if checkpoint is None:

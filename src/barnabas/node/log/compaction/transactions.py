@@ -34,11 +34,11 @@ class TransactionTracker:
         if not header.is_transactional:
             return False
         producer_id = header.producer_id
-        found = self._open_aborted.get(producer_id)
-        if found is None:
+        aborted = self._open_aborted.get(producer_id)
+        if aborted is None:
             self._seen_committed.add(producer_id)
             return False
-        self._open_aborted[producer_id] = (found[0], True)
+        self._open_aborted[producer_id] = (aborted[0], True)
         return True
 
     def is_marker_discardable(self, header: BatchHeader, buffer: Buffer, position: int) -> bool:
@@ -46,10 +46,10 @@ class TransactionTracker:
         self._reach(header.last_offset)
         if not header.record_count:
             return True
-        found = read_marker(buffer, position)
-        if found is None:
+        marker = read_marker(buffer, position)
+        if marker is None:
             return False
-        if found[0].is_commit:
+        if marker[0].is_commit:
             is_seen = header.producer_id in self._seen_committed
             self._seen_committed.discard(header.producer_id)
             return not is_seen

@@ -86,7 +86,7 @@ class EntryFile:
         return bytes(self._pending[start : start + size])
 
     def _count_up_to(self, key: Struct, target: int) -> int:
-        """How many entries have a key that is not above `target`."""
+        """Count the entries whose key is at most `target`."""
         count = self.count
         size = self.entry_size
         unpack = key.unpack_from

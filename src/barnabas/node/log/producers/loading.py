@@ -30,10 +30,10 @@ def load_producers(log: LogState, end_offset: int, *, is_clean: bool = False) ->
 
 def snapshot_offsets(log: LogState) -> list[int]:
     """The offsets of the snapshots in the log's directory, ascending."""
-    found = (
+    offsets = (
         parse_offset(name, SNAPSHOT_SUFFIX) for name in log.log_directory.disk.list(log.directory)
     )
-    return sorted(offset for offset in found if offset is not None)
+    return sorted(offset for offset in offsets if offset is not None)
 
 
 def _load_snapshot(log: LogState, end_offset: int) -> tuple[int, bool]:

@@ -30,10 +30,10 @@ def record_batch(
     if not header[5] & CONTROL_MASK:
         state.record_data(header, header[0], header[8])
         return None
-    found = _marker_of(header, buffer, position)
-    if found is None:
+    marker = _marker_of(header, buffer, position)
+    if marker is None:
         return None
-    return state.record_marker(header, found[0], header.base_offset, found[1])
+    return state.record_marker(header, marker[0], header.base_offset, marker[1])
 
 
 def check_coordinator_batch(
@@ -43,14 +43,14 @@ def check_coordinator_batch(
     position: int,
     terms: AppendTerms | None = None,
 ) -> ErrorCode:
-    """Whether a batch of a coordinator may be appended: epochs are checked, sequences not."""
+    """Check the producer epoch of a coordinator's batch; sequences are not checked."""
     if not header.is_control:
         return state.check_terms(header, terms) or state.check(header, with_sequence=False)
-    found = _marker_of(header, buffer, position)
-    if found is None:
+    marker = _marker_of(header, buffer, position)
+    if marker is None:
         return ErrorCode.NONE
     version = 0 if terms is None else terms.transaction_version
-    return state.check_marker(header, found[0], version)
+    return state.check_marker(header, marker[0], version)
 
 
 def _marker_of(header: BatchHeader, buffer: Buffer, position: int) -> tuple[EndTxn, int] | None:

@@ -61,7 +61,7 @@ class ProducerState:
         return None if entry is None else entry.find_duplicate(header)
 
     def check(self, header: BatchHeader, *, with_sequence: bool) -> ErrorCode:
-        """Whether a data batch of a producer may follow.
+        """Check whether a data batch may follow the producer's last one.
 
         INVALID_PRODUCER_EPOCH from a fenced producer, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
         INVALID_TXN_STATE for plain data inside a transaction. A producer that is not known
@@ -97,7 +97,7 @@ class ProducerState:
         return ErrorCode.NONE
 
     def check_terms(self, header: BatchHeader, terms: AppendTerms | None) -> ErrorCode:
-        """Whether the coordinator has confirmed a batch that begins a transaction."""
+        """Check that the coordinator has confirmed a batch that begins a transaction."""
         if (
             terms is None
             or not header.is_transactional
@@ -129,7 +129,7 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: EndTxn, transaction_version: int = 0
     ) -> ErrorCode:
-        """Whether a transaction coordinator may write this marker.
+        """Check whether a transaction coordinator may write this marker.
 
         INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED from a coordinator that has
         been replaced. With transaction.version 2 the marker's epoch is a new one, but for a
@@ -195,7 +195,7 @@ class ProducerState:
         return CompletedTransaction(producer_id, first_offset, offset, stable, not marker.is_commit)
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """Where the first transaction begins that is not decided for good; None: all are."""
+        """The offset at which the first undecided transaction begins; None if all are decided."""
         first = next(iter(self.ongoing), None)
         completed = self.completed
         if completed:

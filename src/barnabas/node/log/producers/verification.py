@@ -39,7 +39,7 @@ NOT_ASKED: Final = Verification(0, 0, 0, is_version_2=False)
 
 
 class AppendTerms(NamedTuple):
-    """What holds for a transactional append. Without any, the caller is trusted."""
+    """The conditions of a transactional append. Without them the caller is trusted."""
 
     verification: Verification | None = None
     """None: the transaction must be under way here already."""

@@ -123,8 +123,8 @@ def delete_acls(state: ControllerState, request: DeleteAclsRequest) -> Decision[
         if reason is not None:
             result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, reason
             continue
-        found = list(matching_acls(filter_, state.image.acls.values()))
-        together = removed | dict.fromkeys(acl.id for acl in found)
+        matching = list(matching_acls(filter_, state.image.acls.values()))
+        together = removed | dict.fromkeys(acl.id for acl in matching)
         if len(together) > RECORDS_PER_REQUEST_MAX:
             result.error_code = ErrorCode.POLICY_VIOLATION
             result.error_message = (
@@ -144,7 +144,7 @@ def delete_acls(state: ControllerState, request: DeleteAclsRequest) -> Decision[
                 operation=acl.operation,
                 permission_type=acl.permission_type,
             )
-            for acl in found
+            for acl in matching
         ]
     decision.records = [
         MetadataRecord(RemoveAccessControlEntryRecord(id=acl_id)) for acl_id in removed

@@ -169,7 +169,7 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
 def _end_of_incarnation_records(
     state: ControllerState, broker_id: int, *, is_clean: bool
 ) -> list[MetadataRecord]:
-    """What happens to partitions that the last incarnation led or was in sync with.
+    """The changes to partitions that the last incarnation led or was in sync with.
 
     It is fenced, if it was not yet. After an unclean end, with eligible leader replicas, nothing
     that it was in sync with counts any more: an fsync may be missing (KIP-966).
@@ -267,7 +267,7 @@ def _controlled_shutdown_records(
 def _directory_records(
     state: ControllerState, broker: BrokerImage, request: BrokerHeartbeatRequest
 ) -> list[MetadataRecord]:
-    """What the heartbeat says of log directories: those newly offline, those cordoned."""
+    """The changes of log directories in a heartbeat: newly offline ones, cordoned ones."""
     level = state.image.metadata_version
     records: list[MetadataRecord] = []
     offline = [directory for directory in broker.log_dirs if directory in request.offline_log_dirs]

@@ -37,7 +37,7 @@ CLIENT_KEYS: Final[dict[str, int | None]] = {
     REQUEST_PERCENTAGE: None,
     CONTROLLER_MUTATION_RATE: None,
 }
-"""What may be limited of users and clients: a whole number up to this, or (None) any number."""
+"""The quotas of users and clients: a whole number up to this, or (None) any number."""
 IP_KEYS: Final[dict[str, int | None]] = {CONNECTION_CREATION_RATE: 2**31 - 1}
 _TYPE_NAMES = {2**63 - 1: "a LONG", 2**31 - 1: "an INT"}
 _FRACTION_MAX = 1e-6

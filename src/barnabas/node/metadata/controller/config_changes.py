@@ -39,7 +39,7 @@ class Operation(IntEnum):
 
 
 class Resource(NamedTuple):
-    """What is configured."""
+    """The resource whose configuration changes."""
 
     type: int
     name: str
@@ -143,7 +143,7 @@ def changed_config_records(
 
 
 def elr_safety_records(state: ControllerState) -> list[MetadataRecord]:
-    """What must hold before eligible leader replicas are kept: one minimum for all brokers.
+    """The changes needed before eligible leader replicas are kept: one minimum for all brokers.
 
     The cluster's default is written down, and those of single brokers are dropped (KIP-966).
     """
@@ -232,7 +232,7 @@ def changes_of(
     resource: configs_messages.AlterConfigsResource
     | configs_messages.AlterConfigsAlterConfigsResource,
 ) -> dict[str, str | None] | Failure:
-    """What an entry of either request changes (None removes) where `current` is set."""
+    """The changes that an entry of either request makes to `current`; None removes a value."""
     if isinstance(resource, configs_messages.AlterConfigsAlterConfigsResource):
         return _replacement(current, resource)
     return _apply_operations(current, resource)

@@ -44,7 +44,7 @@ class Decision(Generic[R]):
 
 
 class MutationQuota(Protocol):
-    """How many partitions the sender of one request may still create and delete (KIP-599)."""
+    """The partitions that the sender of a request may still create and delete (KIP-599)."""
 
     @property
     def throttle_ms(self) -> int:

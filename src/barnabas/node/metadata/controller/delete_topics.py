@@ -35,25 +35,27 @@ def delete_topics(
         if times == 0:
             continue
         if disabled:
-            found: TopicImage | Failure = Failure(
+            outcome: TopicImage | Failure = Failure(
                 ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled."
             )
         else:
-            found = _find(state, topic, times)
-            if isinstance(found, TopicImage) and not state.mutations.spend(len(found.partitions)):
-                found = QUOTA_EXCEEDED
-        if isinstance(found, Failure):
+            outcome = _find(state, topic, times)
+            if isinstance(outcome, TopicImage) and not state.mutations.spend(
+                len(outcome.partitions)
+            ):
+                outcome = QUOTA_EXCEEDED
+        if isinstance(outcome, Failure):
             result = DeletableTopicResult(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                error_code=found.code,
-                error_message=found.message,
+                error_code=outcome.code,
+                error_message=outcome.message,
             )
         else:
-            result = DeletableTopicResult(name=found.name, topic_id=found.id)
-            if found.id not in removed:
-                removed.add(found.id)
-                decision.records.append(MetadataRecord(RemoveTopicRecord(topic_id=found.id)))
+            result = DeletableTopicResult(name=outcome.name, topic_id=outcome.id)
+            if outcome.id not in removed:
+                removed.add(outcome.id)
+                decision.records.append(MetadataRecord(RemoveTopicRecord(topic_id=outcome.id)))
         decision.response.responses.append(result)
     return decision
 

@@ -36,7 +36,7 @@ ELECTIONS_PER_ROUND_MAX = 1000
 
 
 class ElectionType(IntEnum):
-    """Which leader is asked for."""
+    """The requested kind of leader."""
 
     PREFERRED = 0
     UNCLEAN = 1

@@ -33,7 +33,7 @@ from barnabas.protocol.messages.nodes import (
 
 
 class UpgradeType(IntEnum):
-    """What a level may do: rise, fall without loss, or fall and lose."""
+    """The allowed change of a level: a rise, a safe fall, or a fall that loses data."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -167,7 +167,7 @@ def _metadata_version_refusal(
 
 
 def _unsupported(state: ControllerState, name: str, level: int) -> str | None:
-    """Which node cannot run the level, if one cannot."""
+    """Name a node that does not support the level, if there is one."""
     nodes = [(f"Local controller {state.node_id}", SUPPORTED_FEATURES)]
     nodes += [(f"Broker {broker.id}", broker.features) for broker in state.image.brokers.values()]
     nodes += [

@@ -38,7 +38,7 @@ class Located(NamedTuple):
 
 
 class ChangeRules:
-    """What holds for changes of partitions in one decision: looked up once, not per partition.
+    """The rules for changes of partitions in one decision: looked up once, not per partition.
 
     `is_live` says which brokers may lead; without it, those that are active.
     """

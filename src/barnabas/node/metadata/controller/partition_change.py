@@ -24,7 +24,7 @@ from barnabas.protocol.messages.metadata_records import PartitionChangeRecord
 
 
 class Election(Enum):
-    """Which replicas may become leader."""
+    """The replicas that may become leader."""
 
     PREFERRED = auto()
     """The first replica if it can lead, else as ONLINE."""

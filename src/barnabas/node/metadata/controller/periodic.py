@@ -26,7 +26,7 @@ class PeriodicDecision(NamedTuple):
     decide: Callable[[ControllerState], Decision[bool] | None]
 
     def period_ms(self, config: NodeConfig) -> int:
-        """How long to wait between two decisions."""
+        """The interval between two decisions."""
         return config.get_int(self.period_key) * self.unit_ms
 
 

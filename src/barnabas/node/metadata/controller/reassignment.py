@@ -200,7 +200,7 @@ def _too_many(
 def list_partition_reassignments(
     state: ControllerState, request: ListPartitionReassignmentsRequest
 ) -> Decision[ListPartitionReassignmentsResponse]:
-    """What is being reassigned: all of it, or as far as the request names it.
+    """List the reassignments under way: all of them, or those that the request names.
 
     A partition that is named repeatedly is described once.
     """

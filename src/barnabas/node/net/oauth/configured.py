@@ -79,7 +79,7 @@ class Keys:
         return None if value is None else check_url(key, value)
 
     def fetching(self) -> FetchSettings:
-        """How identity providers are contacted. Raises ConfigError."""
+        """The settings for requests to identity providers. Raises ConfigError."""
         waits = [ms for key in (CONNECT_TIMEOUT_KEY, READ_TIMEOUT_KEY) if (ms := self.get(key))]
         tls = partial(configured_client, _Options(self.options), "")
         if any(name.startswith("ssl.") for name in self.options):
@@ -106,7 +106,7 @@ def token_login(
     clock: Clock,
     random: RandomSource,
 ) -> TokenLogin:
-    """How a node logs in to a listener by OAUTHBEARER. Raises ConfigError."""
+    """Return the login of a node by OAUTHBEARER at a listener. Raises ConfigError."""
     keys = Keys(config, listener_name, options)
     url = keys.url(TOKEN_URL_KEY)
     handler = keys.text(LOGIN_HANDLER_KEY)

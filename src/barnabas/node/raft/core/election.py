@@ -49,7 +49,9 @@ from barnabas.node.raft.voters import ReplicaKey
 from barnabas.protocol.errors import ErrorCode
 
 GRANTED_PAUSE_MS = 100
-"""Who would vote for another does not stand itself for this long (and as much again by chance)."""
+"""A replica that would vote for another does not stand for this long, plus a random time up to the
+same.
+"""
 
 
 # -- asked

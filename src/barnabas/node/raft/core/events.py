@@ -70,7 +70,7 @@ class LogAppended:
 
 @dataclass(frozen=True, slots=True)
 class AppendRejected:
-    """What the leader sent is no part of a log: damaged on the way, or out of place."""
+    """The leader sent a batch that does not belong in the log: damaged, or out of place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,7 +305,7 @@ def _fetch(state: RaftState) -> Fetch:
 
 
 def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request | None:
-    """What to tell the leader of this replica: its new endpoints, or that it wants to vote.
+    """The request that tells the leader of this replica's new endpoints, or that it wants to vote.
 
     While kraft.version is 0 a voter tells every leader who it is: the directory and supported
     versions are in no log, and the leader must know them of all voters to raise kraft.version.

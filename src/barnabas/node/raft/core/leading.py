@@ -40,7 +40,7 @@ OBSERVER_SESSION_MS = 300_000
 
 
 def check_leader(state: RaftState, epoch: int) -> ErrorCode:
-    """Whether this replica is the leader of `epoch`, which alone answers the request."""
+    """Check that this replica is the leader of `epoch`; no other may answer the request."""
     if epoch < state.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > state.epoch:
@@ -101,7 +101,8 @@ def on_fetch(state: RaftState, token: int, request: Fetch, now_ms: int, out: lis
 def locate(
     log: LogView, offset: int, last_epoch: int
 ) -> tuple[LogPosition | None, SnapshotId | None]:
-    """Where the logs part, or which snapshot to begin with; neither, and the fetch can go on.
+    """Find where the logs diverge, or the snapshot to begin with; neither if the fetch can
+    continue.
 
     Source: Kafka's ReplicatedLog.validateOffsetAndEpoch.
     """

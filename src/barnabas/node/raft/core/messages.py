@@ -20,7 +20,7 @@ HIGH_WATERMARK_NOT_COMPARED = 2**63 - 1
 
 
 class LogPosition(NamedTuple):
-    """Where a log stands: the epoch of its last record, and the offset after it.
+    """The end of a log: the epoch of its last record, and the offset after it.
 
     Of two logs, the one with the greater position has all that is committed of the other.
     """
@@ -120,7 +120,7 @@ class UpdateVoter:
 
 @dataclass(frozen=True, slots=True)
 class AskVersions:
-    """Which levels of kraft.version does a replica support? (ApiVersions)"""
+    """The question which levels of kraft.version a replica supports (ApiVersions)."""
 
 
 Request = (
@@ -140,7 +140,7 @@ Request = (
 
 @dataclass(frozen=True, slots=True)
 class VoteReply:
-    """Whether the vote is given."""
+    """The answer to a vote request: granted or not."""
 
     standing: Standing
     error: ErrorCode = ErrorCode.NONE
@@ -175,7 +175,7 @@ class FetchReply:
     diverging: LogPosition | None = None
     snapshot_id: SnapshotId | None = None
     records: Buffer | None = None
-    """What the leader's driver reads from its log when it answers."""
+    """The records that the leader's driver reads from its log when it answers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ RETRY_BACKOFF_MAX_MS = 500
 
 
 def address_of(state: RaftState, peer_id: int) -> tuple[str, int] | None:
-    """Where a node answers: the leader, a voter, or (below -1) a bootstrap server."""
+    """The address of a node: the leader, a voter, or (below -1) a bootstrap server."""
     if peer_id < NO_NODE:
         return state.bootstrap[NO_NODE - 1 - peer_id]
     endpoints: tuple[VoterEndpoint, ...] = ()

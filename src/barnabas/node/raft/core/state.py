@@ -143,7 +143,7 @@ class Prospective:
     deadline_ms: int
     tally: Tally = field(default_factory=Tally)
     returns_to: "Follower | None" = None
-    """What it was while it had a leader."""
+    """Its state while it had a leader."""
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ class Progress:
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
     leader_end_offset: int = -1
-    """Where the leader's log ended when the replica fetched last."""
+    """The leader's log end offset at the replica's last fetch."""
 
 
 @dataclass(slots=True)
@@ -241,7 +241,7 @@ class Leader:
     waiting: dict[ReplicaKey, WaitingFetch] = field(default_factory=dict)
     change: VoterChange | None = None
     told: dict[int, Voter] = field(default_factory=dict)
-    """What voters said of themselves while kraft.version is 0, by id; no log has it."""
+    """Reports of voters about themselves while kraft.version is 0, by id; they are in no log."""
     must_resign: bool = False
 
 
@@ -271,7 +271,7 @@ class PeerRequests:
     """Requests to one other node: one at a time, and after failures not at once."""
 
     number: int | None = None
-    """That of the request under way."""
+    """The number of the request under way."""
     request: Request | None = None
     failures: int = 0
     backoff_until_ms: int = 0
@@ -312,7 +312,7 @@ class RaftState:
 
     @property
     def role(self) -> Role:
-        """What the replica is."""
+        """The replica's role."""
         return _ROLES[type(self.role_state)]
 
     @property
@@ -322,7 +322,7 @@ class RaftState:
 
     @property
     def key(self) -> ReplicaKey:
-        """Who it is."""
+        """The replica's id and directory."""
         return self.local.key
 
     @property
@@ -367,7 +367,7 @@ class RaftState:
 
     @property
     def standing(self) -> Standing:
-        """What this replica reports to others."""
+        """The state that this replica reports to others."""
         if isinstance(self.role_state, Leader | Resigned):
             return Standing(self.epoch, self.key.id, self.local.endpoints)
         if self.leader_id == NO_NODE:
@@ -424,7 +424,7 @@ def election_timeout_ms(state: RaftState) -> int:
 
 
 def election_backoff_ms(state: RaftState) -> int:
-    """How long to wait before standing (again): short at first, doubling with each failure."""
+    """The pause before the next candidacy: short at first, doubled after each failure."""
     limit_ms = ELECTION_BACKOFF_BASE_MS << min(state.failed_elections, 10)
     backoff_max_ms = max(state.settings.election_backoff_max_ms, 1)
     limit_ms = min(limit_ms, backoff_max_ms)

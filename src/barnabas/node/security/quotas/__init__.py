@@ -1,1 +1,1 @@
-"""How fast a client may be: limits, what was measured against them, how long it must wait."""
+"""Quotas of clients: limits, measured rates, and how long a client must wait."""

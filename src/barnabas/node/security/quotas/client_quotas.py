@@ -24,7 +24,7 @@ from barnabas.node.security.quotas.sensors import MutationSensor, RateSensor, Se
 
 SENSOR_IDLE_MAX_MS: Final = 3_600_000
 EXPIRY_PERIOD_MS: Final = 600_000
-"""How often those that are idle are looked for."""
+"""The interval at which idle clients are looked for."""
 SENSORS_MAX: Final = 10_000
 """Of each kind; and as many clients whose limits are remembered."""
 CLIENT_ID_SIZE_MAX: Final = 256
@@ -50,7 +50,7 @@ class QuotaWindows:
 
 
 class ClientQuota(NamedTuple):
-    """What limits one client; None: nothing does."""
+    """The limits of one client; None: no limit."""
 
     produce: RateSensor | None
     fetch: RateSensor | None
@@ -113,7 +113,7 @@ class ClientQuotas:
         return client
 
     def bytes_in_window(self, per_second: float) -> float:
-        """What a whole window grants: who takes more at once is sure to have to wait."""
+        """The bytes that a whole window allows. A client that takes more at once must wait."""
         samples, sample_ms = self._windows.of_clients
         return per_second * (samples - 1) * sample_ms / 1000
 

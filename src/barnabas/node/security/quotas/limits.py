@@ -1,4 +1,4 @@
-"""Which limit holds for a client (KIP-55, KIP-546). Source: Kafka's ClientQuotaManager."""
+"""The limit that applies to a client (KIP-55, KIP-546). Source: Kafka's ClientQuotaManager."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -24,7 +24,7 @@ class Sensor:
         self._throttles.record(now_ms, throttle_ms)
 
     def throttle_time_ms(self, now_ms: int) -> float:
-        """How long clients were told to wait, on average."""
+        """The average time that clients were told to wait."""
         return self._throttles.average(now_ms)
 
 

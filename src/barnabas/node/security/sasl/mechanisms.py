@@ -31,7 +31,7 @@ class Ingredients:
     any_credential: Callable[[int], Credential | None] = lambda number: None
     """The credential of one user by mechanism number, on all nodes the same."""
     bearer: "Callable[[str], Validate] | None" = None
-    """What checks the bearer tokens of a listener."""
+    """Returns the function that checks the bearer tokens of a listener."""
 
 
 def make_mechanisms(ingredients: Ingredients) -> dict[str, Mechanism]:

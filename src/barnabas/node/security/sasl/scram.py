@@ -46,7 +46,7 @@ _CLIENT_FINAL: Final = re.compile(
 
 
 class Credential(Protocol):
-    """What is stored of a password: a record of the metadata is one."""
+    """The stored form of a password, as in a metadata record."""
 
     @property
     def salt(self) -> bytes:
@@ -54,7 +54,7 @@ class Credential(Protocol):
 
     @property
     def iterations(self) -> int:
-        """How often."""
+        """The number of iterations of the hash."""
 
     @property
     def stored_key(self) -> bytes:
@@ -111,7 +111,8 @@ class ScramMechanism:
         return ScramExchange(self)
 
     def unknown(self, name: str) -> Credential:
-        """What an unknown user is answered with: the same whenever and wherever it is tried.
+        """The credential that stands for an unknown user, the same at every attempt and on every
+        node.
 
         Two nodes that answered with two salts would tell that there is no such user.
         """
@@ -200,7 +201,7 @@ class ScramExchange:
         return answer.encode()
 
     def _other_nonce(self, given: str) -> str:
-        """What is wrong with the final message's nonce; librdkafka's issue 4895 is named."""
+        """Say what is wrong with the final message's nonce; names librdkafka's issue 4895."""
         if given == self._client_nonce + self._nonce:
             return (
                 "the client's final SCRAM message has the client's nonce twice, a defect of "

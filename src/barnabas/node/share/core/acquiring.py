@@ -149,25 +149,25 @@ class Acquisition:
         taken: list[Span] = []
         count = 0
         portion = 0
-        for found in list(batch.within(first, last)):
-            if not found.is_available:
+        for free in list(batch.within(first, last)):
+            if not free.is_available:
                 continue
-            deliveries = found.delivery_count
+            deliveries = free.delivery_count
             is_last_delivery = isolates and deliveries == delivery_count_max - 1
             if is_last_delivery and count:
                 break
             if deliveries >= limits.throttle_from and not portion:
                 size = batch.last - batch.first + 1
                 portion = max(1, size >> (deliveries - limits.throttle_from + 1))
-            span_first = max(found.first, first)
-            allowed = min(found.last, last) - span_first + 1
+            span_first = max(free.first, first)
+            allowed = min(free.last, last) - span_first + 1
             if is_last_delivery:
                 allowed = 1
             if self._is_exact:
                 allowed = min(allowed, left - count)
             if count < portion:
                 allowed = min(allowed, portion - count)
-            span = batch.cut(found, span_first, span_first + allowed - 1)
+            span = batch.cut(free, span_first, span_first + allowed - 1)
             self._take(span)
             taken.append(span)
             count += allowed

@@ -135,7 +135,7 @@ class SharePartition:
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     def _in_flight(self, first: int, last: int) -> int:
-        """How many of the offsets are not before the start."""
+        """The number of the offsets that are not before the start."""
         return max(0, last - max(self.start_offset, first) + 1)
 
     # -- where to read
@@ -227,12 +227,12 @@ class SharePartition:
             if not first < self.start_offset <= batch.last_offset:
                 return Refused(ErrorCode.INVALID_RECORD_STATE, "none of the records is in flight")
             index = max(0, self.floor_index(self.start_offset))
-        found = self.batches[index : self.floor_index(batch.last_offset) + 1]
-        if not found:
+        batches = self.batches[index : self.floor_index(batch.last_offset) + 1]
+        if not batches:
             return Refused(ErrorCode.INVALID_RECORD_STATE, "none of the records is in flight")
-        if found[-1].last < first or batch.last_offset > found[-1].last:
+        if batches[-1].last < first or batch.last_offset > batches[-1].last:
             return Refused(ErrorCode.INVALID_REQUEST, "not all of the records are in flight")
-        for in_flight in found:
+        for in_flight in batches:
             if in_flight.last < self.start_offset:
                 continue
             whole = in_flight.whole
@@ -261,13 +261,13 @@ class SharePartition:
     ) -> Refused | None:
         """One type for records of one batch."""
         first = max(first, self.start_offset)
-        for found in list(in_flight.within(first, last)):
-            refused = found.refusal(member)
+        for present in list(in_flight.within(first, last)):
+            refused = present.refusal(member)
             if refused is not None:
                 return refused
             if kind == AcknowledgeType.RENEW and not limits.is_renewal_enabled:
                 return Refused(ErrorCode.INVALID_RECORD_STATE, "the group allows no renewal")
-            span = in_flight.cut(found, first, last)
+            span = in_flight.cut(present, first, last)
             if kind == AcknowledgeType.RENEW:
                 span.deadline_ms = now_ms + limits.lock_duration_ms
                 self.watch(span)
@@ -281,9 +281,9 @@ class SharePartition:
         """Take back all that a member holds."""
         change = Change()
         for batch in self.batches:
-            for found in list(batch.spans):
-                if found.member == member:
-                    self._give_back(batch, found, change, limits, is_final=False)
+            for span in list(batch.spans):
+                if span.member == member:
+                    self._give_back(batch, span, change, limits, is_final=False)
         return change
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Change | None:
@@ -296,15 +296,15 @@ class SharePartition:
         while deadlines and deadlines[0][0] <= now_ms:
             _, first, last = heapq.heappop(deadlines)
             for batch in self.between(first, last):
-                for found in list(batch.within(first, last)):
-                    if found.state is RecordState.ACQUIRED and found.deadline_ms <= now_ms:
-                        self._give_back(batch, found, change, limits, is_final=True)
+                for span in list(batch.within(first, last)):
+                    if span.state is RecordState.ACQUIRED and span.deadline_ms <= now_ms:
+                        self._give_back(batch, span, change, limits, is_final=True)
         return change if change.batches else None
 
     def _give_back(
         self,
         batch: InFlightBatch,
-        found: Span,
+        acquired: Span,
         change: Change,
         limits: ShareLimits,
         *,
@@ -312,9 +312,9 @@ class SharePartition:
     ) -> None:
         """End an acquisition without the member; what the log has lost is archived."""
         start = self.start_offset
-        pieces = [found]
-        if found.first < start <= found.last:
-            pieces = [batch.carve(batch.index_at(found.first), found.first, start - 1)]
+        pieces = [acquired]
+        if acquired.first < start <= acquired.last:
+            pieces = [batch.carve(batch.index_at(acquired.first), acquired.first, start - 1)]
             pieces.append(batch.spans[batch.index_at(start)])
         for span in pieces:
             state = RecordState.ARCHIVED if span.last < start else RecordState.AVAILABLE
@@ -443,10 +443,10 @@ class SharePartition:
     def archive(self, first: int, last: int, state: RecordState, *, is_counted: bool) -> None:
         """Give up those of the records that are in `state`, without writing that down."""
         for batch in self.between(first, last):
-            for found in list(batch.within(first, last)):
-                if found.state is not state:
+            for present in list(batch.within(first, last)):
+                if present.state is not state:
                     continue
-                span = batch.cut(found, first, last)
+                span = batch.cut(present, first, last)
                 span.archive()
                 self._may_have_available = True
                 if is_counted:

@@ -188,7 +188,7 @@ class InFlightBatch:
         return spans[0] if len(spans) == 1 else None
 
     def index_at(self, offset: int) -> int:
-        """Which span holds `offset`; the first one for an offset before the batch."""
+        """The index of the span with `offset`; the first one for an offset before the batch."""
         return max(0, bisect_right(self.spans, offset, key=_first_of) - 1)
 
     def carve(self, index: int, first: int, last: int) -> Span:

@@ -45,7 +45,7 @@ class AcknowledgeType(IntEnum):
 
 
 class AcquireMode(IntEnum):
-    """Whether whole batches may be delivered beyond the limit of records (KIP-1206)."""
+    """The delivery of whole batches beyond the limit of records: allowed or not (KIP-1206)."""
 
     BATCH_OPTIMIZED = 0
     RECORD_LIMIT = 1
@@ -68,7 +68,7 @@ STATE_AFTER: Final = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
-"""What a record becomes by an acknowledgement; a renewal changes its deadline only."""
+"""The state of a record after an acknowledgement; a renewal changes only its deadline."""
 
 TERMINAL: Final = frozenset({RecordState.ACKNOWLEDGED, RecordState.ARCHIVED})
 
@@ -100,7 +100,7 @@ class Acquired(NamedTuple):
 
 
 class AckBatch(NamedTuple):
-    """What a member says of the records of a range: one type for all, or one for each."""
+    """A member's acknowledgement of a range of records: one type for all, or one for each."""
 
     first_offset: int
     last_offset: int

@@ -1,1 +1,1 @@
-"""What each route does: one module a resource of Confluent's."""
+"""Handlers of the routes: one module for each resource of Confluent's."""

@@ -94,13 +94,13 @@ def _request(call: Call, resource_id: str) -> AssociationRequest:
     if (text(body, "resourceType") or TOPIC) != TOPIC:
         raise RegistryError(INVALID_ASSOCIATION, f"resourceType: must be {TOPIC}")
     context = call.context or call.query.text("context")
-    found = []
+    schemas = []
     for place, item in objects(body, "associations"):
         subject = text(item, "subject", place)
         lifecycle = text(item, "lifecycle", place)
         if lifecycle not in (None, *LIFECYCLES):
             raise plain_fault(HTTPStatus.BAD_REQUEST, f"{place}lifecycle is not STRONG or WEAK")
-        found.append(
+        schemas.append(
             NewAssociation(
                 text(item, "associationType", place) or "value",
                 _qualified(context, subject),
@@ -111,7 +111,7 @@ def _request(call: Call, resource_id: str) -> AssociationRequest:
             )
         )
     name, namespace = text(body, "resourceName") or "", text(body, "resourceNamespace") or ""
-    return AssociationRequest(name, namespace, resource_id, found)
+    return AssociationRequest(name, namespace, resource_id, schemas)
 
 
 def _qualified(context: str, subject: str | None) -> str | None:
@@ -134,9 +134,9 @@ def _wanted(call: Call) -> Wanted:
     )
 
 
-def _listed(call: Call, found: Found) -> Answer:
+def _listed(call: Call, matching: Found) -> Answer:
     offset, limit = call.query.number("offset", 0), call.query.number("limit", -1)
-    page = associations.limited(call.view, found, offset, limit)
+    page = associations.limited(call.view, matching, offset, limit)
     return json_answer([_json(value) for value in page])
 
 

@@ -18,7 +18,7 @@ def list_all(call: Call) -> Answer:
     query = call.query
     if not _has_associations(call):
         return json_answer([])
-    found = list_schemas(
+    schemas = list_schemas(
         call.view,
         prefix=call.prefix(""),
         aliases=query.flag("aliases"),
@@ -29,7 +29,7 @@ def list_all(call: Call) -> Answer:
         limit=query.number("limit", -1),
     )
     listed = []
-    for one in found:
+    for one in schemas:
         body = schema_json(one.schema)
         if one.aliases:
             body["aliases"] = list(one.aliases)
@@ -94,7 +94,7 @@ def get_subjects(call: Call) -> Answer:
 
 def get_versions(call: Call) -> Answer:
     """GET /schemas/ids/{id}/versions."""
-    found = versions_of_id(
+    versions = versions_of_id(
         call.view,
         call.schema_id(),
         call.subject_of_id(),
@@ -102,7 +102,7 @@ def get_versions(call: Call) -> Answer:
         offset=call.query.number("offset", 0),
         limit=call.query.number("limit", -1),
     )
-    return json_answer([{"subject": subject, "version": version} for subject, version in found])
+    return json_answer([{"subject": subject, "version": version} for subject, version in versions])
 
 
 def get_of_guid(call: Call) -> Answer | LargeRead:
@@ -119,8 +119,8 @@ def get_of_guid(call: Call) -> Answer | LargeRead:
 
 def get_ids_of_guid(call: Call) -> Answer:
     """GET /schemas/guids/{guid}/ids."""
-    found = ids_of_guid(call.view, call.text(0))
-    return json_answer([{"context": place.context, "id": place.id} for place in found])
+    ids = ids_of_guid(call.view, call.text(0))
+    return json_answer([{"context": place.context, "id": place.id} for place in ids])
 
 
 def get_types(call: Call) -> Answer:

@@ -25,8 +25,8 @@ def _place(call: Call) -> str | None:
 def config(call: Call) -> Answer:
     """GET /config and /config/{subject}."""
     default_to_global = call.query.flag("defaultToGlobal")
-    found = get_config(call.view, _place(call), default_to_global=default_to_global)
-    return json_answer(config_json(found))
+    value = get_config(call.view, _place(call), default_to_global=default_to_global)
+    return json_answer(config_json(value))
 
 
 def change_config(call: Call) -> Write[ConfigValue]:
@@ -50,8 +50,8 @@ def remove_config(call: Call) -> Write[ConfigValue]:
 def mode(call: Call) -> Answer:
     """GET /mode and /mode/{subject}."""
     default_to_global = call.query.flag("defaultToGlobal")
-    found = get_mode(call.view, _place(call), default_to_global=default_to_global)
-    return json_answer({"mode": found})
+    value = get_mode(call.view, _place(call), default_to_global=default_to_global)
+    return json_answer({"mode": value})
 
 
 def change_mode(call: Call) -> Write[str | None]:

@@ -13,7 +13,7 @@ from barnabas.registry.store.records import Which
 
 
 def which(call: Call) -> Which:
-    """Which versions a list has: `deletedOnly` wins over `deleted`."""
+    """The versions that a list contains: `deletedOnly` takes precedence over `deleted`."""
     if call.query.flag("deletedOnly"):
         return "deleted"
     return "all" if call.query.flag("deleted") else "live"
@@ -34,27 +34,27 @@ def list_all(call: Call) -> Answer:
 
 def find(call: Call) -> Answer:
     """POST /subjects/{subject}: the version that has a schema."""
-    found = look_up(
+    version = look_up(
         call.view,
         call.subject(),
         schema_request(call.body),
         normalize=call.query.flag("normalize"),
         deleted=call.query.flag("deleted"),
     )
-    return json_answer(version_json(call.view, found, form=call.query.text("format")))
+    return json_answer(version_json(call.view, version, form=call.query.text("format")))
 
 
 def latest_with(call: Call) -> Answer | LargeRead:
     """GET /subjects/{subject}/metadata: the latest version that has some properties."""
     pairs = zip(call.query.texts("key"), call.query.texts("value"), strict=False)
-    found = latest_with_metadata(
+    version = latest_with_metadata(
         call.view, call.subject(), dict(pairs), deleted=call.query.flag("deleted")
     )
 
     def read(view: View) -> Answer:
-        return json_answer(version_json(view, found, form=call.query.text("format")))
+        return json_answer(version_json(view, version, form=call.query.text("format")))
 
-    return reading(call, found, read, parses=call.wants_parsed())
+    return reading(call, version, read, parses=call.wants_parsed())
 
 
 def delete(call: Call) -> Write[list[int]]:

@@ -74,7 +74,7 @@ def get_text(call: Call) -> Answer | LargeRead:
 
 def get_referrers(call: Call) -> Answer:
     """GET /subjects/{subject}/versions/{version}/referencedby."""
-    found = referenced_by(
+    referrers = referenced_by(
         call.view,
         call.subject(),
         call.text(1),
@@ -82,7 +82,7 @@ def get_referrers(call: Call) -> Answer:
         offset=call.query.number("offset", 0),
         limit=call.query.number("limit", -1),
     )
-    return json_answer([place.id for place in found])
+    return json_answer([place.id for place in referrers])
 
 
 def delete(call: Call) -> Write[int]:

@@ -44,9 +44,9 @@ def _compare_removed(changes: Changes, was: Schema, new: ArraySchema, path: str)
         return
     covering = _covering(new)
     if covering is not None:
-        found = yield was, covering
-        changes.add_all(found, path)
-        if found:
+        differences = yield was, covering
+        changes.add_all(differences, path)
+        if differences:
             changes.add("ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
     elif not isinstance(was, FalseSchema):
         changes.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
@@ -59,9 +59,9 @@ def _compare_added(changes: Changes, old: ArraySchema, now: Schema, path: str) -
         return
     covering = _covering(old)
     if covering is not None:
-        found = yield covering, now
-        changes.add_all(found, path)
-        if found:
+        differences = yield covering, now
+        changes.add_all(differences, path)
+        if differences:
             changes.add("ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
 
 

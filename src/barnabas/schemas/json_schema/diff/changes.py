@@ -52,5 +52,5 @@ def inside(changes: Changes, old: Schema | None, new: Schema | None, *path: str)
         if old is not new:
             changes.add("SCHEMA_ADDED" if old is None else "SCHEMA_REMOVED", *path)
         return
-    found = yield old, new
-    changes.add_all(found, *path)
+    differences = yield old, new
+    changes.add_all(differences, *path)

@@ -46,7 +46,9 @@ def _distinct(parts: list[Schema]) -> list[Schema]:
 
 
 def _matching_size(fits: list[list[int]], others: int) -> int:
-    """How many on the left find one each on the right (augmenting paths, without recursion)."""
+    """The number of schemas on the left that find one each on the right (augmenting paths, without
+    recursion).
+    """
     partner_of: list[int | None] = [None] * others
     size = 0
     for start in range(len(fits)):

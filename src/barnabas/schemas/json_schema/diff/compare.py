@@ -77,10 +77,10 @@ class _Comparison:
         root = self._readers[0].root(), self._readers[1].root()
         while True:
             self._known, self._was_optimistic = {}, False
-            found = self._run(*root)
+            differences = self._run(*root)
             incompatible = {key: changes for key, changes in self._known.items() if changes}
             if not self._was_optimistic or incompatible.keys() == self._incompatible.keys():
-                return found
+                return differences
             self._incompatible = incompatible
 
     def _run(self, old: Schema, new: Schema) -> tuple[Change, ...]:

@@ -85,9 +85,9 @@ def _compare_removed(changes: Changes, was: Schema, new: ObjectSchema, name: str
         return
     covering = _covering(new, name)
     if covering is not None:
-        found = yield was, covering
-        changes.add_all(found, *path)
-        if found:
+        differences = yield was, covering
+        changes.add_all(differences, *path)
+        if differences:
             changes.add("PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *path)
     elif not isinstance(was, FalseSchema):
         changes.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", *path)
@@ -110,9 +110,9 @@ def _compare_added(
         return
     covering = _covering(old, name)
     if covering is not None:
-        found = yield covering, now
-        changes.add_all(found, *path)
-        if found:
+        differences = yield covering, now
+        changes.add_all(differences, *path)
+        if differences:
             changes.add("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", *path)
     if is_required and not now.has_default:
         changes.add("REQUIRED_PROPERTY_ADDED_TO_UNOPEN_CONTENT_MODEL", *path)
@@ -148,7 +148,7 @@ def _is_open(schema: ObjectSchema) -> bool:
 
 
 def _covering(schema: ObjectSchema, name: str) -> Schema | None:
-    """What a partly open model says of a property that it does not name."""
+    """The schema of a partly open model for a property that it does not name."""
     for pattern, inner in schema.patterns.items():
         if find(pattern, name) is not False:
             return inner

@@ -1,4 +1,4 @@
-"""What the keywords of a schema say together: a tree of constraints, one class for each kind.
+"""The meaning of a schema's keywords as a tree of constraints, one class for each kind.
 
 The compatibility rules are about kinds (`TYPE_CHANGED` is a change of kind), so which keywords make
 up which kind is part of the rules. It differs by draft, as Confluent's two libraries differ:

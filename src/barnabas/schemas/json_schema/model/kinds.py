@@ -55,7 +55,7 @@ class ReferenceSchema(Schema):
     reader: "Reader | None" = None
 
     def target(self) -> Schema:
-        """What it leads to in the end; itself if that is nowhere."""
+        """The schema at the end of the references; itself if they lead nowhere."""
         return self if self.reader is None else self.reader.referred(self)
 
 
@@ -84,7 +84,7 @@ class CombinedSchema(Schema):
 
 @dataclass(slots=True, eq=False)
 class NotSchema(Schema):
-    """What a schema does not allow."""
+    """A schema of what is not allowed."""
 
     inner: Schema = field(default_factory=EmptySchema)
 

@@ -54,7 +54,7 @@ class Reader:
         }
 
     def referred(self, schema: Schema) -> Schema:
-        """What a reference leads to in the end; any other schema itself."""
+        """The schema at the end of a reference; any other schema itself."""
         seen: set[int] = set()
         while isinstance(schema, ReferenceSchema):
             if schema.place is None or id(schema.place.schema) in seen:
@@ -72,8 +72,8 @@ class Reader:
         if isinstance(place.schema, bool):
             return self.read(place)
         key = id(place.schema)
-        found = self._targets.get(key)
-        if found is None:
+        target = self._targets.get(key)
+        if target is None:
             self._kept.append(place)  # as long as the key is in use
-            found = self._targets[key] = self.read(place)
-        return found
+            target = self._targets[key] = self.read(place)
+        return target

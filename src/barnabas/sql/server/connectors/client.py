@@ -124,8 +124,8 @@ class ConnectClients:
         try:
             # Read for each request: new passwords count at once.
             with open(path, encoding="utf-8") as file:
-                found = parse_properties(file.read())
-            pair = f"{found['username']}:{found['password']}"
+                properties = parse_properties(file.read())
+            pair = f"{properties['username']}:{properties['password']}"
         except OSError as error:
             raise ConfigError(key, f"cannot be read: {error.strerror}") from error
         except (KeyError, ValueError) as error:
@@ -203,7 +203,7 @@ class ConnectClient:
         for attempt in range(1, _ATTEMPTS_MAX + 1):
             is_last = attempt == _ATTEMPTS_MAX
             try:
-                found = self._client.request(method, self._url + path, json=body)
+                response = self._client.request(method, self._url + path, json=body)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 if is_last or (method == "POST" and not isinstance(error, _UNSENT)):
                     raise ConnectUnavailableError(
@@ -211,19 +211,19 @@ class ConnectClient:
                         f"{_without_number(error) or type(error).__name__}"
                     ) from error
             else:
-                is_other = method == "POST" or found.status_code < 500
-                if is_last or (is_other and found.status_code != _REBALANCE):
-                    return _answer(found, expected)
+                is_other = method == "POST" or response.status_code < 500
+                if is_last or (is_other and response.status_code != _REBALANCE):
+                    return _answer(response, expected)
             time.sleep(doubled(_PAUSE_S, 1, attempt - 1))
         raise AssertionError("the last attempt returns or raises")
 
 
-def _answer(found: httpx.Response, expected: Sequence[int]) -> Answer:
-    if found.status_code not in expected:
-        status = found.status_code if found.status_code >= 400 else 502
-        return Answer(status, error=found.text[:_BODY_SHOWN_MAX])
+def _answer(response: httpx.Response, expected: Sequence[int]) -> Answer:
+    if response.status_code not in expected:
+        status = response.status_code if response.status_code >= 400 else 502
+        return Answer(status, error=response.text[:_BODY_SHOWN_MAX])
     try:
-        return Answer(found.status_code, found.json() if found.content else None)
+        return Answer(response.status_code, response.json() if response.content else None)
     except ValueError as error:
         raise ConnectUnavailableError("the Connect worker answers what is no JSON") from error
 
@@ -239,5 +239,5 @@ def _without_number(error: Exception) -> str:
 
 def _shown(url: str) -> str:
     """The URL without a password."""
-    scheme, found, rest = url.partition("//")
-    return f"{scheme}{found}{rest.rpartition('@')[2]}"
+    scheme, separator, rest = url.partition("//")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"

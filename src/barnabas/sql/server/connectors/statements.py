@@ -92,15 +92,17 @@ class ConnectorStatements:
     def _describe(self, client: ConnectClient, name: str, text: str) -> Entity:
         status = _data(client.status(name), "Failed to query connector status: ")
         info = _data(client.describe(name), "Failed to describe connector: ")
-        found = client.topics(name)
+        topics_answer = client.topics(name)
         topics: list[str] = []
         warnings: list[Entity] = []
-        if found.error is None:
-            topics = list((found.data.get(name) or {}).get("topics") or ())
-        elif found.status == _NOT_FOUND:  # workers before Kafka 2.5
-            _log.warning("the topics of connector %s cannot be listed: %s", name, found.error)
+        if topics_answer.error is None:
+            topics = list((topics_answer.data.get(name) or {}).get("topics") or ())
+        elif topics_answer.status == _NOT_FOUND:  # workers before Kafka 2.5
+            _log.warning(
+                "the topics of connector %s cannot be listed: %s", name, topics_answer.error
+            )
         else:
-            message = f"Could not list related topics due to error: {found.error}"
+            message = f"Could not list related topics due to error: {topics_answer.error}"
             warnings = [{"message": message}]
         return {
             **entity(
@@ -125,19 +127,19 @@ def _create(client: ConnectClient, statement: tree.CreateConnector, text: str) -
 
 def _drop(client: ConnectClient, statement: tree.DropConnector, text: str) -> Entity:
     name = statement.name
-    found = client.delete(name)
-    if found.error is not None and statement.if_exists and found.status == _NOT_FOUND:
+    answer = client.delete(name)
+    if answer.error is not None and statement.if_exists and answer.status == _NOT_FOUND:
         return entity("warning_entity", text, message=f"Connector '{name}' does not exist.")
-    _data(found, "Failed to drop connector: ")
+    _data(answer, "Failed to drop connector: ")
     return entity("drop_connector", text, connectorName=name)
 
 
 def _plugins(client: ConnectClient, text: str) -> Entity:
-    found = _data(client.plugins(), "Failed to list connector plugins: ")
+    plugins = _data(client.plugins(), "Failed to list connector plugins: ")
     shown = [
         {"className": one.get("class") or one.get("className")}
         | {name: one[name] for name in ("type", "version") if one.get(name) is not None}
-        for one in found
+        for one in plugins
     ]
     return entity("connector_plugins_list", text, connectorsPlugins=shown)
 
@@ -146,17 +148,17 @@ def _connectors(client: ConnectClient, kind: str | None, text: str) -> Entity:
     shown: list[Entity] = []
     warnings: list[Entity] = []
     for name in _data(client.connectors(), "Failed to list connectors: "):
-        found = client.describe(name)
-        if found.error is not None:
+        description = client.describe(name)
+        if description.error is not None:
             if kind is None:
                 shown.append({"name": name, "type": "unknown"})
-            message = f"Could not describe connector {name}: {found.error}"
+            message = f"Could not describe connector {name}: {description.error}"
             warnings.append({"message": message})
             continue
-        if kind is not None and found.data.get("type") != kind:
+        if kind is not None and description.data.get("type") != kind:
             continue
-        one = {"name": name, "type": found.data.get("type")}
-        one["className"] = (found.data.get("config") or {}).get(_CLASS)
+        one = {"name": name, "type": description.data.get("type")}
+        one["className"] = (description.data.get("config") or {}).get(_CLASS)
         status = client.status(name)
         if status.error is None:
             one["state"] = _state(status.data)
@@ -219,25 +221,25 @@ def _config_errors(client: ConnectClient, config: Mapping[str, str | None]) -> l
         return [f"Connector config {{{shown}}} contains no connector type"]
     if not class_name.strip():
         return ["Connector type cannot be empty"]
-    found = client.validate(class_name, config)
-    if found.error is not None:
-        return [found.error]
-    values = [one.get("value") or {} for one in found.data.get("configs") or ()]
+    answer = client.validate(class_name, config)
+    if answer.error is not None:
+        return [answer.error]
+    values = [one.get("value") or {} for one in answer.data.get("configs") or ()]
     return [f"{one['name']} - {'. '.join(one['errors'])}" for one in values if one.get("errors")]
 
 
 def _exists(client: ConnectClient, name: str, text: str) -> bool:
-    found = client.connectors()
-    if found.error is not None:
-        message = f"Failed to check for existing connector: {found.error}"
+    answer = client.connectors()
+    if answer.error is not None:
+        message = f"Failed to check for existing connector: {answer.error}"
         raise ApiError(SERVER_ERROR, message, statement=text)
-    return name.lower() in (str(one).lower() for one in found.data)
+    return name.lower() in (str(one).lower() for one in answer.data)
 
 
-def _data(found: Answer, otherwise: str) -> Any:
-    if found.error is not None:
-        raise _error(found.status, otherwise + found.error)
-    return found.data
+def _data(answer: Answer, otherwise: str) -> Any:
+    if answer.error is not None:
+        raise _error(answer.status, otherwise + answer.error)
+    return answer.data
 
 
 def _error(status: int, message: str) -> ApiError:

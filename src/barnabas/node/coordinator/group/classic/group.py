@@ -278,7 +278,7 @@ class ClassicGroup:
     # Offsets
 
     def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
-        """Whether the committer may commit.
+        """Check whether the sender may commit offsets.
 
         Commits of members must name the current generation; those without a generation are for
         groups without members. Source: Kafka's ClassicGroup.validateOffsetCommit.
@@ -300,7 +300,7 @@ class ClassicGroup:
     def check_transactional_commit(
         self, request: TxnOffsetCommitRequest, metadata: GroupMetadata
     ) -> ErrorCode:
-        """Whether the producer may commit; the group's state does not matter."""
+        """Check whether the producer may commit; the group's state does not matter."""
         generation = request.generation_id
         if generation < 0 and self.is_empty:
             return ErrorCode.NONE

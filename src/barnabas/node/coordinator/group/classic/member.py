@@ -46,7 +46,7 @@ class Member:
         return self.join_waiter is not None or self.sync_waiter is not None
 
     def metadata(self, protocol_name: str) -> bytes | None:
-        """What the member says with `protocol_name`; None if it does not support it."""
+        """The member's metadata for `protocol_name`; None if it does not support that protocol."""
         return next((data for name, data in self.protocols if name == protocol_name), None)
 
     def vote(self, candidates: Iterable[str]) -> str | None:

@@ -176,7 +176,7 @@ def reset_session(
 def join_response(
     group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
 ) -> JoinGroupResponse:
-    """What a member learns of the generation; the leader gets all members' metadata."""
+    """The answer to a member's JoinGroup. The leader's contains all members' metadata."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,

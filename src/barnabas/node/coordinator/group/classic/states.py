@@ -14,7 +14,7 @@ from typing import Final
 
 
 class GroupState(StrEnum):
-    """Where a classic group stands; the values are what clients see."""
+    """The state of a classic group; the values are what clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"

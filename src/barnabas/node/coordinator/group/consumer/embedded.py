@@ -30,13 +30,13 @@ def embedded_version(data: bytes) -> int:
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to and owns. Raises DecodeError."""
+    """Read a member's subscription and owned partitions. Raises DecodeError."""
     subscription, _ = decode_at(ConsumerProtocolSubscription, embedded_version(data), data, 2)
     return subscription
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """What a member was assigned. Raises DecodeError."""
+    """Read a member's assignment. Raises DecodeError."""
     assignment, _ = decode_at(ConsumerProtocolAssignment, embedded_version(data), data, 2)
     return assignment
 

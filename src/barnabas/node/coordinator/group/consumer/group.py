@@ -57,7 +57,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
 
     @property
     def classic_count(self) -> int:
-        """How many members speak the classic protocol."""
+        """The number of members that use the classic protocol."""
         return sum(member.is_classic for member in self.members.values())
 
     @property
@@ -232,12 +232,12 @@ def names_of(
     members: Iterable[ConsumerMember], resolved: dict[str, ResolvedRegex]
 ) -> frozenset[str]:
     """The topics that `members` subscribe to, by name or by a regular expression."""
-    found: set[str] = set()
+    names: set[str] = set()
     for member in members:
-        found |= member.topic_names
+        names |= member.topic_names
     for regex in resolved.values():
-        found |= regex.topics
-    return frozenset(found)
+        names |= regex.topics
+    return frozenset(names)
 
 
 def _member_state(number: int) -> MemberState:
@@ -251,10 +251,10 @@ def _partitions(
     topics: list[messages.ConsumerGroupCurrentMemberAssignmentTopicPartitions], member_epoch: int
 ) -> Partitions:
     """Partitions with assignment epochs; records of Kafka before 4.3 have none."""
-    found: dict[Uuid, dict[int, int]] = {}
+    partitions: dict[Uuid, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
             epochs = [max(member_epoch, 0)] * len(topic.partitions)
-        found[topic.topic_id] = dict(sorted(zip(topic.partitions, epochs, strict=True)))
-    return found
+        partitions[topic.topic_id] = dict(sorted(zip(topic.partitions, epochs, strict=True)))
+    return partitions

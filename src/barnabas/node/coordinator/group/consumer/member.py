@@ -16,7 +16,7 @@ Partitions = Mapping[Uuid, Mapping[int, int]]
 
 
 class MemberState(IntEnum):
-    """How far a member has come; the numbers are those of the records."""
+    """The progress of a member towards its target; the numbers are those of the records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1

@@ -26,7 +26,9 @@ Owned = Mapping[Uuid, Collection[int]]
 
 @dataclass(slots=True)
 class Goal:
-    """Where a member shall go, and what it says that it has now (None: it does not say)."""
+    """A member's target, and the partitions that it reports as its own (None: it does not report
+    them).
+    """
 
     epoch: int
     target: Target

@@ -39,7 +39,7 @@ RECORDS: Final = ModernRecords(
 )
 """The records that consumer groups share with other kinds."""
 Target = Mapping[Uuid, tuple[int, ...]]
-"""What a member shall have: partitions by topic, ascending."""
+"""The partitions that a member shall have, by topic, ascending."""
 
 
 @dataclass(frozen=True, slots=True)

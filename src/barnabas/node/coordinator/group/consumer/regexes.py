@@ -23,7 +23,7 @@ _WORDS: Final = {
     "trailing \\": "trailing backslash at end of expression",
     "invalid named capture group": "invalid named capture",
 }
-"""How RE2/J calls what RE2 calls otherwise."""
+"""RE2/J's messages for errors that RE2 calls otherwise."""
 
 
 def compile_regex(regex: str, program_bytes_max: int = PROGRAM_BYTES_MAX) -> Any:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class ModernGroupState(StrEnum):
-    """Where a group stands; the values are what clients see."""
+    """The state of a group; the values are what clients see."""
 
     EMPTY = "Empty"
     NOT_READY = "NotReady"
@@ -76,7 +76,7 @@ class ModernGroup(ABC, Generic[M, T]):
     protocol_type: ClassVar[str]
     records: ClassVar[ModernRecords]
     replays: ClassVar[Mapping[type[Message], Callable[[Any, Any, Any], None]]]
-    """How each record changes a group, by the type of its key."""
+    """The functions that apply records to a group, by the type of the record's key."""
 
     keeps_offsets = False
     retention_since_ms: int | None = None
@@ -128,7 +128,7 @@ class ModernGroup(ABC, Generic[M, T]):
     # Offsets
 
     def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
-        """Whether a member may commit.
+        """Check whether a member may commit offsets.
 
         A member that is behind may commit what it has had since the epoch that it names: its
         commit may have been under way when its epoch rose (KIP-1251).
@@ -170,7 +170,7 @@ class ModernGroup(ABC, Generic[M, T]):
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether offsets may be read; without member id and epoch anyone may."""
+        """Check whether offsets may be read; without member id and epoch, every client may."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         member = self.members.get(member_id or "")
@@ -189,7 +189,7 @@ class ModernGroup(ABC, Generic[M, T]):
     def _check_epoch(
         self, member: M, epoch: int, partitions: Iterable[CommittedPartition]
     ) -> ErrorCode:
-        """Whether a member that names `epoch` may commit partitions."""
+        """Check whether a member that names `epoch` may commit partitions."""
         if epoch == member.member_epoch:
             return ErrorCode.NONE
         if epoch > member.member_epoch:
@@ -203,7 +203,7 @@ class ModernGroup(ABC, Generic[M, T]):
     # Records
 
     def tombstones(self, renamed: Mapping[str, str] | None = None) -> list[CoordinatorRecord]:
-        """What deletes the group: members first, as Kafka's own replay demands.
+        """The records that delete the group: members first, as Kafka's own replay requires.
 
         `renamed` gives members that are being replaced the ids under which records name them.
         """
@@ -324,7 +324,7 @@ class ModernGroup(ABC, Generic[M, T]):
 def common_replays(
     kind: type[ModernGroup[Any, Any]],
 ) -> dict[type[Message], Callable[[Any, Any, Any], None]]:
-    """How the records that all kinds have change a group of `kind`."""
+    """The functions that apply those records to a group of `kind` that all kinds have."""
     records = kind.records
     return {
         records.epoch_key: kind._replay_epoch,

@@ -70,7 +70,7 @@ def find_member(group: ModernGroup[M, Any], member_id: str) -> M | Refusal:
 
 
 def check_size(step: Step, group: ModernGroup[Any, Any]) -> Refusal | None:
-    """Whether the group has room for one more member."""
+    """Check that the group has room for one more member."""
     size_max = step.config.of(group.group_type).size_max
     if len(group.members) < size_max:
         return None
@@ -83,7 +83,7 @@ def check_size(step: Step, group: ModernGroup[Any, Any]) -> Refusal | None:
 def check_epoch(
     group: ModernGroup[M, Any], member: M, epoch: int, has_no_more: Callable[[], bool]
 ) -> Refusal | None:
-    """Whether the epoch that a member names is its own.
+    """Check that the epoch that a member names is its own.
 
     The one before is taken too if the member has nothing that it should not have (`has_no_more`):
     the response that told it of the new one may have been lost.

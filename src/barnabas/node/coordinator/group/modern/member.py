@@ -19,7 +19,8 @@ class ModernMember:
     client_id: str = ""
     client_host: str = ""
     rebalance_timeout_ms: int = -1
-    """How long it may take to give up what it must; members of share groups never must."""
+    """The time limit for giving up revoked partitions or tasks; members of share groups have none.
+    """
 
     @property
     def is_classic(self) -> bool:

@@ -29,7 +29,7 @@ class TimerWasUp:
 
     key: TimerKey
     then: Continuation | None
-    """What else is to be continued."""
+    """A further continuation to run."""
 
     def stored(
         self, step: Step, groups: GroupRegistry, error: ErrorCode, is_appended: bool

@@ -15,7 +15,7 @@ AnyGroup = ModernGroup[Any, Any]
 def heartbeat_interval_ms(
     config: GroupConfig, metadata: GroupMetadata, group_type: GroupType, group_id: str
 ) -> int:
-    """How often members of the group shall be heard."""
+    """The interval between heartbeats of the group's members."""
     of_kind = config.of(group_type)
     value = metadata.group_setting(group_id, f"{group_type}.heartbeat.interval.ms")
     if value is None:
@@ -24,7 +24,7 @@ def heartbeat_interval_ms(
 
 
 def session_timeout_ms(step: Step, group: AnyGroup) -> int:
-    """How long members of the group may be silent."""
+    """The time without heartbeats after which a member is removed."""
     of_kind = step.config.of(group.group_type)
     value = step.metadata.group_setting(group.group_id, f"{group.group_type}.session.timeout.ms")
     if value is None:

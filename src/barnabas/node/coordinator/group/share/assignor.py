@@ -107,7 +107,7 @@ def _return_surplus(
 
 
 def _target(places: list[Place]) -> Target:
-    found: dict[Uuid, list[int]] = {}
+    partitions: dict[Uuid, list[int]] = {}
     for topic_id, number in sorted(places):
-        found.setdefault(topic_id, []).append(number)
-    return {topic_id: tuple(numbers) for topic_id, numbers in found.items()}
+        partitions.setdefault(topic_id, []).append(number)
+    return {topic_id: tuple(numbers) for topic_id, numbers in partitions.items()}

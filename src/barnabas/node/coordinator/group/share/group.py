@@ -47,7 +47,7 @@ class ShareGroup(ModernGroup[ShareMember, Target]):
 
     @property
     def state(self) -> ModernGroupState:
-        """Where the group stands: nothing has to be given up, so it is always reconciled."""
+        """The group's state. It is never reconciling, since no partition has to be given up."""
         return ModernGroupState.STABLE if self.members else ModernGroupState.EMPTY
 
     @property

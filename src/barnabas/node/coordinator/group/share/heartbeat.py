@@ -280,7 +280,7 @@ def _initialize(step: Step, times: RequestTimes, draft: Draft) -> Initialization
     group, metadata = draft.group, step.metadata
     state, now_ms = group.state_metadata, step.now.wall_ms
     retry_ms = step.config.share_initialize_retry_interval_ms
-    found: dict[Uuid, TopicState] = {}
+    topics: dict[Uuid, TopicState] = {}
     for name in sorted(draft.names):
         topic = metadata.topics.by_name.get(name)
         if topic is None:
@@ -291,14 +291,14 @@ def _initialize(step: Step, times: RequestTimes, draft: Draft) -> Initialization
             known.update(state.initializing[topic.id].partitions)
         missing = tuple(index for index in range(len(topic.partitions)) if index not in known)
         if missing:
-            found[topic.id] = TopicState(name, missing)
-    if not found:
+            topics[topic.id] = TopicState(name, missing)
+    if not topics:
         return None
-    begin(step, times, group, state.begun(found), found)
+    begin(step, times, group, state.begun(topics), topics)
     return Initialization(
         group.group_id,
         draft.epoch,
-        {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in found.items()},
+        {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in topics.items()},
     )
 
 

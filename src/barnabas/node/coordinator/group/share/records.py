@@ -80,7 +80,7 @@ def current_record(group_id: str, member: ShareMember) -> CoordinatorRecord:
 
 
 def state_record(group_id: str, state: StateMetadata) -> CoordinatorRecord:
-    """Which partitions' states are initialised."""
+    """The record of the partitions whose share states are initialised."""
     return CoordinatorRecord(
         messages.ShareGroupStatePartitionMetadataKey(group_id=group_id), state.to_value()
     )
@@ -96,7 +96,7 @@ def target_of(
     | list[messages.ShareGroupCurrentMemberAssignmentTopicPartitions],
 ) -> Target:
     """Partitions by topic, as records hold them."""
-    found: dict[Uuid, tuple[int, ...]] = {}
+    target: dict[Uuid, tuple[int, ...]] = {}
     for topic in topics:
-        found[topic.topic_id] = tuple(sorted(topic.partitions))
-    return found
+        target[topic.topic_id] = tuple(sorted(topic.partitions))
+    return target

@@ -42,7 +42,7 @@ Partitions = Mapping[Uuid, Iterable[int]]
 
 @dataclass(frozen=True, slots=True)
 class StateMetadata:
-    """What the record says; topics by id."""
+    """The content of the record; topics by id."""
 
     initializing: Topics = field(default_factory=dict)
     initialized: Topics = field(default_factory=dict)
@@ -131,11 +131,11 @@ class RequestTimes:
 
 def joined(topics: Topics, others: Topics) -> dict[Uuid, TopicState]:
     """The partitions of both."""
-    found = dict(topics)
+    states = dict(topics)
     for topic_id, other in others.items():
-        known = found.get(topic_id)
-        found[topic_id] = other if known is None else known.plus(other.partitions)
-    return found
+        known = states.get(topic_id)
+        states[topic_id] = other if known is None else known.plus(other.partitions)
+    return states
 
 
 def _less(topics: Topics, partitions: Partitions) -> dict[Uuid, TopicState]:

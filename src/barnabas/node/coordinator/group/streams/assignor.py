@@ -101,7 +101,7 @@ class _Member:
 
 
 class _Share:
-    """How many tasks a member may have before others must take the rest."""
+    """The number of tasks that a member may have before others must take the rest."""
 
     __slots__ = ("_members", "_tasks", "size")
 
@@ -206,7 +206,9 @@ def _assign_standby(board: _Board, tasks: list[TaskId], replicas: int) -> int:
 
 
 def _former_holder(board: _Board, task: TaskId) -> _Member | None:
-    """Who has had the task in any role, may have more, and does not have it in any yet."""
+    """The member that had the task in any role, may have more, and does not have it in any role
+    yet.
+    """
     member = board.active_before.get(task)
     if (
         member is not None

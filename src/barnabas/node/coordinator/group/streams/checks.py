@@ -14,7 +14,7 @@ from barnabas.protocol.messages.streams_groups import (
 
 
 def check_request(request: StreamsGroupHeartbeatRequest) -> Refusal | None:
-    """What is not supported yet (in Kafka 4.3 neither), then what is not valid."""
+    """Refuse what is not supported yet (nor in Kafka 4.3), and then what is invalid."""
     message = _unsupported(request) or _invalid(request)
     if message:
         return Refusal(ErrorCode.INVALID_REQUEST, message)

@@ -53,7 +53,7 @@ def configured_topology(
         and configured.epoch == topology.epoch
     ):
         return configured
-    found = configure(topology, step.metadata.named_partition_count, metadata_hash)
-    if isinstance(found, ConfiguredTopology):
-        group.configured = found
-    return found
+    topology_or_refusal = configure(topology, step.metadata.named_partition_count, metadata_hash)
+    if isinstance(topology_or_refusal, ConfiguredTopology):
+        group.configured = topology_or_refusal
+    return topology_or_refusal

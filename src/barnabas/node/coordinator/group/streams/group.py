@@ -222,11 +222,11 @@ def _active_tasks(
     topologies: list[messages.StreamsGroupCurrentMemberAssignmentValueTaskIds], member_epoch: int
 ) -> Mapping[TaskId, int]:
     """Tasks with assignment epochs; records of Kafka before 4.3 have none."""
-    found: dict[TaskId, int] = {}
+    owned: dict[TaskId, int] = {}
     for tasks in topologies:
         epochs = tasks.assignment_epochs
         if epochs is None or len(epochs) != len(tasks.partitions):
             epochs = [member_epoch] * len(tasks.partitions)
         for number, epoch in zip(tasks.partitions, epochs, strict=True):
-            found[TaskId(tasks.subtopology_id, number)] = epoch
-    return found
+            owned[TaskId(tasks.subtopology_id, number)] = epoch
+    return owned

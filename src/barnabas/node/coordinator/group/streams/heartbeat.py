@@ -241,7 +241,7 @@ def _draft(
 
 
 def _check_tasks(owned: Tasks | None, task_counts: dict[str, int]) -> Refusal | None:
-    """Whether tasks that a member says it has exist."""
+    """Check that the tasks that a member reports exist."""
     if owned is None:
         return None
     for tasks in (owned.active, owned.standby, owned.warmup):
@@ -318,7 +318,7 @@ def _response(
 
 
 def _owned(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
-    """What the member says that it has; None where it does not say."""
+    """The tasks that the member reports as its own; None if it does not report them."""
     active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
     if active is None or standby is None or warmup is None:
         return None
@@ -368,13 +368,13 @@ def endpoints(
     partition_count: PartitionCount,
 ) -> list[EndpointToPartitions]:
     """Partitions of source topics, by the endpoint of the member that has their tasks."""
-    found = []
+    endpoints = []
     for member in members:
         endpoint = member.user_endpoint
         if endpoint is None:
             continue
         assigned = member.assigned
-        found.append(
+        endpoints.append(
             EndpointToPartitions(
                 user_endpoint=StreamsGroupHeartbeatResponseEndpoint(
                     host=endpoint.host, port=endpoint.port
@@ -383,13 +383,13 @@ def endpoints(
                 standby_partitions=_partitions(assigned.standby, configured, partition_count),
             )
         )
-    return found
+    return endpoints
 
 
 def _partitions(
     tasks: Iterable[TaskId], configured: ConfiguredTopology, partition_count: PartitionCount
 ) -> list[TopicPartition]:
-    found = []
+    listed = []
     for subtopology_id, numbers in by_subtopology(tasks):
         subtopology = (configured.subtopologies or {}).get(subtopology_id)
         if subtopology is None:
@@ -400,5 +400,5 @@ def _partitions(
             if count is None:
                 continue
             partitions = [number for number in numbers if number < count]
-            found.append(TopicPartition(topic=name, partitions=partitions))
-    return found
+            listed.append(TopicPartition(topic=name, partitions=partitions))
+    return listed

@@ -13,7 +13,9 @@ from barnabas.node.coordinator.group.streams.tasks import AssignedTasks
 
 
 class MemberState(IntEnum):
-    """How far a member has come; the numbers are those of the records, one more than consumers'."""
+    """The progress of a member towards its target; the numbers of the records, one more than
+    consumers'.
+    """
 
     STABLE = 1
     UNREVOKED_TASKS = 2
@@ -25,7 +27,7 @@ class MemberState(IntEnum):
 
 
 class Endpoint(NamedTuple):
-    """Where a member's application answers interactive queries."""
+    """The address at which a member's application answers interactive queries."""
 
     host: str
     port: int
@@ -33,7 +35,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamsMember(ModernMember):
-    """Who takes part, and what it owns in which epoch.
+    """A member, and the tasks that it owns in its epoch.
 
     A member is a stream thread; the members of one process share its state directory, so a task is
     never in two of them, in any role.

@@ -24,7 +24,7 @@ from barnabas.protocol.errors import ErrorCode
 
 @dataclass(slots=True)
 class Goal:
-    """Where a member shall go, and what it says that it has now (None: it does not say)."""
+    """A member's target, and the tasks that it reports as its own (None: no report)."""
 
     epoch: int
     target: Tasks

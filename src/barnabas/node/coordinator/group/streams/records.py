@@ -47,7 +47,7 @@ RECORDS: Final = ModernRecords(
 
 
 def member_record(group_id: str, member: StreamsMember) -> CoordinatorRecord:
-    """Who a member is."""
+    """The record that describes a member."""
     endpoint = member.user_endpoint
     value = StreamsGroupMemberMetadataValue(
         instance_id=member.instance_id,

@@ -48,5 +48,5 @@ class StreamsGroupService:
         )
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """How often members of the group shall be heard."""
+        """The interval between heartbeats of the group's members."""
         return heartbeat_interval_ms(self._config, self._metadata, GroupType.STREAMS, group_id)

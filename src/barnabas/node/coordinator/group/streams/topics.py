@@ -27,7 +27,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.group_records import StreamsGroupTopologyTopicInfo, Subtopology
 
 PartitionCount = Callable[[str], int | None]
-"""How many partitions an existing topic has; None where there is none."""
+"""Returns the number of partitions of a topic; None if it does not exist."""
 TOPICS_SHOWN = 3
 
 
@@ -230,14 +230,14 @@ class _Configuration:
         missing: dict[str, InternalTopic] = {}
         for subtopology in subtopologies:
             for topic in (*subtopology.repartition_source_topics, *subtopology.changelog_topics):
-                found = self._existing(topic.name)
-                if found is None:
+                existing = self._existing(topic.name)
+                if existing is None:
                     missing[topic.name] = topic
-                elif found != topic.partitions:
+                elif existing != topic.partitions:
                     raise _UnfitTopicsError(
                         Status.INCORRECTLY_PARTITIONED_TOPICS,
                         f"Existing topic {topic.name} has different number of partitions: "
-                        f"expected {topic.partitions}, found {found}",
+                        f"expected {topic.partitions}, found {existing}",
                     )
         return tuple(missing.values())
 

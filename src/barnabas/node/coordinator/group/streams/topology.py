@@ -20,7 +20,7 @@ from barnabas.protocol.messages.group_records import (
 
 
 class Status(IntEnum):
-    """What members are told beside their assignment; the numbers are those of the protocol."""
+    """The statuses that members receive with their assignment; the numbers are the protocol's."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -113,7 +113,7 @@ class ConfiguredTopology:
 
     @property
     def task_counts(self) -> dict[str, int]:
-        """How many tasks each subtopology has."""
+        """The number of tasks of each subtopology."""
         return {key: value.task_count for key, value in (self.subtopologies or {}).items()}
 
 

@@ -27,7 +27,7 @@ class Keys(Protocol):
     """The keys of the issuers, as they are known now."""
 
     def current(self) -> KeySet:
-        """What is known. Raises InvalidTokenError where nothing is yet."""
+        """The known keys. Raises InvalidTokenError if there are none yet."""
 
     def missed(self, key_id: str) -> None:
         """A token names a key that is not known: there may be a new one."""
