@@ -24,7 +24,7 @@ from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import PASSWORD_FILE as SQL_PASSWORDS
 from barnabas.sql.server.protection import protected as protected_sql
 from barnabas.web.crowd import Crowd
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.passwords import METHOD, Passwords
 from barnabas.web.protection import Protection
 from barnabas.web.server import WebServer
@@ -39,7 +39,7 @@ USER = ("ann", "secret")
 @asynccontextmanager
 async def at_port(app: Protection, *, speaks_http2: bool) -> AsyncIterator[int]:
     """An application at a port."""
-    bound = BoundListener(Listener("127.0.0.1", 0))
+    bound = BoundListener(ListenAddress("127.0.0.1", 0))
     server = WebServer(app, [bound], Crowd(), speaks_http2=speaks_http2)
     await server.start()
     try:

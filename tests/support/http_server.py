@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.web.crowd import Crowd
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.server import WebServer
 from support.patience import PATIENCE_S
 
@@ -45,7 +45,7 @@ async def serving(
     kind: str, crowd: Crowd, app: ASGIApp = sizes, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[int]:
     """Serve on loopback; gives the port."""
-    listener = BoundListener(Listener("127.0.0.1", 0, tls is not None))
+    listener = BoundListener(ListenAddress("127.0.0.1", 0, tls is not None))
     server = WebServer(app, [listener], crowd, tls=tls, speaks_http2=kind == HTTP2)
     await server.start()
     try:

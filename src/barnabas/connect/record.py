@@ -26,7 +26,7 @@ class RawRecord:
 
 
 JsonMap = Mapping[str, Any]
-"""What JSON can hold: partitions and offsets of sources."""
+"""An object of JSON: a partition or an offset of a source."""
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ WORKER_SETTINGS: Final = MappingProxyType({"key.converter": _STRING, "value.conv
 
 @dataclass(slots=True)
 class TaskLog:
-    """What a task has told; a TaskListener."""
+    """The reports of a task; a TaskListener."""
 
     states: list[str] = field(default_factory=list)
     error: BaseException | None = None
@@ -85,7 +85,7 @@ class TaskLog:
 
 @dataclass(slots=True)
 class KitContext:
-    """What a connector is started with; a ConnectorContext."""
+    """The context that a connector is started with; a ConnectorContext."""
 
     name: str
     offsets: Any

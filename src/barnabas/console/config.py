@@ -24,7 +24,7 @@ from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.console.access import ROLE_PREFIX, Role, roles_of
 from barnabas.kafka.settings import check_servers
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 
 BOOTSTRAP: Final = "bootstrap.servers"
 LISTENERS: Final = "listeners"
@@ -55,7 +55,7 @@ class ConsoleConfig:
     clients: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further settings of Kafka clients, as those of a --command-config."""
     bootstrap_servers: str = field(init=False)
-    listeners: tuple[Listener, ...] = field(init=False)
+    listeners: tuple[ListenAddress, ...] = field(init=False)
     roles: Mapping[str, Role] = field(init=False)
     is_read_only: bool = field(init=False)
     """Whether nothing can be changed."""
@@ -155,7 +155,7 @@ def _is_true(values: Mapping[str, str], key: str) -> bool:
     return text == "true"
 
 
-def _listener(text: str) -> Listener:
+def _listener(text: str) -> ListenAddress:
     parts = urlsplit(text)
     try:
         port = parts.port
@@ -163,4 +163,4 @@ def _listener(text: str) -> Listener:
         port = None
     if parts.scheme not in ("http", "https") or not parts.hostname or port is None:
         raise ConfigError(LISTENERS, f"{text!r} is not http://HOST:PORT or https://HOST:PORT")
-    return Listener(parts.hostname, port, parts.scheme == "https")
+    return ListenAddress(parts.hostname, port, parts.scheme == "https")

@@ -38,7 +38,7 @@ class TopicEnds:
 
 @dataclass(slots=True, frozen=True)
 class Backlog:
-    """What is left to do, in records; `known` is False where something did not answer."""
+    """The remaining work, in records; `known` is False if something did not answer."""
 
     pipeline: int
     """Records that the statements and consumer groups have not processed, in all."""
@@ -90,6 +90,6 @@ def backlog_of(page: dict[str, Any], topic_ends: Mapping[str, int]) -> Backlog:
 
 
 def _behind(reader: dict[str, Any], topic_ends: Mapping[str, int]) -> int:
-    """What a reader has left; the page's own account of the ends may be a second old."""
+    """Return a reader's lag; the page's own ends may be a second old."""
     position: int = reader["position"]
     return max(0, sum(topic_ends[topic] for topic in reader["topics"]) - position)

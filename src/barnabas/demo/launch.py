@@ -36,7 +36,7 @@ class SettingsConflictError(Exception):
 
 @dataclass(slots=True, frozen=True)
 class Wishes:
-    """What the command line asked for; None where it said nothing."""
+    """The options of the command line; None for those not given."""
 
     directory: str
     seconds: int | None = None

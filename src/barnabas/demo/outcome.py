@@ -1,4 +1,4 @@
-"""How a run of the demo ends: its outcome, its exit codes, and what ends it before its time."""
+"""The end of a run of the demo: its outcome, exit codes, and reasons to end early."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DemoEndedError(Exception):
 
 @dataclass(slots=True)
 class Outcome:
-    """How a run went. `failure` says what failed or that it was ended, and is empty otherwise."""
+    """The outcome of a run. `failure` is empty unless the run failed or was ended."""
 
     exit_code: int
     url: str

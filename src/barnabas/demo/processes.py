@@ -23,7 +23,7 @@ _TAIL_BYTES_MAX = 64 * 1024
 
 @dataclass(slots=True, frozen=True)
 class ChildSpec:
-    """What to run: `name` is also the name of its log and pid file."""
+    """The program to run: `name` is also the name of its log and pid file."""
 
     name: str
     command: list[str]

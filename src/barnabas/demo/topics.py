@@ -133,7 +133,7 @@ class UserActivity(TypedDict):
     items: list[str]
     """The distinct items of a purchase, ascending; empty otherwise."""
     amount_cents: int
-    """What a purchase came to; 0 otherwise."""
+    """The amount of a purchase; 0 otherwise."""
 
 
 class StationAvailability(TypedDict):

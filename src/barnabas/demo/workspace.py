@@ -43,7 +43,7 @@ class WorkspaceBusyError(Exception):
 
 @dataclass(slots=True)
 class Settings:
-    """What one directory's runs have in common."""
+    """The settings that all runs in one directory share."""
 
     seed: int
     rate: int
@@ -78,7 +78,7 @@ class Settings:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the cluster has."""
+        """The number of the cluster's nodes."""
         return len(self.broker_ports)
 
     @property

@@ -15,7 +15,7 @@ from barnabas.base.config.definitions import ConfigKey, Status, read_table
 from barnabas.base.config.properties import parse_properties
 from barnabas.base.errors import ConfigError
 from barnabas.registry.core.decision import Defaults
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 
 KEYS: Final[Mapping[str, ConfigKey]] = read_table(
     os.path.join(os.path.dirname(__file__), "keys.txt")
@@ -113,7 +113,7 @@ class RegistryConfig:
         return cast(list[str], self._values[name] or [])
 
     @cached_property
-    def listeners(self) -> tuple[Listener, ...]:
+    def listeners(self) -> tuple[ListenAddress, ...]:
         """The listeners of the REST interface."""
         schemes: dict[str, str] = {}
         for pair in self.get_list("listener.security.protocol.map"):
@@ -126,7 +126,7 @@ class RegistryConfig:
         return tuple(_listener(entry, schemes) for entry in self.get_list("listeners"))
 
     @cached_property
-    def inter_instance_listener(self) -> Listener:
+    def inter_instance_listener(self) -> ListenAddress:
         """The listener that other instances use: the named one, else the last of the protocol."""
         name = self.get_str("inter.instance.listener.name").lower()
         scheme = self.get_str("inter.instance.protocol")
@@ -252,7 +252,7 @@ def _value(key: ConfigKey, text: str | None) -> Any:
     return key.default
 
 
-def _listener(entry: str, schemes: Mapping[str, str]) -> Listener:
+def _listener(entry: str, schemes: Mapping[str, str]) -> ListenAddress:
     match = _LISTENER.fullmatch(entry)
     if match is None:
         raise ConfigError("listeners", f"{entry!r} is not http://host:port")
@@ -264,4 +264,4 @@ def _listener(entry: str, schemes: Mapping[str, str]) -> Listener:
         )
     if port > 65535:
         raise ConfigError("listeners", f"{port} is not a port")
-    return Listener(host or "0.0.0.0", port, scheme == "https", name)
+    return ListenAddress(host or "0.0.0.0", port, scheme == "https", name)

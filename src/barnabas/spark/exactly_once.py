@@ -41,7 +41,7 @@ QUERY_HEADER: Final = "query"
 BATCH_HEADER: Final = "batch"
 """`<checkpoint's id>/<number>`."""
 RECORDS_HEADER: Final = "records"
-"""How many records the micro-batch has, in all topics: what a reader must find."""
+"""The number of the micro-batch's records in all topics, which a reader must find."""
 
 
 def writer_name(query_name: str) -> str:

@@ -49,7 +49,7 @@ class PipelineContext:
     is_exactly_once: bool
     properties: Mapping[str, Any]
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """How clients of librdkafka connect, beside the addresses: TLS and login."""
+    """The TLS and login settings of librdkafka's clients."""
     java_kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Likewise for Spark's Kafka connector, whose options begin with `kafka.`."""
 

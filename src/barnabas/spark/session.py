@@ -105,7 +105,7 @@ def cores_of(master: str) -> int | None:
 
 @dataclass(slots=True, frozen=True)
 class SessionOptions:
-    """How to start Spark. The defaults suit a laptop that also runs a broker.
+    """The options of starting Spark. The defaults suit a laptop that also runs a broker.
 
     Units: `driver_memory` as Spark writes it (`768m`). `telemetry_path` receives what the JVM
     prints (appended); None leaves it on stderr. `small_batches` halves the CPU time of queries
@@ -134,7 +134,7 @@ class SessionOptions:
 
     @property
     def wanted_packages(self) -> tuple[str, ...]:
-        """What Spark fetches: the packages, unless its own setting names others."""
+        """The packages that Spark fetches, unless its own setting names others."""
         given = self.settings.get(PACKAGES)
         if given is None:
             return self.all_packages

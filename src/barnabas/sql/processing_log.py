@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What happened, in a line."""
+        """The message, in one line."""
         member = self.message[_MEMBERS[self.message["type"]]]
         return str(member.get("errorMessage"))
 
@@ -84,7 +84,7 @@ class UnwritableError(Exception):
 def entry_of(
     message: str, row: Sequence[Any] | None, cause: BaseException | None, *, rows: bool
 ) -> Entry:
-    """What stages note of a record. `rows`: whether it may show the record."""
+    """Return a stage's entry about a record. `rows`: whether it may show the record."""
     causes = [] if cause is None else _causes(cause)
     if isinstance(cause, UnreadableError):
         member: dict[str, Any] = {

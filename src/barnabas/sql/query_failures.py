@@ -51,7 +51,7 @@ class QueryFailure:
 def failure_of(
     error: BaseException, settings: Mapping[str, Any] | None, timestamp_ms: int
 ) -> QueryFailure:
-    """What an error is to a user who looks at the query."""
+    """Describe an error for a user who looks at the query."""
     message = shortened(python_cause(str(error))) or type(error).__name__
     text = f"{type(error).__name__}: {message}"
     return QueryFailure(timestamp_ms, message, failure_type(text, settings))

@@ -1,4 +1,4 @@
-"""What a pipeline is built in when it runs: a cluster, a registry, a Spark session."""
+"""The environment of a pipeline that runs: a cluster, a registry, a Spark session."""
 
 from __future__ import annotations
 

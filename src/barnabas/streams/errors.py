@@ -1,4 +1,4 @@
-"""What can be wrong with a pipeline, or with a record."""
+"""Errors of pipelines and of records."""
 
 from __future__ import annotations
 

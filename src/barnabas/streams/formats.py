@@ -1,4 +1,4 @@
-"""How keys and values lie in topics: `json(…)`, `avro(…)`, `string()`, `binary()`.
+"""Formats of keys and values in topics: `json(…)`, `avro(…)`, `string()`, `binary()`.
 
 A format is a description. `bind` joins it to a topic, once per start of a query; what comes of it
 makes Spark expressions that decode and encode, and reads and writes single values in Python for the

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Mapped(Step):
-    """What a function makes of each row, with the row's record columns."""
+    """The rows that a function returns for each row, with the row's record columns."""
 
     def __init__(
         self, parent: Step, function: Callable[[dict[str, Any]], Any], schema: SchemaLike

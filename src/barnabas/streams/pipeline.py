@@ -107,7 +107,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a pipeline runs.
+    """The options of a pipeline's run.
 
     `guarantee`: exactly once writes each micro-batch in a transaction; readers want
     `isolation.level=read_committed`. `checkpoints`: the directory under which each pipeline has its

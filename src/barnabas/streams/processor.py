@@ -37,7 +37,7 @@ OutT_co = TypeVar("OutT_co", covariant=True)
 
 
 class Context(Protocol[StateT]):
-    """What a processor can know and do about one group."""
+    """A processor's access to one group."""
 
     @property
     def key(self) -> Any:

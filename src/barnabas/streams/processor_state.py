@@ -22,7 +22,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 @dataclass(frozen=True)
 class Schemas:
-    """What groups, rows, state and results are packed with."""
+    """The schemas that groups, rows, state and results are packed with."""
 
     group: str
     row: str
@@ -32,7 +32,7 @@ class Schemas:
 
 @dataclass(frozen=True)
 class Makers:
-    """What makes Python values of rows and of state."""
+    """The functions that make Python values of rows and of state."""
 
     record: Maker
     state: Maker

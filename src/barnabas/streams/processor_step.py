@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Processed(Step):
-    """What a processor makes of groups of rows."""
+    """The result of a processor for groups of rows."""
 
     has_state = True
 

@@ -33,7 +33,7 @@ _TOPIC_TIMEOUT_SECONDS: Final = 30.0
 
 @dataclass(frozen=True)
 class Progress:
-    """What a pipeline does: its queries by the topic that they write."""
+    """The progress of a pipeline: its queries, by the topic that they write."""
 
     name: str
     is_running: bool

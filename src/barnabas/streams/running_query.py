@@ -51,7 +51,7 @@ _SHOWN: Final = {
 
 @dataclass(frozen=True)
 class QueryProgress:
-    """What one query does. Times are milliseconds; `batches` counts from its first start.
+    """The progress of one query. Times are milliseconds; `batches` counts from its first start.
 
     `rows`, `rows_per_second`, `dropped_late` and `batch_ms` are those of the last micro-batch.
     `lag`: how many records it was behind its topics when the last micro-batch was planned.

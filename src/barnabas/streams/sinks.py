@@ -38,7 +38,7 @@ class StoppedError(Exception):
 
 
 class Sink(Protocol):
-    """What `foreachBatch` gives micro-batches to; columns are key, value, at, headers."""
+    """The sink of `foreachBatch`; columns are key, value, at, headers."""
 
     def write(self, frame: DataFrame, batch_id: int) -> None:
         """Return when all records are acknowledged."""

@@ -40,7 +40,7 @@ RECORD_COLUMNS: Final = (
 
 
 class Environment(Protocol):
-    """What steps are built in: a running pipeline, or a test of one."""
+    """The environment in which steps are built: a running pipeline, or a test of one."""
 
     @property
     def spark(self) -> SparkSession:
@@ -68,7 +68,7 @@ class Environment(Protocol):
 
 @dataclass(frozen=True)
 class Building:
-    """How a step is built. `is_timed`: a step below counts on the watermark of `_timestamp`.
+    """The context of building a step. `is_timed`: a step below uses the watermark of `_timestamp`.
 
     `failed_rows` takes rows for which a function fails; None: the query fails.
     """
@@ -94,7 +94,7 @@ class Step(ABC):
 
     parents: tuple[Step, ...] = ()
     feeders: tuple[Output, ...] = ()
-    """What this pipeline itself writes into the topic that the step reads."""
+    """The outputs of this pipeline into the topic that the step reads."""
     has_state = False
     """Whether Spark keeps state for it from one micro-batch to the next."""
 

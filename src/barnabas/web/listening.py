@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 class CannotListenError(Exception):
     """An address cannot be bound. The message names it; `why` is the rest of it."""
 
-    def __init__(self, listener: "Listener", why: str) -> None:
+    def __init__(self, listener: "ListenAddress", why: str) -> None:
         super().__init__(f"cannot listen at {listener}: {why}")
         self.why = why
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenAddress:
     """An address to listen at. Port 0 takes a free one."""
 
     host: str
@@ -37,7 +37,7 @@ class BoundListener:
 
     __slots__ = ("listener", "socket")
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: ListenAddress) -> None:
         """Bind it. Raises CannotListenError."""
         self.socket = _bound(listener)
         self.listener = replace(listener, port=int(self.socket.getsockname()[1]))
@@ -47,7 +47,7 @@ class BoundListener:
         self.socket.close()
 
 
-def bind_all(listeners: tuple[Listener, ...] | list[Listener]) -> list[BoundListener]:
+def bind_all(listeners: tuple[ListenAddress, ...] | list[ListenAddress]) -> list[BoundListener]:
     """Bind all of them, or none. Raises CannotListenError."""
     bound: list[BoundListener] = []
     try:
@@ -60,7 +60,7 @@ def bind_all(listeners: tuple[Listener, ...] | list[Listener]) -> list[BoundList
     return bound
 
 
-def _bound(listener: Listener) -> socket.socket:
+def _bound(listener: ListenAddress) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

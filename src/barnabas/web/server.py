@@ -24,7 +24,7 @@ from barnabas.base.descriptors import DescriptorReserve
 from barnabas.web.accepting import Acceptor
 from barnabas.web.crowd import Crowd, Place
 from barnabas.web.http1 import Connection
-from barnabas.web.listening import BoundListener, CannotListenError, Listener
+from barnabas.web.listening import BoundListener, CannotListenError, ListenAddress
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -69,7 +69,7 @@ class WebServer:
         self._clock: asyncio.TimerHandle | None = None
 
     @property
-    def listeners(self) -> list[Listener]:
+    def listeners(self) -> list[ListenAddress]:
         """The listeners, with the ports that were chosen."""
         return [bound.listener for bound in self._bound]
 
@@ -178,7 +178,7 @@ class Served(Protocol):
     """What a thread can serve: a server, or a service that has one."""
 
     @property
-    def listeners(self) -> list[Listener]: ...
+    def listeners(self) -> list[ListenAddress]: ...
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
 

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.web import http1, http2
 from barnabas.web.crowd import HEAD_BYTES_MAX, Crowd
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.server import WebServer
 from support.certificates import Authority
 from support.eventually import eventually
@@ -126,7 +126,7 @@ async def test_a_connection_without_usable_tls_is_closed(
         raise ValueError("no key")
 
     crowd = Crowd(LIMIT)
-    bound = BoundListener(Listener("127.0.0.1", 0, is_tls=True))
+    bound = BoundListener(ListenAddress("127.0.0.1", 0, is_tls=True))
     server = WebServer(sizes, [bound], crowd, tls=unusable, speaks_http2=kind == HTTP2)
     await server.start()
     async with clients(bound.listener.port, LIMIT) as found:

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.web.crowd import Crowd
 from barnabas.web.http1 import PIPELINED_MAX, JoinedWrites
-from barnabas.web.listening import BoundListener, CannotListenError, Listener
+from barnabas.web.listening import BoundListener, CannotListenError, ListenAddress
 from barnabas.web.server import ServerThread, WebServer
 from support.eventually import eventually
 from support.http_server import HTTP2, SERVERS, clients, serving, sizes
@@ -195,7 +195,7 @@ async def test_a_client_refused_before_it_sent_its_body_is_asked_to_come_again(k
 
 def test_an_address_that_another_process_took_first_is_named() -> None:
     """Linux lets two sockets have an address until one of them listens."""
-    first = BoundListener(Listener("127.0.0.1", 0))
+    first = BoundListener(ListenAddress("127.0.0.1", 0))
     second = BoundListener(first.listener)
     first.socket.listen()
     thread = ServerThread(WebServer(sizes, [second], Crowd()), "test-web")
@@ -217,7 +217,7 @@ def test_an_address_that_another_process_took_first_is_named() -> None:
 async def test_a_client_that_does_not_read_keeps_no_server_from_its_end(
     kind: str, count: int, speaks_http2: bool
 ) -> None:
-    bound = BoundListener(Listener("127.0.0.1", 0))
+    bound = BoundListener(ListenAddress("127.0.0.1", 0))
     server = WebServer(sizes, [bound], Crowd(), speaks_http2=kind == HTTP2, stop_s=0.1)
     await server.start()
     async with clients(bound.listener.port) as (client,):

@@ -18,7 +18,7 @@ from barnabas.node.config.tls import TlsSide
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web.crowd import Crowd
 from barnabas.web.guard import only_loopback
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.metrics import Families, metrics_text
 from barnabas.web.protection import Protection, Refusal, Refused, Rules
 from barnabas.web.server import ServerThread, WebServer
@@ -113,7 +113,7 @@ class MetricsEndpoint:
         )
         server = WebServer(
             Protection(_not_found, _refused, rules),
-            [BoundListener(Listener(access.host, access.port, access.is_encrypted))],
+            [BoundListener(ListenAddress(access.host, access.port, access.is_encrypted))],
             crowd,
             tls=None if tls is None else tls.context,
             idle_s=IDLE_S,

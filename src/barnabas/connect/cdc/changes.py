@@ -163,7 +163,7 @@ def _events_of(
     log: ChangeLog,
     settings: CaptureSettings,
 ) -> Iterator[tuple[str, int]]:
-    """How many events a message becomes, by table."""
+    """Yield the number of events that a message becomes, by table."""
     if operation == MESSAGE:
         if settings.wants_message(log.message_prefix(message)):
             yield MESSAGES, 1
@@ -234,7 +234,7 @@ class ChangeRecords(RecordMaker):
     def _beside(
         self, item: Beat | ChunkRows | Note, place: Place, adhoc: dict[str, Any]
     ) -> Iterable[SourceRecord]:
-        """What is not in the log: a heartbeat, a snapshot's rows, a notification."""
+        """Return records that are not in the log: a heartbeat, snapshot rows, a notification."""
         cursor = self._cursor
         if isinstance(item, Beat):
             yield self.heartbeat(item.now_ms, cursor.offset(place, HEARTBEAT) | adhoc)

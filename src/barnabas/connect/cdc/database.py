@@ -1,4 +1,4 @@
-"""What a database implements so that its changes are captured.
+"""The interface of a database whose changes are captured.
 
 A database is a room in `connect/connectors`. It has:
 
@@ -58,7 +58,7 @@ class Clock(Protocol):
 
 
 class ColumnTypes(Protocol):
-    """How columns are represented."""
+    """The representation of columns."""
 
     def column_type(self, column: Column) -> ColumnType | None:
         """Return a column's representation; None for one that records leave out."""
@@ -146,7 +146,7 @@ class LogState(Protocol):
 
     @property
     def events(self) -> int:
-        """How many changes of the present transaction are read."""
+        """The number of changes read of the current transaction."""
 
     @property
     def transaction(self) -> Any | None:
@@ -187,7 +187,7 @@ class Database(Protocol):
 
     @property
     def dialect(self) -> ChunkDialect:
-        """How its SQL is written."""
+        """The database's SQL dialect."""
 
     def captured(self) -> Sequence[Table]:
         """Return the tables that are there and wanted."""

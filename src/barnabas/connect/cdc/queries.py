@@ -17,7 +17,7 @@ from barnabas.java.object_stream import Key
 
 
 class ChunkDialect(Protocol):
-    """How a database's SQL is written."""
+    """The SQL dialect of a database."""
 
     has_nulls_last: bool
     """Whether nulls come last in ascending order."""

@@ -1,4 +1,4 @@
-"""What the settings that Debezium's connectors share mean: tables, columns, topics, signals."""
+"""The settings that Debezium's connectors share: tables, columns, topics, signals."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class CaptureSettings:
     source_schema: ClassVar[Schema]
     """Of the `source` of its events."""
     namespace: ClassVar[str] = "schema"
-    """What a table's name is unique in: the lists of it are `<namespace>.include.list`."""
+    """The namespace of tables; its lists are `<namespace>.include.list` and so on."""
 
     values: Mapping[str, Any] = field(repr=False)
 
     @property
     @abstractmethod
     def types(self) -> ColumnTypes:
-        """How columns are represented."""
+        """The representation of columns."""
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -75,7 +75,7 @@ class CaptureSettings:
 
     @property
     def listed_kinds(self) -> tuple[str, ...]:
-        """What has an include and an exclude list, of which one may be set."""
+        """The kinds with an include and an exclude list, of which one may be set."""
         return ("table", self.namespace, "column")
 
     def check(self) -> None:

@@ -99,7 +99,7 @@ class SnapshotPlan:
 
     @property
     def count_planned(self) -> int:
-        """How many splits `next_splits` has given."""
+        """The number of splits that `next_splits` has returned."""
         return min(self._next, len(self.splits))
 
 

@@ -28,7 +28,7 @@ class Wanted:
 
 @dataclass(slots=True, frozen=True)
 class SnapshotProgress:
-    """What is stored: the tables to be read yet, how far the first is read, and up to where.
+    """The stored progress: the tables to read, the position in the first one, and its end.
 
     `correlation_id` is the id of the last signal that asked; `key_classes` are Java's.
     """

@@ -1,4 +1,4 @@
-"""How far an incremental snapshot is, as stored offsets say it, in Debezium's keys (pure).
+"""The progress of an incremental snapshot in stored offsets, in Debezium's keys (pure).
 
 incremental_snapshot_collections     the tables to be read yet, as JSON
 incremental_snapshot_primary_key     how far the first is read: a key as Java serializes it

@@ -11,7 +11,7 @@ from barnabas.schemas.data.errors import DataError
 from barnabas.schemas.data.schema import Schema, Struct, Type
 
 PARSE_ERRORS: Final = (ValueError, InvalidOperation, DataError, IndexError, AssertionError)
-"""What `ColumnType.parse` may raise for a value that it does not know."""
+"""Exceptions that `ColumnType.parse` may raise for an unknown value."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,7 +64,7 @@ class Table:
 
 @dataclass(slots=True, frozen=True)
 class ColumnType:
-    """How a column's values are represented.
+    """The representation of a column's values.
 
     `schema` is of values that are there; `parse` reads them. `zero` replaces a missing value of a
     required field.

@@ -54,7 +54,7 @@ _ORDER: Final = "transaction_data_collection_order_"
 
 
 class EventCounts:
-    """How many events of a transaction there are so far, by table."""
+    """The number of events of a transaction so far, by table."""
 
     def __init__(self, by_collection: Mapping[str, int] | None = None) -> None:
         self.by_collection = dict(by_collection or {})

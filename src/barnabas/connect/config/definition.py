@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Importance(StrEnum):
-    """How much a setting matters."""
+    """The importance of a setting."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -41,7 +41,7 @@ class Importance(StrEnum):
 
 
 class Width(StrEnum):
-    """How wide a field for the value is."""
+    """The width of a field for the value."""
 
     NONE = "NONE"
     SHORT = "SHORT"

@@ -73,7 +73,7 @@ _PLACE: Final = "org.apache.kafka.common.config.provider."
 
 @dataclass(slots=True)
 class Provided:
-    """What a provider knows of some keys, and for how long it holds; None means always."""
+    """A provider's values for some keys, and how long they are valid; None means always."""
 
     values: Mapping[str, str] = field(repr=False)
     ttl_ms: int | None = None

@@ -59,7 +59,7 @@ class WorkerRules:
     converters: Mapping[str, str] = field(default_factory=dict)
     """The classes of the worker's own converters, under the names of their settings."""
     engine: EngineKind | None = None
-    """What runs tasks; None where that is not checked."""
+    """The engine that runs tasks; None where it is not checked."""
 
 
 def new_connector(class_name: str) -> Connector:

@@ -120,7 +120,7 @@ def non_empty_without_control_characters(name: str, value: Any) -> None:
 
 
 def all_of(*validators: Validator) -> Validator:
-    """What satisfies each (CompositeValidator)."""
+    """Return a validator that requires all of these (CompositeValidator)."""
 
     def check(name: str, value: Any) -> None:
         for validator in validators:

@@ -1,4 +1,4 @@
-"""What a connector is: a class that checks settings, splits its work and makes readers or writers.
+"""The base of connectors: classes that check settings, split work, make readers or writers.
 
 A source's reader has the methods of a `DataSourceStreamReader` of Spark's Python Data Source API,
 with their names: `initialOffset`, `latestOffset`, `partitions`, `read`, `commit`, `stop`. So a
@@ -272,7 +272,7 @@ class SinkWriter(ABC):
 
 
 EngineKind = Literal["local", "spark", "spark connect"]
-"""What runs a worker's tasks: its own threads, its own Spark, or Spark behind `sc://`."""
+"""The engine of a worker: its own threads, its own Spark, or Spark behind `sc://`."""
 ALL_ENGINES: Final[frozenset[EngineKind]] = frozenset({"local", "spark", "spark connect"})
 
 

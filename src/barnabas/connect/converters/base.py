@@ -1,4 +1,4 @@
-"""What a converter is, and settings that several have.
+"""The base of converters, and settings that several share.
 
 Every process that uses a converter makes it with `configure`.
 """

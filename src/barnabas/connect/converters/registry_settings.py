@@ -146,7 +146,7 @@ UNSUPPORTED: Final = (
         ("", f"{_IDS}PrefixSchemaIdDeserializer", f"{_IDS}DualSchemaIdDeserializer"),
     ),
 )
-"""What Confluent's converters have besides, and the values that ask for nothing."""
+"""Further settings of Confluent's converters, with the values that have no effect."""
 
 
 def registry_of(settings: Mapping[str, Any], *, normalizes: bool) -> RegistryClient:

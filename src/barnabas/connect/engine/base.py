@@ -45,7 +45,7 @@ class TaskPlan:
     generation: int = 0
     """Fences older runs of the same task of an exactly-once source (KIP-618)."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """What config providers gave for the settings: never to be told."""
+    """Values that config providers returned for the settings; they must never be shown."""
 
 
 StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]

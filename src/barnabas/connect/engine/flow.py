@@ -1,4 +1,4 @@
-"""What each record passes: a source's to its topic, a topic's to its sink.
+"""The flow of each record: a source's to its topic, a topic's to its sink.
 
     source   record ─▶ transforms ─▶ header, key, value converter ─▶ bytes
     sink     bytes ─▶ key, value, header converter ─▶ transforms ─▶ record
@@ -43,7 +43,7 @@ _PLAIN: Final[list[tuple[str, bytes | None]]] = []
 
 @dataclass(slots=True, frozen=True)
 class FlowSpec:
-    """What a flow is made from; picklable, and equal for equal tasks."""
+    """The specification of a flow; picklable, and equal for equal tasks."""
 
     connector: str
     task: int

@@ -1,4 +1,4 @@
-"""What a micro-batch is on an executor: one split of a source, or one range of a sink.
+"""A micro-batch on an executor: one split of a source, or one range of a sink.
 
 These run both in the worker's process (local engine) and in Spark's Python workers.
 """
@@ -34,7 +34,7 @@ Pair = tuple[JsonMap, JsonMap]
 
 @dataclass(slots=True)
 class SplitDone:
-    """What one split of a source was: how far each source partition has come, and figures."""
+    """The result of a source's split: the new offset of each source partition, and figures."""
 
     offsets: list[tuple[JsonMap, JsonMap]] = field(default_factory=list)
     topics: set[str] = field(default_factory=set)

@@ -46,7 +46,7 @@ _BY_KEY = -1
 
 @dataclass(slots=True, frozen=True)
 class TransactionPlace:
-    """What an executor needs to fill a transaction; picklable."""
+    """The data with which an executor fills a transaction; picklable."""
 
     options: SinkOptions = field(repr=False)
     prefix: str

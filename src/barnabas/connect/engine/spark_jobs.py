@@ -1,4 +1,4 @@
-"""What Spark's Python workers run: a split or a range, with the flow that they keep between jobs.
+"""Jobs of Spark's Python workers: a split or a range, with a flow that they keep between jobs.
 
 Failures come back as values: Spark would run the task again, and tell the driver a stack trace
 only.
@@ -34,7 +34,7 @@ _KINDS: Final = {
 
 @dataclass(slots=True)
 class Failed:
-    """What went wrong on an executor: each error's kind and text, the first is the outermost."""
+    """A failure on an executor: each error's kind and text, the outermost first."""
 
     errors: list[tuple[str, str]] = field(default_factory=list)
 

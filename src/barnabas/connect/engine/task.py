@@ -111,7 +111,7 @@ IDLE_SECONDS_MAX: Final = 0.5
 
 
 class EngineTask(ABC):
-    """What sources and sinks have in common; a RunningTask."""
+    """The common base of source and sink tasks; a RunningTask."""
 
     def __init__(
         self,

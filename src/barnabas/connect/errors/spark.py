@@ -1,4 +1,4 @@
-"""What Spark raises, for people to read: Java's stack traces are left out."""
+"""Spark's errors as text for people, without Java's stack traces."""
 
 from __future__ import annotations
 

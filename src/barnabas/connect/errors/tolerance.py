@@ -1,4 +1,4 @@
-"""What happens when a transform or a converter fails: try again, go on without the record, or end.
+"""Reactions to a failed transform or converter: retry, continue without the record, or fail.
 
 An operation that raises RetriableError is tried again until `errors.retry.timeout` is over, with
 pauses that double. Any other error, and that one then, fails the record: reporters hear of it, and

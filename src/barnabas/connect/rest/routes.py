@@ -31,13 +31,13 @@ class Request:
 
     @property
     def may_forward(self) -> bool | None:
-        """What `forward` says; None where a client sent the request, not a worker."""
+        """The value of `forward`; None if a client sent the request, not a worker."""
         return self.flag("forward") if "forward" in self.query else None
 
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """What handlers return: JSON, or nothing where `status` says that there is no more."""
+    """A handler's result: JSON, or nothing if `status` says that there is no content."""
 
     status: int = 200
     body: Any = None

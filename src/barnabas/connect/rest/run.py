@@ -28,7 +28,7 @@ from barnabas.connect.worker.settings import check_settings, is_distributed
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.web.crowd import Crowd
 from barnabas.web.guard import only_loopback
-from barnabas.web.listening import BoundListener, Listener, bind_all
+from barnabas.web.listening import BoundListener, ListenAddress, bind_all
 from barnabas.web.server import WebServer
 from barnabas.web.watch import Watch
 
@@ -90,7 +90,7 @@ class ConnectServer:
         if admin:
             self._servers.append(self._server(resources.admin(), for_admin, admin_tls))
 
-    def _tls_of(self, wanted: Sequence[Listener], prefix: str) -> ssl.SSLContext | None:
+    def _tls_of(self, wanted: Sequence[ListenAddress], prefix: str) -> ssl.SSLContext | None:
         if not any(listener.is_tls for listener in wanted):
             return None
         return tls.listener_tls(self.settings, prefix)

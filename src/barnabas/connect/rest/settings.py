@@ -19,7 +19,7 @@ from typing import Final
 from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.jaas import JaasError, jaas_options, jaas_sections
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords
 from barnabas.web.protection import words
 
@@ -39,7 +39,7 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 _ACTIONS: Final = ("set", "add", "setDate", "addDate")
 
 
-def listeners(settings: Mapping[str, str]) -> list[Listener]:
+def listeners(settings: Mapping[str, str]) -> list[ListenAddress]:
     """Return where the REST interface listens. Raises ConfigError."""
     texts = words(settings.get(LISTENERS, DEFAULT_LISTENERS))
     if not texts:
@@ -50,14 +50,14 @@ def listeners(settings: Mapping[str, str]) -> list[Listener]:
     return [_listener(text) for text in texts]
 
 
-def admin_listeners(settings: Mapping[str, str]) -> list[Listener] | None:
+def admin_listeners(settings: Mapping[str, str]) -> list[ListenAddress] | None:
     """Return where loggers are served: None with all else, an empty list nowhere."""
     if ADMIN_LISTENERS not in settings:
         return None
     return [_listener(text) for text in words(settings[ADMIN_LISTENERS])]
 
 
-def _listener(text: str) -> Listener:
+def _listener(text: str) -> ListenAddress:
     match = _LISTENER.fullmatch(text)
     if match is None:
         raise ConfigError("Listener doesn't have the right format (protocol://hostname:port).")
@@ -67,10 +67,10 @@ def _listener(text: str) -> Listener:
     if not 0 <= port <= _PORT_MAX:
         raise ConfigError(f"Invalid value {text} for configuration listeners: no port is {port}")
     # Without a name Kafka listens on every address, and so does this.
-    return Listener(host or "0.0.0.0", port, protocol == "https")
+    return ListenAddress(host or "0.0.0.0", port, protocol == "https")
 
 
-def advertised_url(settings: Mapping[str, str], bound: Sequence[Listener]) -> str:
+def advertised_url(settings: Mapping[str, str], bound: Sequence[ListenAddress]) -> str:
     """Return what other workers know this one by. Raises ConfigError."""
     wanted = settings.get("rest.advertised.listener", "").strip().lower()
     if wanted not in ("", "http", "https"):
@@ -82,7 +82,7 @@ def advertised_url(settings: Mapping[str, str], bound: Sequence[Listener]) -> st
         host = socket.gethostname()
     port = settings.get("rest.advertised.port") or own.port
     try:
-        return str(Listener(host, int(port), is_tls))
+        return str(ListenAddress(host, int(port), is_tls))
     except ValueError:
         raise ConfigError(
             f"Invalid value {port} for configuration rest.advertised.port: Not a number of type INT"

@@ -53,7 +53,7 @@ class Rebuild:
 
 
 def basics_of(schema: Schema) -> Mapping[str, Any]:
-    """What a new schema takes over from another: name, version, doc and parameters."""
+    """Return what a new schema inherits from another: name, version, doc and parameters."""
     return {
         "name": schema.name,
         "version": schema.version,

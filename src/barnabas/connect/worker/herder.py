@@ -1,4 +1,4 @@
-"""What can be asked of a worker: THE interface between the REST interface and both modes.
+"""The operations of a worker: the interface between the REST interface and both modes.
 
 `Herder` has the operations of both modes, which read the store; `standalone` and `distributed` add
 what
@@ -44,7 +44,7 @@ Offsets = Sequence[tuple[JsonMap | None, JsonMap | None]]
 VERSION: Final = "4.3.1"
 """The version of Kafka whose interface this is."""
 CLOSE_MARGIN_S: Final = 15.0
-"""How long the herder may take to end what it does, beyond what stopping tasks may."""
+"""How long the herder may take to finish its current work, beyond the time to stop tasks."""
 
 
 class Herder(ABC):

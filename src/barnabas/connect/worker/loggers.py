@@ -1,4 +1,4 @@
-"""What is logged at which level, and how a user changes that while a worker runs (KIP-495, 976).
+"""Levels of loggers, and their changes while a worker runs (KIP-495, KIP-976).
 
 Names are those of Python's loggers; Java's `org.apache.kafka.connect` means the connectors' own.
 Levels are Java's: TRACE logs what DEBUG does, OFF logs nothing.

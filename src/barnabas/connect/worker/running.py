@@ -1,4 +1,4 @@
-"""What one worker runs: connectors and tasks, started and stopped as the herder says.
+"""The connectors and tasks of one worker, started and stopped as the herder says.
 
 The herder decides, in either mode; this does it, and writes statuses as Kafka's worker does. A
 connector of target state PAUSED or STOPPED is made but not started. Failed tasks stay known until

@@ -1,4 +1,4 @@
-"""What is wanted of connectors and tasks, and what they are: the words of all parts of a worker.
+"""States of connectors and tasks, wanted and actual: the words of all parts of a worker.
 
 A connector's *target state* is what a user wants: STARTED, PAUSED or STOPPED (stopped ones have no
 tasks). Its *status*, and each task's, is what a worker says of it:

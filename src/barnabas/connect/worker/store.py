@@ -44,7 +44,7 @@ class StatusStore(Protocol):
 
 
 class ConfigStore(Protocol):
-    """What is configured."""
+    """The store of configurations."""
 
     def snapshot(self) -> Snapshot:
         """Return all, as it is now."""

@@ -35,7 +35,7 @@ from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.web.crowd import Crowd
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.metrics import Families, metrics_text
 from barnabas.web.protection import Protection, Refusal, Refused, Rules
 from barnabas.web.server import WebServer
@@ -150,7 +150,7 @@ class DashboardServer:
             headers=_HEADERS,
         )
         self.app = Protection(self._routes(), _refused, rules)
-        bound = BoundListener(Listener(host, port))
+        bound = BoundListener(ListenAddress(host, port))
         self.port = bound.listener.port
         self.is_up = False
         """Whether it serves."""

@@ -16,7 +16,7 @@ MINUTES_SHOWN_MAX = 240
 
 @dataclass(slots=True)
 class ReaderStatus:
-    """How far a reader of topics is: a consumer group, or a statement."""
+    """The progress of a reader of topics: a consumer group, or a statement."""
 
     name: str
     topics: list[str]
@@ -29,7 +29,7 @@ class ReaderStatus:
     per_second: float = 0.0
     """Records processed per second of wall time, over the last seconds."""
     behind_seconds: float = 0.0
-    """How long ago the topics went beyond the position."""
+    """How long ago the topics passed the position."""
     lag_history: list[int] = field(default_factory=list)
 
 

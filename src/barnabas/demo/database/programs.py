@@ -17,7 +17,7 @@ SYSTEM_USER: Final = "postgres"
 
 @dataclass(slots=True, frozen=True)
 class Programs:
-    """What a server needs. `user` is whom it runs as; None is ourselves."""
+    """The programs of a server. `user` is the user that runs it; None is ourselves."""
 
     initdb: str
     postgres: str

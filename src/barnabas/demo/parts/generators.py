@@ -62,7 +62,7 @@ class Generators(Part):
 
     @property
     def fraction(self) -> float | None:
-        """How much of a bounded run is done; None where there is no end to it."""
+        """The completed fraction of a bounded run; None for an unbounded one."""
         if self.stage.options.seconds is None:
             return None
         fraction: float | None = self.stage.reports.generators().get("fraction")
@@ -75,7 +75,7 @@ class Generators(Part):
 
     @property
     def where(self) -> str:
-        """How many events there are, and up to when."""
+        """The number of events, and the time of the latest."""
         progress = self.stage.reports.generators()
         when = time.strftime("%a %d %b %H:%M", time.gmtime(progress["event_time_ms"] / 1000))
         return f"{progress['published']:,} events, event time {when}"

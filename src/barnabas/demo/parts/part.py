@@ -66,7 +66,7 @@ class Part:
 
     @property
     def where(self) -> str:
-        """What is shown of it once it is ready: mostly an address."""
+        """The text that is shown once the part is ready: mostly an address."""
         return ""
 
     def say(self, state: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the shop's users are interested in: searches, and what is bought together, ranked.
+"""Interests of the shop's users: searches, and products bought together, ranked.
 
 SQL lacks two things that this needs: each event once, over all time, and an order among all rows
 of a result.

@@ -128,7 +128,7 @@ def _start_warehouse(context: PipelineContext) -> StreamingQuery:
 
 
 def _result_records(context: PipelineContext) -> DataFrame:
-    """What the SQL statements write: a partition's records in their order."""
+    """Return the results of the SQL statements: a partition's records in their order."""
     options: dict[str, Any] = {
         "kafka.bootstrap.servers": context.bootstrap_servers,
         **{f"kafka.{key}": value for key, value in context.java_kafka.items()},

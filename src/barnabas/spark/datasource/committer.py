@@ -43,7 +43,7 @@ from barnabas.spark.datasource.protocol import (
 
 TRIES_MAX: Final = 3
 SWEEP_SECONDS: Final = 10.0
-"""How often at least we look for transactions that tasks have left behind."""
+"""The interval at which left-over transactions of tasks are looked for, at least."""
 _TAKEN_OVER: Final = (
     "another run has taken over, or it is not known whether the last decision was written: "
     "start again, which finishes what is decided"

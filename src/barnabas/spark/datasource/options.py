@@ -59,7 +59,7 @@ _ALWAYS: Final = {
     "acks": ("all", "-1"),
     "enable.idempotence": ("true",),
 }
-"""What exactly once needs; no other value is allowed."""
+"""The settings that exactly once requires; no other value is allowed."""
 _OURS: Final = frozenset({"sinkId", "decisionTopic", "onLostTransaction"})
 _SPARKS: Final = frozenset({"checkpointLocation", "path", "includeHeaders", "queryName"})
 
@@ -70,7 +70,7 @@ class OptionError(ValueError):
 
 @dataclass(slots=True, frozen=True)
 class SinkOptions:
-    """How a sink writes. `producer` are librdkafka's settings without a transactional id.
+    """The options of a sink. `producer` are librdkafka's settings without a transactional id.
 
     `sink_id` names a batch job; a streaming query has the id of its checkpoint.
     """

@@ -55,7 +55,7 @@ SCHEMA: Final = (
     .add("deliveryCount", IntegerType())
 )
 JOIN_S: Final = 30.0
-"""How long the first question for the latest offset waits until a member has asked for records."""
+"""How long the first question for the latest offset waits for a member's first request."""
 POLL_S: Final = 0.2
 """How long a question for the latest offset waits for records."""
 FORGET_S: Final = 300.0
@@ -87,7 +87,7 @@ class ShareSource(DataSource):
 
 
 class SharePartition(InputPartition):
-    """What one task reads."""
+    """The part of a share group's records that one task reads."""
 
     def __init__(self, deliveries: Sequence[tuple[str, Delivery]]) -> None:
         super().__init__(None)

@@ -18,7 +18,7 @@ _SPARKS: Final = frozenset({"path", "checkpointlocation", "queryname"})
 
 @dataclass(slots=True, frozen=True)
 class ShareOptions:
-    """How a query reads from a share group."""
+    """The options of a query that reads from a share group."""
 
     access: Access
     group: str

@@ -1,4 +1,4 @@
-"""What tasks do: read the records that a plan names, by their offsets, from the log.
+"""The tasks' part: they read the records of a plan, by their offsets, from the log.
 
 Tasks are no members of the share group. They read as any consumer does, so a batch can be read
 again, elsewhere and after its locks are gone.
@@ -36,7 +36,7 @@ WAIT_MS: Final = 500
 RETRY_FIRST_MS: Final = 50
 RETRY_MAX_MS: Final = 2_000
 GIVE_UP_S: Final = 60.0
-"""How long a partition may be without an answer before the task fails, to be tried again."""
+"""How long a partition may be without an answer before the task fails and is retried."""
 _BACKOFF = ExponentialBackoff(RETRY_FIRST_MS, RETRY_MAX_MS, random.Random())
 NO_REPLICA: Final = -1
 EARLIEST: Final = -2

@@ -23,7 +23,7 @@ from barnabas.spark.datasource.share_ledger import Acknowledgement, Ledger
 from barnabas.spark.datasource.share_ranges import Delivery, Partition
 
 IDLE_WAIT_MS: Final = 200
-"""How long a broker may wait for records while nothing is held: acknowledgements wait as long."""
+"""How long a broker may wait for records while none are held; acknowledgements wait too."""
 BUSY_PAUSE_S: Final = 0.05
 """Between two requests that found nothing, while a batch runs."""
 RETRY_S: Final = 0.25
@@ -31,7 +31,7 @@ FETCH_BYTES_MAX: Final = 16 << 20
 RENEW: Final = 4
 FINAL_EPOCH: Final = -1
 FIRST_LOCK_S: Final = 30.0
-"""How long a lock lasts, until a broker says so."""
+"""The duration of a lock until a broker reports it."""
 
 _SESSION_ENDED = frozenset(
     {

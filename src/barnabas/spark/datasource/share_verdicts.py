@@ -1,4 +1,4 @@
-"""What a query says of single records: accept, release or reject, written to a directory.
+"""A query's verdicts on single records (accept, release, reject), written to a directory.
 
 `acknowledge` runs in `foreachBatch`; the source, in another process of the driver, reads what it
 wrote when the batch is committed. A file per batch, which a repeated batch writes again.

@@ -124,7 +124,7 @@ def _check_headers(headers: ArrayType) -> None:
 
 @dataclass(slots=True)
 class TaskDone(WriterCommitMessage):
-    """What a task tells the driver."""
+    """A task's report to the driver."""
 
     sink_id: str
     prepared: tuple[Prepared, ...]

@@ -1,4 +1,4 @@
-"""What one task of a sink does: its rows become records of one transaction, which it leaves open.
+"""A task of a sink: its rows become records of one transaction, which it leaves open.
 
 The transactional ids belong to the process: no other process uses them, so nothing but the driver
 ends what is prepared. An id is used again by a later batch only, as the driver has ended all that
@@ -108,7 +108,7 @@ def write_rows(
 
 
 class Transaction:
-    """What a task writes and leaves open. Raises KafkaException, WriteError.
+    """The transaction that a task writes and leaves open. Raises KafkaException, WriteError.
 
     One transaction, of librdkafka's producer. The first record with the timestamp 0, which that
     cannot write, ends it: from there on records are in a second one, of our own producer. The

@@ -330,7 +330,7 @@ def _check_state(value: FormatChoice, state: Column) -> None:
 
 
 def window_of(window: Window | None) -> WindowInfo | None:
-    """How the keys of a window's result are windowed."""
+    """Return the window of a result's keys."""
     if window is None:
         return None
     return WindowInfo(window.kind, None if window.kind is WindowKind.SESSION else window.size_ms)

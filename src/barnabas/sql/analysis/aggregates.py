@@ -14,7 +14,7 @@ from barnabas.sql.syntax.printer import message_text
 from barnabas.sql.syntax.rewriting import parts, rewrite
 
 AGGREGATE = "KSQL_AGG_VARIABLE_"
-"""What columns of aggregates are called, with a number behind."""
+"""The prefix of the names of aggregates' columns; a number follows."""
 
 
 @dataclass

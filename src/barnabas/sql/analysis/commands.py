@@ -1,4 +1,4 @@
-"""What the analysis makes of statements: commands as data.
+"""Commands: the result of analysing statements, as data.
 
 The engine stores those that change something in its command topic and applies them, first to the
 metastore (`apply`), then to topics, the schema registry and running queries.

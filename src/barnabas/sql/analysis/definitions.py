@@ -164,7 +164,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _check_elements(statement: CreateSource) -> None:
-    """What is wrong with the declared columns whatever their formats are."""
+    """Check the declared columns for faults that do not depend on their formats."""
     names = [element.name for element in statement.elements]
     twice = sorted(map(backquoted, repeated(names)))
     if twice:

@@ -1,4 +1,4 @@
-"""What a statement is analysed against."""
+"""The environment in which a statement is analysed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Environment:
 
     @cached_property
     def expressions(self) -> ExpressionCompiler:
-        """What knows the types of expressions."""
+        """The compiler that knows the types of expressions."""
         return ExpressionCompiler(self.functions)
 
     def type_of(self, expression: Expression, columns: tuple[Column, ...]) -> SqlType | None:

@@ -15,7 +15,7 @@ from barnabas.sql.syntax.rewriting import column_references
 
 
 def schema_of(aliased: AliasedSource, *, with_window: bool) -> Schema:
-    """What a query finds in a source; `with_window`: the query makes windows."""
+    """Return a source's columns as a query sees them; `with_window`: the query makes windows."""
     source = aliased.source
     return planning_schema(source.schema, is_windowed=source.is_windowed or with_window)
 

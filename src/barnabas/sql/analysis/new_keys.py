@@ -74,7 +74,7 @@ def repartitioned_schema(
 
 
 def rekeyed_step_schema(source: Schema, schema: Schema) -> Schema:
-    """What a step that gives records a new key emits: the new key, and all that is not in it."""
+    """Return the schema of a step that changes the key: the new key, and all columns not in it."""
     keys = {column.name for column in schema.key}
     kept = [
         value_column(column.name, column.type)

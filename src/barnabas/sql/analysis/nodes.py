@@ -39,7 +39,7 @@ _SYNTHETIC_KEYS = "https://cnfl.io/2LV7ouS"
 
 @dataclass(frozen=True)
 class KeyFormat:
-    """How keys lie in the records that a step gives."""
+    """The format of the keys of a step's records."""
 
     format: FormatChoice
     window: WindowInfo | None = None
@@ -81,7 +81,7 @@ class PlanNode(ABC):
         return [source for node in self.inputs for source in node.source_nodes]
 
     def partitions(self, topics: Environment) -> int | None:
-        """How many partitions the node's records lie in, if that is known."""
+        """Return the number of partitions of the node's records, if it is known."""
         return self.inputs[-1].partitions(topics)
 
     def select_star(self, source: str | None) -> list[str]:
@@ -94,7 +94,7 @@ class PlanNode(ABC):
         ]
 
     def resolve_select(self, index: int, expression: Expression) -> Expression:
-        """What a selected expression is over the columns that this node gives."""
+        """Return a selected expression over the columns of this node."""
         return expression
 
     def unknown(self, columns: Sequence[ColumnReference]) -> list[ColumnReference]:

@@ -80,7 +80,7 @@ def result_node(
 
 
 def result_window(analysis: QueryAnalysis) -> WindowInfo | None:
-    """How the keys of a query's result are windowed."""
+    """Return the window of the keys of a query's result."""
     window = window_of(analysis.window)
     if window is not None and analysis.query.emit is not None:
         return replace(window, emit=analysis.query.emit)

@@ -55,7 +55,7 @@ def rewritten_items(analysis: QueryAnalysis) -> tuple[SelectItem, ...]:
 def selected_columns(
     source: PlanNode, items: Sequence[SelectItem], target: Schema | None
 ) -> list[Selected]:
-    """What the items stand for, over the columns that the source gives.
+    """Expand the items over the source's columns.
 
     `target`: the schema of the stream that INSERT INTO writes to; literals become its decimals.
     """
@@ -124,7 +124,7 @@ class ProjectNode(PlanNode):
 
     @property
     def selected_expressions(self) -> list[Expression]:
-        """What the result's columns are calculated from."""
+        """The expressions that calculate the result's columns."""
         return [item.expression for item in self._selected]
 
     def check_sink_key(self, sink: str) -> None:

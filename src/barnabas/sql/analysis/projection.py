@@ -1,4 +1,4 @@
-"""What a query selects: whether an expression is among it, and the columns that come of it."""
+"""The projection of a query: its expressions, and the columns that result from them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def cast_literal(expression: Expression, target: SqlType) -> Expression:
 
 
 def without_keys(selected: Sequence[Selected], parent: Schema) -> list[Selected]:
-    """What is selected beside the key's columns; raises AnalysisError if one is selected twice."""
+    """Return the selected columns beside the key's. Raises AnalysisError on repeated ones."""
     seen: dict[str, set[str]] = {}
     kept = []
     for item in selected:

@@ -185,7 +185,7 @@ class SourceProperties:
 
     @property
     def window(self) -> WindowInfo | None:
-        """How the topic's keys are windowed."""
+        """The window of the topic's keys."""
         kind, size = self.values.get("WINDOW_TYPE"), self.values.get("WINDOW_SIZE")
         if kind is None:
             return None

@@ -32,7 +32,7 @@ from barnabas.sql.syntax.tree import (
 )
 
 ALL_ROWS = nodes.BytesLiteral(b"\x01")
-"""What aggregates without GROUP BY are grouped by."""
+"""The key by which aggregates without GROUP BY are grouped."""
 
 
 @dataclass(frozen=True)

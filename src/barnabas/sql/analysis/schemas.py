@@ -161,7 +161,7 @@ def could_be_synthetic_key(name: str) -> bool:
 
 
 def joined_name(alias: str, column: str) -> str:
-    """What a column of a source is called once the source is joined."""
+    """Return the name of a source's column after a join."""
     return f"{alias}_{column}"
 
 

@@ -8,7 +8,7 @@ from barnabas.sql.errors import AnalysisError
 from barnabas.sql.syntax.tree import Emit, Query, Window, WindowKind, Within
 
 WINDOWS_MAX = 100_000
-"""How many windows a record may fall into: each of them is one row of state and one record out."""
+"""The number of windows that a record may fall into. Each is a row of state and a record out."""
 
 DURATION_MAX_MS = 2**62
 """A time and a duration together stay within 64 bits."""

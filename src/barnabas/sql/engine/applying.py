@@ -1,4 +1,4 @@
-"""What commands mean for queries: whom TERMINATE ends, and what ends with a dropped source."""
+"""Effects of commands on queries: the queries of TERMINATE, and those that end with a source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from barnabas.sql.syntax.tree import Statement
 
 
 def controls(statement: tree.ControlQuery, metastore: MetaStore) -> list[ControlCommand]:
-    """What TERMINATE, PAUSE or RESUME means for each query; raises AnalysisError."""
+    """Return the commands of TERMINATE, PAUSE or RESUME, one per query. Raises AnalysisError."""
     if statement.query_id is None:
         return [ControlCommand(statement.control, name) for name in metastore.queries]
     if statement.query_id not in metastore.queries:
@@ -64,7 +64,7 @@ def _makers(name: str, metastore: MetaStore) -> list[str]:
 
 
 def wishes(command: Command) -> list[CreateSourceCommand]:
-    """What the command makes that lies in a topic."""
+    """Return the topics that the command creates."""
     if isinstance(command, CreateSourceCommand):
         return [command]
     if isinstance(command, QueryCommand) and command.ddl is not None:

@@ -1,4 +1,4 @@
-"""What all parts of an engine share."""
+"""The context that all parts of the SQL engine share."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ DISTRIBUTED = (
 
 @dataclass(frozen=True)
 class Executed:
-    """What a statement of the command log came to; `sequence` is its number there.
+    """The result of a statement of the command log; `sequence` is its number there.
 
     `is_warning`: there was nothing to do. `note`: what else who asked should know.
     """
@@ -92,7 +92,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Tried:
-    """What a statement comes to, found on a copy of the metastore.
+    """The result of trying a statement on a copy of the metastore.
 
     It holds while `base` is the engine's metastore and the log's next record has the number
     `sequence`. `metastore`: as it is once the command is done. `ended`: queries that end with it.
@@ -148,7 +148,7 @@ class KsqlEngine:
 
     @property
     def metastore(self) -> MetaStore:
-        """What streams, tables and types there are."""
+        """The streams, tables and types."""
         return self._context.metastore
 
     @property
@@ -162,7 +162,7 @@ class KsqlEngine:
             return self._views.view(source)
 
     def table_positions(self) -> dict[str, Mapping[tuple[str, int], tuple[int, int]]]:
-        """How far each kept table is: by topic and partition the next offset and the end."""
+        """Return the position of each kept table: next offset and end, by topic and partition."""
         with self._lock:
             views = self._views.all()
         return {name: view.positions() for name, view in views.items()}
@@ -342,7 +342,7 @@ class KsqlEngine:
         return [replace(self._distribute(command, parsed.text, session, tried), note=note)]
 
     def _check_replacement(self, command: Command) -> str:
-        """What CREATE OR REPLACE does to the state of a query that runs; raises AnalysisError."""
+        """Say what CREATE OR REPLACE does to a running query's state. Raises AnalysisError."""
         if not isinstance(command, QueryCommand) or command.replaces is None:
             return ""
         old = self.queries.get(command.replaces)

@@ -61,7 +61,7 @@ class PlanInput:
         return tuple(self._readers)
 
     def pipe(self, topic: str, record: TopicRecord) -> list[Record]:
-        """What comes out of the plan for one record of a topic."""
+        """Return the plan's output for one record of a topic."""
         written: list[Record] = []
         for stage, index, reader in self._readers.get(topic, ()):
             row = reader.read(record)

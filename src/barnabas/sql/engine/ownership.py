@@ -36,7 +36,7 @@ def slot_of_name(name: str) -> int:
 
 @dataclass(frozen=True)
 class Change:
-    """What a server has to do: stop queries of slots that it lost, start those of new ones."""
+    """A change of a server's slots: it stops queries of lost ones, and starts those of new ones."""
 
     lost: frozenset[int] = frozenset()
     won: frozenset[int] = frozenset()
@@ -57,7 +57,7 @@ class Slots:
 
 
 class Lease:
-    """How long a server may trust that its slots are still its own.
+    """The time for which a server may trust that its slots are still its own.
 
     A process that stood still for longer than the group waits for a member may have lost them
     without having heard of it. `renew` is called all the time; a gap between two calls ends the

@@ -209,7 +209,7 @@ class _Finder:
             raise AnalysisError(problem + _HELP + _MORE)
 
     def _check(self, part: Expression, seen: set[str]) -> tuple[str, str | None]:
-        """What hinders a lookup, and the key's column that the part is about."""
+        """Return the reason against a lookup, and the key column that the part is about."""
         if isinstance(part, Like):
             return self._check_like(part), None
         if not isinstance(part, Comparison):

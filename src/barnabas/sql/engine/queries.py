@@ -77,7 +77,7 @@ class QueryRunner(Protocol):
         ...
 
     def describe(self, query: PersistentQuery) -> str:
-        """How the query runs, for EXPLAIN."""
+        """Describe how the query runs, for EXPLAIN."""
         ...
 
     def forget(self, query: PersistentQuery) -> None:
@@ -85,7 +85,7 @@ class QueryRunner(Protocol):
         ...
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
-        """What happens to the state if a plan replaces a query, for the answer to the user.
+        """Say what happens to the state if a plan replaces a query, for the answer to the user.
 
         Raises AnalysisError if it cannot: the query goes on as it was.
         """

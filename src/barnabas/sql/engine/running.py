@@ -95,7 +95,7 @@ class RunningQuery:
 
     @property
     def state(self) -> QueryState:
-        """How it is."""
+        """The state of the query."""
         hosted = self.hosted
         if hosted is not None:
             return hosted.state
@@ -125,12 +125,12 @@ class RunningQuery:
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """What it has done; see HostedQuery."""
+        """The figures of the query; see HostedQuery."""
         hosted = self.hosted
         return {} if hosted is None else hosted.figures
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
-        """How far it has read; see HostedQuery."""
+        """Return the positions of the query; see HostedQuery."""
         hosted = self.hosted
         return {} if hosted is None else hosted.positions()
 

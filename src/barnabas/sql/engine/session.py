@@ -1,4 +1,4 @@
-"""What a request brings along: settings and variables that hold for its statements alone."""
+"""Settings and variables of a request, which apply to its statements only."""
 
 from __future__ import annotations
 

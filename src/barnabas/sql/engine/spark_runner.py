@@ -205,7 +205,7 @@ class SparkHosted:
 
 
 def _counts(query: SparkQuery) -> Counter[str]:
-    """What the query has done since it was started last."""
+    """Return the query's counts since it last started."""
     figures = query.figures
     return Counter(
         rows_in=figures.read,

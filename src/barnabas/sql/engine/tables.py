@@ -137,7 +137,7 @@ class TableView:
         self.has_failed = True
 
     def rows(self) -> TableRows:
-        """What is there; use it under `lock`."""
+        """Return the rows; use them under `lock`."""
         if not self._is_caught_up:
             self._is_caught_up = self._follower.wait_until_caught_up(CATCH_UP_S)
         return self._rows

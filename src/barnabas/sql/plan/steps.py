@@ -31,7 +31,7 @@ class FormatChoice:
 
 @dataclass(frozen=True)
 class Formats:
-    """How keys and values lie in a topic."""
+    """The formats of a topic's keys and values."""
 
     key: FormatChoice
     value: FormatChoice
@@ -39,7 +39,7 @@ class Formats:
 
 @dataclass(frozen=True)
 class WindowInfo:
-    """How the keys of a topic are windowed; `size_ms` is None for sessions."""
+    """The windows of a topic's keys; `size_ms` is None for sessions."""
 
     kind: WindowKind
     size_ms: int | None = None
@@ -314,7 +314,7 @@ Step: TypeAlias = (
 
 
 class ResultKind(Enum):
-    """What a query makes."""
+    """The kind of a query's result."""
 
     STREAM = "STREAM"
     TABLE = "TABLE"

@@ -39,7 +39,7 @@ _OPERATIONS: dict[type, tuple[str, str]] = {
     steps.StreamSink: ("SINK", ""),
     steps.TableSink: ("SINK", ""),
 }
-"""What a step is called, and what its logger is called within the query's."""
+"""The name of each step, and of its logger within the query's."""
 
 
 def plan_summary(plan: QueryPlan) -> str:

@@ -76,7 +76,7 @@ class KsqlApi:
         )
 
     def watch(self, crowd: Crowd | None = None) -> Watch:
-        """What shows the server's metrics and health."""
+        """The routes that show the server's metrics and health."""
         return Watch(lambda: run_in_threadpool(self.metrics.text), self._not_ready, crowd)
 
     async def _not_ready(self) -> str | None:
@@ -237,7 +237,7 @@ class KsqlApi:
         return statements[0]
 
     def printer(self, parsed: ParsedStatement) -> TopicPrinter:
-        """What prints a topic; raises ApiError if there is no such topic."""
+        """Return the printer of a topic. Raises ApiError if the topic does not exist."""
         statement = parsed.statement
         assert isinstance(statement, tree.PrintTopic)
         topics = self.engine.cluster.topics()

@@ -29,7 +29,7 @@ from barnabas.sql.server.hosts import HeartbeatConfig
 from barnabas.sql.server.membership import SESSION_TIMEOUT_MS
 from barnabas.sql.server.protection import protected
 from barnabas.web.guard import only_loopback
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 from barnabas.web.protection import Protection
 from barnabas.web.watch import Watch
 
@@ -40,7 +40,7 @@ RUNNER = "barnabas.sql.runner"
 MASTER = "barnabas.sql.spark.master"
 """Spark's master, as `local[2]` or `spark://host:7077`."""
 TASKS = "barnabas.sql.spark.tasks"
-"""How many tasks share the partitions of a query's stage."""
+"""The number of tasks that share the partitions of a query's stage."""
 DEFAULT_TRIGGER_MS = 100
 TRIGGER = "barnabas.sql.spark.trigger.ms"
 """No micro-batch of a query begins sooner after its last one began."""
@@ -91,12 +91,12 @@ class ServerConfig:
         return str(self.values.get("ksql.extension.dir") or "") or None
 
     @property
-    def listeners(self) -> tuple[Listener, ...]:
+    def listeners(self) -> tuple[ListenAddress, ...]:
         """Where to listen. Raises ServerConfigError."""
         text = str(self.values.get("listeners") or DEFAULT_LISTENERS)
         return tuple(_listener(part.strip()) for part in text.split(",") if part.strip())
 
-    def advertised(self, listeners: Sequence[Listener]) -> str:
+    def advertised(self, listeners: Sequence[ListenAddress]) -> str:
         """The address where other servers find this one, which listens there.
 
         Raises ServerConfigError.
@@ -119,7 +119,7 @@ class ServerConfig:
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long the others wait for a server before they take its queries over."""
+        """How long other servers wait for a silent one before they take over its queries."""
         for prefix in ("consumer.", ""):
             timeout_ms = self._number(f"{config.STREAMS_PREFIX}{prefix}session.timeout.ms")
             if timeout_ms is not None:
@@ -139,7 +139,7 @@ class ServerConfig:
 
     @property
     def connections_max(self) -> int:
-        """How many connections clients may have at once. Raises ServerConfigError."""
+        """The number of connections that clients may have at once. Raises ServerConfigError."""
         return self._number(CONNECTIONS) or _CONNECTIONS_MAX
 
     @property
@@ -293,7 +293,7 @@ class ServerConfig:
 
 
 def kafka_security(values: Mapping[str, Any]) -> Security:
-    """How the server's Kafka clients log in: `security.protocol`, `sasl.*` and `ssl.*`.
+    """Read the login of the server's Kafka clients: `security.protocol`, `sasl.*` and `ssl.*`.
 
     They may have `ksql.streams.` before them. Raises ConfigError.
     """
@@ -310,7 +310,7 @@ def kafka_security(values: Mapping[str, Any]) -> Security:
 
 
 def registry_tls(values: Mapping[str, Any]) -> RegistryTls:
-    """How the schema registry is spoken to, by the keys under its prefix. Raises ConfigError."""
+    """Read TLS to the schema registry from the keys under its prefix. Raises ConfigError."""
     keys = PropertyKeys(values, ("ksql.schema.registry.",))
     try:
         authorities, own = trusted_pem(keys), configured_key(keys)
@@ -320,7 +320,7 @@ def registry_tls(values: Mapping[str, Any]) -> RegistryTls:
     return RegistryTls(authorities, own, checks_names)
 
 
-def _listener(text: str) -> Listener:
+def _listener(text: str) -> ListenAddress:
     parts = urlsplit(text if "//" in text else f"http://{text}")
     try:
         port = parts.port
@@ -328,4 +328,4 @@ def _listener(text: str) -> Listener:
         raise ServerConfigError(f"no listener: {text}") from error
     if parts.scheme not in ("http", "https") or parts.hostname is None or port is None:
         raise ServerConfigError(f"a listener is http://HOST:PORT, not {text}")
-    return Listener(parts.hostname, port, parts.scheme == "https")
+    return ListenAddress(parts.hostname, port, parts.scheme == "https")

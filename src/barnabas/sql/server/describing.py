@@ -328,7 +328,7 @@ Bounds = Mapping[tuple[str, int], tuple[int, int]]
 
 
 def _offsets(running: RunningQuery, bounds: Bounds) -> Entity:
-    """How far a query has read each of its topics; `bounds`: where partitions begin and end."""
+    """Return a query's position in each of its topics; `bounds` are the partitions' ends."""
     summaries: dict[str, list[Entity]] = {}
     positions = running.positions()
     for (topic, partition), (position, known_end) in sorted(positions.items()):

@@ -1,4 +1,4 @@
-"""What answers are made of: JSON objects by ksqlDB's names."""
+"""Entities of answers: JSON objects by ksqlDB's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def entity(kind: str, statement: str, **members: Any) -> Entity:
 
 
 def command_status(statement: str, executed: Executed) -> Entity:
-    """What became of a statement of the command log."""
+    """Return the outcome of a statement of the command log."""
     if executed.is_warning:
         return entity("warning_entity", statement, message=executed.message)
     answer = entity(

@@ -1,4 +1,4 @@
-"""What all servers of a service say of a query, as one answer.
+"""The answers of all servers of a service about a query, merged into one.
 
 A server knows of the queries that it runs itself; what it would say of others is left out, and
 asked of those who run them.

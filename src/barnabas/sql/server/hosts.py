@@ -32,13 +32,13 @@ class HeartbeatConfig:
 
 
 def no_lags() -> dict[str, Any]:
-    """What is shown of a server that has told nothing."""
+    """Return the lags of a server that has not reported any."""
     return {"stateStoreLags": {}, "updateTimeMs": 0}
 
 
 @dataclass
 class HostStatus:
-    """What is known of a server."""
+    """The known status of a server."""
 
     is_alive: bool
     updated_ms: int
@@ -103,7 +103,7 @@ class Hosts:
 
 
 def missed_last(heartbeats: Iterable[int], begin_ms: int, end_ms: int, interval_ms: int) -> int:
-    """How many heartbeats in a row were missed at the end of a window."""
+    """Count the heartbeats in a row that were missed at the end of a window."""
     missed, last_ms = 0, begin_ms
     for at_ms in sorted(heartbeats):
         if at_ms >= end_ms:

@@ -191,7 +191,7 @@ async def _write_batches(
 def _write(
     engine: KsqlEngine, source: DataSource, batch: list[bytes]
 ) -> tuple[int, dict[str, Any] | None]:
-    """How many rows are written, and why the next one is not."""
+    """Return the number of rows written, and the reason why the next one is not."""
     done, failure = 0, None
     for line in batch:
         try:

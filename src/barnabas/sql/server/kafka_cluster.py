@@ -35,7 +35,7 @@ _BOUNDS_S = 5.0
 
 
 class _Outcome:
-    """What became of the records that a thread has written: why the last one was refused."""
+    """The outcome of the records that a thread has written: the last refusal."""
 
     failure: KafkaError | None = None
 

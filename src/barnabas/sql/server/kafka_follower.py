@@ -29,7 +29,7 @@ _COMMIT_S = 1.0
 _ENDS_S = 5.0
 _PAUSE_S = 0.1
 _CHECK_S = 5.0
-"""How often it is checked that the topics are there."""
+"""The interval at which the existence of the topics is checked."""
 _LASTING = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -292,7 +292,7 @@ def _first(place: TopicPartition) -> int:
 
 
 def asked(ask: Callable[[], Any]) -> Any:
-    """What a call to the cluster gives; its KafkaException becomes a ClusterError."""
+    """Return the result of a call to the cluster; its KafkaException becomes a ClusterError."""
     try:
         return ask()
     except KafkaException as error:

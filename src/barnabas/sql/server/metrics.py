@@ -30,7 +30,7 @@ _PULL_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 _QUERY = "query_id"
 
 LogCounts = Callable[[], tuple[int, int]]
-"""How many entries of the processing log were written, and how many dropped."""
+"""Returns the numbers of written and of dropped entries of the processing log."""
 
 
 def _no_log() -> tuple[int, int]:

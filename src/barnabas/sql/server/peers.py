@@ -131,7 +131,7 @@ class Peers:
         await asyncio.gather(*sent, return_exceptions=True)
 
     def own_lags(self) -> dict[str, Any]:
-        """How far behind their topics the tables are that pull queries are answered from."""
+        """Return how far behind their topics this server's tables for pull queries are."""
         by_query: dict[str, Any] = {}
         for name, positions in self._engine.table_positions().items():
             lags = {
@@ -170,7 +170,7 @@ class Peers:
         }
 
     def _of_queries(self, host: str) -> dict[str, Any]:
-        """What a server does for each query: its owner runs it, all keep the table it makes."""
+        """Return a server's part in each query: its owner runs it, all keep its table."""
         metastore, topics = self._engine.metastore, self._engine.cluster.topics()
         slots = self.slots_of(host)
         queries = {}

@@ -35,7 +35,7 @@ _CLOSE_S = 3.0
 
 
 class ProcessingLogSettings:
-    """What the server's properties say of the processing log. Raises ServerConfigError."""
+    """The server's settings of the processing log. Raises ServerConfigError."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         def of(name: str, default: Any) -> str:
@@ -57,7 +57,7 @@ class ProcessingLogSettings:
 
     @property
     def statement(self) -> str:
-        """What makes the stream."""
+        """The statement that creates the stream."""
         return (
             f"CREATE STREAM {self.stream} ({COLUMNS}) WITH (KAFKA_TOPIC="
             f"'{self.topic}', VALUE_FORMAT='JSON', KEY_FORMAT='KAFKA');"

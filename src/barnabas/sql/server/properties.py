@@ -17,7 +17,7 @@ _OF_QUERIES = frozenset(
     task.timeout.ms
     """.split()  # noqa: SIM905  a list of names reads better so
 )
-"""What a statement may have of its own. Source: ksqlDB's PropertiesList."""
+"""The properties that a statement may set. Source: ksqlDB's PropertiesList."""
 _OF_SYSTEM = frozenset(
     """
     max.poll.records max.poll.interval.ms session.timeout.ms heartbeat.interval.ms fetch.min.bytes

@@ -20,7 +20,7 @@ REQUESTS_MAX = 1_000
 _NO_METHOD, _NOT_READY, _TOO_BUSY = 40500, 50301, 50302
 _ROW_BY_ROW = "/inserts-stream"
 _OPEN_PATHS = ("/v1/metadata", "/v1/metadata/id", "/healthcheck")
-"""What ksqlDB answers without a password in any case."""
+"""The paths that ksqlDB answers without a password in any case."""
 _CODES: Final = {
     Refusal.OTHER_HOST: FORBIDDEN,
     Refusal.OTHER_ORIGIN: FORBIDDEN,

@@ -16,7 +16,7 @@ from barnabas.sql.types import Value
 
 
 class RowForm(Protocol):
-    """How an answer is written, part by part."""
+    """The form of an answer with rows, written part by part."""
 
     media_type: str
 

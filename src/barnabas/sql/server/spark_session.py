@@ -49,7 +49,7 @@ def spark_session(config: ServerConfig, told: Told | None = None) -> SparkSessio
 
 
 def python_pipelines(config: ServerConfig) -> PipelineHost | None:
-    """What runs beside the statements, in the same session. Raises ServerConfigError."""
+    """Return the host of Python pipelines in the same session. Raises ServerConfigError."""
     if not config.pipelines:
         return None
     from barnabas.spark.hosting import (

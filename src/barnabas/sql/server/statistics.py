@@ -31,12 +31,12 @@ _FAILED = (("consumer-failed-messages-per-sec", "consumer-failed-messages", "err
 
 
 def statistics(writers: Sequence[RunningQuery], readers: Sequence[RunningQuery]) -> list[Stat]:
-    """What queries wrote into the source's topic and read from it; nothing if no query does."""
+    """Return what queries wrote to the source's topic and read from it; empty without queries."""
     return [*_stats(_WRITTEN, writers), *_stats(_READ, readers)]
 
 
 def error_statistics(readers: Sequence[RunningQuery]) -> list[Stat]:
-    """What the queries that read the source could not process; nothing if there was nothing."""
+    """Return the numbers of records that the source's queries could not process, if any."""
     stats = _stats(_FAILED, readers)
     return stats if any(stat.value for stat in stats) else []
 

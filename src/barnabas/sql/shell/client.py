@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What goes with each statement: the session's properties and variables."""
+    """The context of each statement: the session's properties and variables."""
 
     properties: Mapping[str, Any]
     variables: Mapping[str, str]
@@ -31,7 +31,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server says of itself."""
+    """A server's description of itself."""
 
     version: str
     cluster_id: str
@@ -114,7 +114,7 @@ class KsqlClient:
         self._is_http2 = True
 
     def health(self) -> dict[str, Any]:
-        """What the server says of its parts; a server in trouble answers too."""
+        """Return the health of the server's parts; a server in trouble answers too."""
         response = self._request("GET", "/healthcheck")
         body = _decoded(response)
         if not isinstance(body, dict) or "isHealthy" not in body:
@@ -259,5 +259,5 @@ class DocumentReader:
 
     @property
     def rest(self) -> str:
-        """What has arrived and is no whole object."""
+        """The bytes that have arrived and are not a whole object yet."""
         return self._text

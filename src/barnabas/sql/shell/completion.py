@@ -29,7 +29,7 @@ _LISTS = {
 
 
 class Names:
-    """What the server has names for, asked again when a statement may have changed it."""
+    """The names that the server knows, asked again after statements that may change them."""
 
     def __init__(self, client: KsqlClient) -> None:
         self.client = client
@@ -66,7 +66,7 @@ def word_before(text: str) -> str:
 
 
 def completions(text: str, names: list[str], commands: list[str]) -> list[str]:
-    """What the word before the cursor may become: commands first, then names, then words of SQL."""
+    """Return completions of the word before the cursor: commands, then names, then words of SQL."""
     word = word_before(text)
     if not word:
         return []

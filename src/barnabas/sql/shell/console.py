@@ -61,7 +61,7 @@ class Console:
             self.lines(entity_lines(entity))
 
     def error(self, message: str, statement: str = "") -> None:
-        """What went wrong, with the place in the statement underlined."""
+        """Show an error, with the place in the statement underlined."""
         self.where(message, statement)
         self._errors(message)
         self._to_spool(message)
@@ -73,7 +73,7 @@ class Console:
             self._to_spool(shown)
 
     def rows(self, header: Mapping[str, Any]) -> Rows:
-        """What shows the rows that come after a header."""
+        """Return what shows the rows that follow a header."""
         names = column_names(str(header.get("schema", "")))
         return JsonRows(self, names) if self.is_json else TableRows(self, names, self._columns())
 
@@ -93,7 +93,7 @@ class Console:
         self._spool, self.spool_name = None, ""
 
     def typed(self, text: str) -> None:
-        """What the user typed, for the spool file."""
+        """Write the user's input to the spool file."""
         self._to_spool(f"ksql> {text}")
 
     def _to_spool(self, line: str) -> None:

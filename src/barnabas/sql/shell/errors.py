@@ -1,4 +1,4 @@
-"""What can go wrong between the shell and a server."""
+"""Errors between the shell and a server."""
 
 from __future__ import annotations
 

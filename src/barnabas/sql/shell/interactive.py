@@ -32,7 +32,7 @@ class Reader(Protocol):
         ...
 
     def history(self) -> list[str]:
-        """What was typed before, the oldest first."""
+        """Return earlier input, the oldest first."""
         ...
 
 
@@ -50,7 +50,7 @@ class PlainReader:
         return line
 
     def history(self) -> list[str]:
-        """What was typed in this session."""
+        """Return the input of this session."""
         return list(self._typed)
 
 

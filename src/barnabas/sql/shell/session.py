@@ -1,4 +1,4 @@
-"""What SET and DEFINE of the shell say; sent to the server with each statement."""
+"""The session of a shell: values of SET and DEFINE, sent to the server with each statement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Session:
 
     @property
     def context(self) -> Context:
-        """What goes with a statement."""
+        """The context of a statement."""
         return Context(self.properties, self.variables)
 
     def change(self, text: str, check: Callable[[str], None]) -> str:

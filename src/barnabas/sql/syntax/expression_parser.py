@@ -18,7 +18,7 @@ ARITHMETIC = {operator.value: operator for operator in nodes.ArithmeticOperator}
 
 _BINDING = {"||": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, "AT": 5}
 _SIGN_BINDING = 4
-"""How tightly operators of values bind; all of them group to the left."""
+"""The precedence of operators on values; all of them are left-associative."""
 
 _CHAIN_MAX = 16
 

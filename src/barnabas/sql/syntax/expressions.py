@@ -105,7 +105,7 @@ class Sign(Node):
 
 
 class ComparisonOperator(Enum):
-    """What compares two values."""
+    """The operators that compare two values."""
 
     EQUAL = "="
     NOT_EQUAL = "<>"
@@ -127,7 +127,7 @@ class Comparison(Node):
 
 
 class LogicalOperator(Enum):
-    """What joins two conditions."""
+    """The operators that join two conditions."""
 
     AND = "AND"
     OR = "OR"

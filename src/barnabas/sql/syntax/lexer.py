@@ -15,7 +15,7 @@ from barnabas.sql.errors import Place
 
 
 class TokenKind(Enum):
-    """What a piece of the text is."""
+    """The kind of a token."""
 
     WORD = auto()  # a name or a word of the language
     QUOTED = auto()  # "name"
@@ -60,7 +60,7 @@ class Token:
 
     @property
     def value(self) -> str:
-        """What stands between the quotes of a string or a quoted name."""
+        """The text between the quotes of a string or a quoted name."""
         quote = self.text[0]
         return self.text[1:-1].replace(quote * 2, quote)
 

@@ -16,14 +16,14 @@ from barnabas.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.sql.types import Array, Decimal, Map, Primitive, SqlType, Struct
 
 NESTING_MAX = 50
-"""How many expressions, or types, may be open within each other in a text."""
+"""How deep expressions, or types, may nest in a text."""
 
 DEPTH_MAX = 100
-"""How many levels the tree of an expression may have; `a + b + c` has three."""
+"""The number of levels of an expression's tree; `a + b + c` has three."""
 
 TYPE_DEPTH_MAX = 50
 TYPE_SIZE_MAX = 20_000
-"""How many types a type may be made of, each counted as often as it is used."""
+"""The number of types that a type may consist of, each counted as often as it occurs."""
 
 _TYPES = (Primitive, Decimal, Array, Map, Struct)
 

@@ -84,7 +84,7 @@ def _sign(node: nodes.Sign, name: NameText) -> str:
 
 
 def _base(node: Expression, name: NameText) -> str:
-    """What stands before `[` or `->`."""
+    """The text before `[` or `->`."""
     text = expression_text(node, name)
     return f"({text})" if text[0] in "+-" else text
 

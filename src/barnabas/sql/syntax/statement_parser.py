@@ -370,7 +370,7 @@ class StatementParser(QueryParser):
 _EXTENDED = frozenset(
     {tree.Listed.TOPICS, tree.Listed.STREAMS, tree.Listed.TABLES, tree.Listed.QUERIES}
 )
-"""What can be listed with EXTENDED."""
+"""The kinds that can be listed with EXTENDED."""
 
 STATEMENTS: dict[str, Callable[[StatementParser], tree.Statement]] = {
     "SELECT": StatementParser._query,
@@ -392,4 +392,4 @@ STATEMENTS: dict[str, Callable[[StatementParser], tree.Statement]] = {
     "ASSERT": StatementParser._assert,
     "ALTER": StatementParser._alter,
 }
-"""What each first word begins, in the order of ksqlDB's grammar."""
+"""The parser of each statement by its first word, in the order of ksqlDB's grammar."""

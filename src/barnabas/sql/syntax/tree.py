@@ -88,7 +88,7 @@ class Join(Node):
 
 
 class WindowKind(Enum):
-    """How a window's bounds are found."""
+    """The kind of a window, which decides on its bounds."""
 
     TUMBLING = "TUMBLING"
     HOPPING = "HOPPING"
@@ -264,7 +264,7 @@ class DropConnector(Node):
 
 
 class Listed(Enum):
-    """What LIST or SHOW can list."""
+    """The kinds that LIST and SHOW can list."""
 
     PROPERTIES = "PROPERTIES"
     TOPICS = "TOPICS"
@@ -290,7 +290,7 @@ class Show(Node):
 
 
 class Described(Enum):
-    """What DESCRIBE can describe."""
+    """The kinds that DESCRIBE can describe."""
 
     SOURCE = "SOURCE"
     STREAMS = "STREAMS"

@@ -1,4 +1,4 @@
-"""What came out of queries, and whether it is what a test expects."""
+"""The output of queries, compared with what a test expects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.sql.testing.world import World, header_value
 
 
 class MismatchError(Exception):
-    """What came out is not what was expected; the message says where."""
+    """The output differs from what is expected; the message says where."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def shown(world: World, topic: str, record: TopicRecord) -> Shown:
 
 
 def difference(shown: Shown, spec: Mapping[str, Any]) -> str:
-    """What is not as a test expects it, or nothing."""
+    """Describe the difference from what a test expects; empty if there is none."""
     if not equal(shown.key, spec.get("key")):
         return f"expected key {spec.get('key')!r}, got {shown.key!r}"
     if not equal(shown.value, spec.get("value")):

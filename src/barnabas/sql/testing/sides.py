@@ -59,7 +59,7 @@ class Side:
         return self._deserializer(self.columns, wraps=self.wraps)(data)
 
     def decode(self, data: bytes | None) -> Any:
-        """What came out, to be compared with what a case expects."""
+        """Decode the output, to be compared with what a case expects."""
         if data is None or self.choice.name == "NONE":
             return None
         if self.choice.name == "DELIMITED":

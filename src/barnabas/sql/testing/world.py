@@ -1,4 +1,4 @@
-"""What statements of a test declare: sources, topics, schemas and plans, all in memory."""
+"""The world of a test's statements: sources, topics, schemas and plans, all in memory."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class World:
     variables: dict[str, str] = field(default_factory=dict)
     now_ms: int = 0
     partitions: int = 4
-    """How many a topic has unless a statement says otherwise; 4 in ksqlDB's own runner."""
+    """The default number of a topic's partitions; 4 in ksqlDB's own runner."""
 
     def add_topics(self, topics: Sequence[Any]) -> None:
-        """What a test says of topics: partitions, and schemas that are in the registry."""
+        """Add a test's topics: their partitions, and schemas that are in the registry."""
         for topic in topics:
             given = {"name": topic} if isinstance(topic, str) else topic
             self.topics[given["name"]] = int(given.get("partitions", self.partitions))
@@ -169,7 +169,7 @@ class World:
         self.inserted.append((source.topic, record))
 
     def sides(self, topic: str) -> tuple[Side, Side]:
-        """How the keys and values of a topic are written."""
+        """Return the formats of a topic's keys and values."""
         source = self.declared.get(topic)
         if source is None:
             text = FormatChoice("DELIMITED")

@@ -22,7 +22,7 @@ _TYPES: dict[Any, str] = {
     datetime: "TIMESTAMP",
 }
 _SEVERAL = (list, Iterator, Iterable, Generator)
-"""What a table function may be annotated to give, of its rows' type."""
+"""The annotations with which a table function returns several rows of a type."""
 
 
 def annotated_signatures(function: Callable[..., Any], *, gives_rows: bool = False) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands between a call in a statement and a function of a user: conversion, NULL, errors."""
+"""The boundary between calls in statements and users' functions: conversion, NULL, errors."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Boundary:
         return self.resolved(self._signature.result, types)
 
     def resolved(self, pattern: Pattern, types: Sequence[SqlType | None]) -> SqlType:
-        """What a pattern means in a call with arguments of those types; raises AnalysisError."""
+        """Resolve a pattern for arguments of those types. Raises AnalysisError."""
         bindings: dict[str, SqlType] = {}
         parameters = self._signature.expanded(len(types)) or self._signature.parameters
         for parameter, sql_type in zip(parameters, types, strict=False):

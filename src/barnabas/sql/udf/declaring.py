@@ -1,4 +1,4 @@
-"""What `@udf`, `@udaf` and `@udtf` declare, and where declarations are kept until they are loaded.
+"""The declarations of `@udf`, `@udaf` and `@udtf`, kept until they are loaded.
 
 They are kept by the name of the module whose text has the decorator: a function of the same name
 further down, for other types, hides the first from the module, but not from us.
@@ -86,12 +86,12 @@ def keep(declaration: Declaration) -> None:
 
 
 def declared(module: str) -> list[Declaration]:
-    """What that module declares."""
+    """Return the declarations of that module."""
     return list(_DECLARED.get(module, ()))
 
 
 def declared_as(implementation: object) -> list[Declaration]:
-    """What is declared of that function or class."""
+    """Return the declarations of that function or class."""
     return [
         declaration
         for several in _DECLARED.values()
@@ -101,7 +101,7 @@ def declared_as(implementation: object) -> list[Declaration]:
 
 
 def declared_below(module: str) -> list[Declaration]:
-    """What that module and those of its package declare."""
+    """Return the declarations of that module and of the modules in its package."""
     return [
         declaration
         for name, several in _DECLARED.items()

@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Returns = Callable[[Sequence[Any]], SqlType | str]
 
 ROWS_MAX = 1 << 20
-"""What a table function may give for one record: more than that is taken for endless."""
+"""The rows that a table function may return for one record; more count as endless."""
 
 
 @overload

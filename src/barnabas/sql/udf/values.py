@@ -28,7 +28,7 @@ _RANGES = {BaseType.INTEGER: 31, BaseType.BIGINT: 63}
 
 
 def to_python(sql_type: SqlType) -> Convert | None:
-    """What makes of a value the one that users get; None where it is the same."""
+    """Return what converts values to those that users get; None if they are the same."""
     match sql_type:
         case Array(item):
             return _array_to_python(to_python(item))
@@ -43,7 +43,7 @@ def to_python(sql_type: SqlType) -> Convert | None:
 
 
 def from_python(sql_type: SqlType) -> Convert:
-    """What makes of a value that a user gives one of the type; raises EvaluationError."""
+    """Return what converts users' values to the type; it raises EvaluationError."""
     match sql_type:
         case types.Decimal():
             return lambda value: _decimal(value, sql_type)

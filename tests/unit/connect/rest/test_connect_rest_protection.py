@@ -13,7 +13,7 @@ from barnabas.connect.rest import settings
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.routes import Answer, Request, Route
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 from barnabas.web.passwords import Passwords
 from support.connect.rest_world import RestWorld
 
@@ -93,10 +93,10 @@ def test_wrong_rules_of_headers(rule: str, message: str) -> None:
 
 
 def test_listeners() -> None:
-    assert settings.listeners({}) == [Listener("127.0.0.1", 8083)]
+    assert settings.listeners({}) == [ListenAddress("127.0.0.1", 8083)]
     assert settings.listeners({"listeners": "http://:1, HTTPS://[::1]:2"}) == [
-        Listener("0.0.0.0", 1),
-        Listener("::1", 2, True),
+        ListenAddress("0.0.0.0", 1),
+        ListenAddress("::1", 2, True),
     ]
     assert settings.admin_listeners({}) is None
     assert settings.admin_listeners({"admin.listeners": ""}) == []
@@ -109,7 +109,7 @@ def test_listeners() -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             settings.listeners({"listeners": text})
-    bound = [Listener("h", 1), Listener("h", 2, True)]
+    bound = [ListenAddress("h", 1), ListenAddress("h", 2, True)]
     assert settings.advertised_url({}, bound) == "http://h:1"
     values = {"rest.advertised.listener": "https", "rest.advertised.host.name": "w"}
     assert settings.advertised_url(values, bound) == "https://w:2"

@@ -11,7 +11,7 @@ import pytest
 from barnabas.connect.rest.settings import advertised_url
 from barnabas.connect.rest.tls import ADMIN, REGULAR, client_tls, listener_tls
 from barnabas.schemas.data.errors import ConfigError
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 from support.certificates import Authority
 
 
@@ -110,6 +110,6 @@ def test_wrong_settings(authority: Authority, name: str, value: str, message: st
 
 @pytest.mark.parametrize("everywhere", ["0.0.0.0", "::"])
 def test_a_worker_that_listens_everywhere_is_advertised_by_its_name(everywhere: str) -> None:
-    bound = [Listener(everywhere, 8083)]
+    bound = [ListenAddress(everywhere, 8083)]
     assert advertised_url({}, bound) == f"http://{socket.gethostname()}:8083"
     assert advertised_url({"rest.advertised.host.name": "w"}, bound) == "http://w:8083"

@@ -10,7 +10,7 @@ from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import ServerConfig, ServerConfigError
 from barnabas.sql.server.hosts import FORGET_MS, HeartbeatConfig, Hosts, missed_last
 from barnabas.sql.server.peers import INTERNAL, Peers
-from barnabas.web.listening import Listener
+from barnabas.web.listening import ListenAddress
 from support.sql_server_world import SqlWorld
 
 ON = HeartbeatConfig(is_enabled=True)
@@ -165,7 +165,7 @@ def test_the_properties_of_servers() -> None:
     assert config.heartbeats == HeartbeatConfig(True, send_interval_ms=50, missed_threshold=5)
     assert config.session_timeout_ms == 7000
     assert config.advertised([]) == "https://sql.example:9"
-    assert ServerConfig().advertised([Listener("127.0.0.1", 5)]) == "http://127.0.0.1:5"
-    assert "0.0.0.0" not in ServerConfig().advertised([Listener("0.0.0.0", 5)])
+    assert ServerConfig().advertised([ListenAddress("127.0.0.1", 5)]) == "http://127.0.0.1:5"
+    assert "0.0.0.0" not in ServerConfig().advertised([ListenAddress("0.0.0.0", 5)])
     with pytest.raises(ServerConfigError, match=r"ksql.heartbeat.window.ms is a positive number"):
         _ = ServerConfig({"ksql.heartbeat.window.ms": "soon"}).heartbeats

@@ -18,7 +18,7 @@ from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected, refused
 from barnabas.sql.server.statements import STATEMENTS_MAX
 from barnabas.web.crowd import Crowd
-from barnabas.web.listening import BoundListener, Listener
+from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.protection import Protection, Rules
 from barnabas.web.server import WebServer
 from support.eventually import eventually
@@ -44,7 +44,7 @@ STREAM = (
 @asynccontextmanager
 async def served(app: Any, crowd: Crowd | None = None) -> AsyncIterator[tuple[str, int]]:
     """The application at a port of this machine."""
-    listener = BoundListener(Listener("127.0.0.1", 0))
+    listener = BoundListener(ListenAddress("127.0.0.1", 0))
     server = WebServer(app, [listener], crowd, speaks_http2=True)
     await server.start()
     try:

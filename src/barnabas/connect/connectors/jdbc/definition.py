@@ -1,4 +1,4 @@
-"""What can be configured: the names of Confluent's JDBC source and sink."""
+"""Definitions of the settings, with the names of Confluent's JDBC source and sink."""
 
 from __future__ import annotations
 

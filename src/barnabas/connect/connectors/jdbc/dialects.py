@@ -1,4 +1,4 @@
-"""What databases differ in: connections, types of new columns, statements, values."""
+"""Differences between databases: connections, types of new columns, statements, values."""
 
 from __future__ import annotations
 

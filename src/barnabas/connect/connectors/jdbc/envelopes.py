@@ -1,4 +1,4 @@
-"""What change capture writes, as the sink takes it: rows, deletes, truncations, its own decimals.
+"""Events of change capture as the sink accepts them: rows, deletes, truncations, decimals.
 
 So no transform is needed between change capture and the sink. `ExtractNewRecordState` drops
 truncations: who wants them must leave it out.

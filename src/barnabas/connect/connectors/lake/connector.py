@@ -1,4 +1,4 @@
-"""What the sinks of all lakes are: one prefix of settings, and the tables of one lake."""
+"""The base of the sinks of all lakes: a prefix of settings, and the tables of one lake."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _CODEC: Final = bson.CodecOptions[dict[str, Any]](
 
 
 def json_formatter(class_name: str) -> JsonText:
-    """How `output.json.formatter` writes documents. Raises ConfigError."""
+    """Return how `output.json.formatter` writes documents. Raises ConfigError."""
     match short(class_name) or "DefaultJson":
         case "DefaultJson":
             return lambda document: json_util.dumps(document, json_options=_STRICT)

@@ -59,7 +59,7 @@ def partition_name(values: Mapping[str, Any]) -> str:
 
 
 def operation_time(text: str) -> Timestamp | None:
-    """What `startup.mode.timestamp.start.at.operation.time` says. Raises ConfigError."""
+    """Parse `startup.mode.timestamp.start.at.operation.time`. Raises ConfigError."""
     text = text.strip()
     if not text:
         return None

@@ -275,7 +275,7 @@ SINK_UNSUPPORTED: Final = (
         rf"{_FOR_TOPIC}change\.data\.capture\.handler\.remove\.null\.values", ("", "false")
     ),
 )
-"""What MongoDB's connectors have besides."""
+"""Further settings of MongoDB's connectors, which are not supported."""
 
 
 def secret(value: Any) -> str:

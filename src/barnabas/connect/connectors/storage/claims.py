@@ -27,7 +27,7 @@ _GROUPS: Final = ("transforms", "predicates")
 
 @dataclass(slots=True, frozen=True)
 class Claim:
-    """What a file says of itself; `limit` None means that the clock did not end it."""
+    """A file's claim about its end; `limit` None means that the clock did not end it."""
 
     rules: str
     limit: int | None

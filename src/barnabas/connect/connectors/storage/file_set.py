@@ -25,7 +25,7 @@ _WRAPPED_HEADERS: Final = builder.struct_of({"headers": _HEADERS}, name="RecordH
 
 @dataclass(slots=True, frozen=True)
 class FileNames:
-    """How files are named: `topics/orders/partition=0/orders+0+0000000042.json`."""
+    """The names of files, such as `topics/orders/partition=0/orders+0+0000000042.json`."""
 
     root: str
     directory_delimiter: str

@@ -48,7 +48,7 @@ class FileSettings:
     null_values: str
     reports_null_values: bool
     claimed_by: str | None = None
-    """What stands for the rules in files' claims; None where there are none."""
+    """The text that stands for the rules in files' claims; None if there is none."""
 
     @staticmethod
     def of(
@@ -77,7 +77,7 @@ class FileSettings:
 
 @dataclass(slots=True)
 class WrittenRange:
-    """What became of a range: records below `done` are in files, `records_open` behind are not.
+    """The result of a range: records below `done` are in files, `records_open` behind are not.
 
     `taken` is the claim of a file from there that ends elsewhere than was wanted.
     """

@@ -13,7 +13,7 @@ BEFORE, AFTER, SOURCE, OPERATION = "before", "after", "source", "op"
 
 
 class DebeziumError(ConnectError):
-    """What Debezium answers with a DebeziumException."""
+    """An error for which Debezium raises a DebeziumException."""
 
     java_name = "io.debezium.DebeziumException"
 

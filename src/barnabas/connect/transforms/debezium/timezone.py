@@ -152,7 +152,7 @@ class TimezoneConverter(PlainTransform):
         return with_value(record, record.value_schema, Struct(envelope.schema, values))
 
     def _fields(self, table: str | None, topic: str) -> _Fields | None:
-        """What is converted in events of a table and topic; None where nothing is."""
+        """The fields to convert in events of a table and topic; None if there are none."""
         for names, rules in (
             (topic, self._topics),
             (table, self._tables),

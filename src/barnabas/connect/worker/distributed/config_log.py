@@ -1,4 +1,4 @@
-"""What the config topic's records come to: connectors, tasks, wishes.
+"""The state that the config topic's records describe: connectors, tasks, target states.
 
 Every worker reads the same records in the same order. Task configurations wait for their
 connector's commit: only then are all of them in force, together. Compaction may have removed some
@@ -104,7 +104,7 @@ Update = (
 
 @dataclass(slots=True)
 class ConfigState:
-    """What is configured at an offset of the config topic (ClusterConfigState)."""
+    """The configuration at an offset of the config topic (ClusterConfigState)."""
 
     offset: int = -1
     """That of the next record."""
@@ -114,7 +114,7 @@ class ConfigState:
     task_counts: dict[str, int] = field(default_factory=dict)
     task_configs: dict[TaskId, Properties] = field(default_factory=dict, repr=False)
     fenced_task_counts: dict[str, int] = field(default_factory=dict)
-    """How many tasks a connector had when older ones were fenced last."""
+    """The number of tasks of a connector when older ones were last fenced."""
     generations: dict[str, int] = field(default_factory=dict)
     """How often a connector's tasks were configured."""
     applied: dict[str, Properties] = field(default_factory=dict, repr=False)

@@ -38,7 +38,7 @@ Pair = tuple[str, bytes | None]
 
 @dataclass(slots=True, frozen=True)
 class SessionKey:
-    """What workers sign requests to each other with; `algorithm` is Java's name of the key's."""
+    """The key that signs requests between workers; `algorithm` is Java's name of the key's."""
 
     key: bytes = field(repr=False)
     algorithm: str

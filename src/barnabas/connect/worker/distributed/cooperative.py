@@ -65,7 +65,7 @@ class Round:
 
 
 class _Load:
-    """What a member will run after this round."""
+    """The work of a member after this round."""
 
     def __init__(self, member: str, share: Share) -> None:
         self.member = member

@@ -37,7 +37,7 @@ SESSIONED_VERSION: Final = 2
 VERSIONS: Final = {"default": EAGER_VERSION, "compatible": 1, "sessioned": SESSIONED_VERSION}
 """By the name of the protocol that the group's coordinator has chosen."""
 PROTOCOLS: Final = ("EAGER", "COMPATIBLE", "SESSIONED")
-"""What Kafka's metrics call each version."""
+"""The name of each version in Kafka's metrics."""
 
 NO_ERROR: Final = 0
 CONFIG_MISMATCH: Final = 1
@@ -56,7 +56,7 @@ class GroupMessageError(ValueError):
 
 @dataclass(slots=True, frozen=True)
 class Assignment:
-    """What a member is to run; in cooperative rounds `work` is new and `revoked` is to stop.
+    """A member's work; in cooperative rounds `work` is new and `revoked` is to stop.
 
     `delay_ms` is after what time the member joins again, for what a lost one may come back to.
     """

@@ -56,7 +56,7 @@ class WorkerLog:
 
     @property
     def partitions(self) -> int:
-        """How many the topic has."""
+        """The number of the topic's partitions."""
         return self._log.partitions
 
     def start(self, timeout_s: float = 60.0) -> None:

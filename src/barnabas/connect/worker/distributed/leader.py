@@ -1,4 +1,4 @@
-"""What a worker does as the group's leader: it alone writes configurations, and renews the key.
+"""The work of the group's leader: it alone writes configurations, and renews the key.
 
 Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder: checkForKeyRotation,
 writeToConfigTopicAsLeader (Kafka 4.3).

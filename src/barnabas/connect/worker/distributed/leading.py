@@ -1,4 +1,4 @@
-"""What the leader of a round does: deals the work out to all members, with the group's assignor.
+"""The leader's part in a round: it assigns the work to all members, with the group's assignor.
 
 Source: org.apache.kafka.connect.runtime.distributed.WorkerCoordinator (Kafka 4.3).
 """

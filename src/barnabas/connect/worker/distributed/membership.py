@@ -56,7 +56,7 @@ class GroupListener(Protocol):
         """`assignment.work` is all that is ours now. Returns soon."""
 
     def busy_s(self) -> float:
-        """How long what it does now has lasted; 0 where it does nothing."""
+        """The time that its current operation has taken; 0 if it is idle."""
 
 
 class Membership(Part):

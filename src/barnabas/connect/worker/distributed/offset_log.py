@@ -1,4 +1,4 @@
-"""What the offset topic's records come to: how far each source partition has been read.
+"""The state that the offset topic's records describe: the offset of each source partition.
 
 The key is JSON, ["connector", {source partition}], the value the source offset's JSON object; a
 tombstone deletes. Keys that say the same in another order of fields are one partition here (Kafka's

@@ -1,4 +1,4 @@
-"""What one worker runs, or should: connectors and tasks."""
+"""The connectors and tasks that one worker runs, or should run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the status topic's records come to: states of connectors and tasks, topics they use.
+"""The state that the status topic's records describe: states of connectors and tasks, topics.
 
     status-connector-<name>  {"state", "trace", "worker_id", "generation",
                               "version"}

@@ -1,4 +1,4 @@
-"""What this worker runs of the group's work: starts and stops it, and starts what failed again.
+"""This worker's part of the group's work: starts, stops, and restarts after failures.
 
 All of it is called on the herder's thread; starts run side by side on a few others and are waited
 for. Tasks of exactly-once sources begin once older ones are fenced, which nobody waits for.
@@ -192,7 +192,7 @@ class LocalWork:
     # --- starting again --------------------------------------------------------------------------
 
     def configured_anew(self, connector: str, *, with_tasks: bool) -> None:
-        """What kept failing may work now; reconfigured tasks are restarted."""
+        """Retry starts that kept failing, since they may work now; restart reconfigured tasks."""
         (self._restarts.forget if with_tasks else self._restarts.renew)(connector)
 
     def failed(self, name: str | TaskId, error: BaseException) -> None:

@@ -56,7 +56,7 @@ class RequestHeaders(Protocol):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the worker answered: JSON, or the text of an error."""
+    """The worker's answer: JSON, or the text of an error."""
 
     status: int
     data: Any = None
@@ -186,7 +186,7 @@ class ConnectClient:
         return self._ask("GET", f"/connectors/{_part(name)}")
 
     def status(self, name: str) -> Answer:
-        """How a connector and its tasks are."""
+        """Return the states of a connector and its tasks."""
         return self._ask("GET", f"/connectors/{_part(name)}/status")
 
     def topics(self, name: str) -> Answer:

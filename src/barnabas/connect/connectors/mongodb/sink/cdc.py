@@ -147,7 +147,7 @@ def _document(value: Any, name: str) -> Document:
 
 
 def _read(value: Any) -> Any:
-    """What Debezium writes as text is JSON."""
+    """Parse a value that Debezium writes as JSON text."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""How documents are written: `writemodel.strategy` and what deletes by tombstones."""
+"""Writes of documents: `writemodel.strategy`, and deletes by tombstones."""
 
 from __future__ import annotations
 

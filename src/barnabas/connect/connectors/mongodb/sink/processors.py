@@ -1,4 +1,4 @@
-"""What documents pass before they are written: `post.processor.chain`."""
+"""Processors of documents before they are written: `post.processor.chain`."""
 
 from __future__ import annotations
 

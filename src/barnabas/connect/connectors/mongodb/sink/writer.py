@@ -54,7 +54,7 @@ class Topic:
         self._by_fields = mapper == "FieldPathNamespaceMapper"
 
     def write(self, record: SinkRecord) -> Write | None:
-        """What a record does; None for nothing. Raises DataError."""
+        """Return the write that a record causes; None for none. Raises DataError."""
         is_change = self._change is not None
         key = self._key(record)
         value = from_connect(record.value, record.value_schema)

@@ -1,1 +1,1 @@
-"""What is in files: JSON lines, Avro, Parquet, bytes; Connect's data on either side."""
+"""Formats of files: JSON lines, Avro, Parquet, bytes; Connect's data on the other side."""
