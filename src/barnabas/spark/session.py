@@ -31,6 +31,13 @@ from pyspark.sql import SparkSession
 from barnabas.base.config.properties import format_properties
 from barnabas.base.private_files import write_private
 from barnabas.spark.jars import WrongJarError, check_jars, jar_digests, jar_name
+from barnabas.spark.launching import (
+    Launch,
+    archive_later,
+    in_place_of_submit,
+    launch_of,
+    note_resolved,
+)
 from barnabas.spark.local_files import CHECKPOINT_MANAGER, use_plain_files
 
 Say = Callable[[str], None]
@@ -192,23 +199,54 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     `say` receives a line when packages have to be downloaded, and their progress. The first start
     takes as long as the download (about 60 MB); later ones a few seconds. Raises SparkStartError.
     """
+    launch = None
     if SparkContext._gateway is None:
         if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
             raise SparkStartError(_JAVA_MISSING)
         _check_jars(options)
         with download_progress(options.all_packages, options.ivy_directory, say):
             _fetch_and_check(options)
-            gateway = launch_jvm(options)
+            launch = _launch_of(options)
+            gateway = launch_jvm(options, launch)
         SparkContext._ensure_initialized(gateway=gateway)
     # Workers run what this process runs. A cluster's own path to Python comes from its setting.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
-    for name, value in options.as_settings().items():
+    for name, value in _submitted_settings(options, launch).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     if options.master.startswith("local"):
         use_plain_files(session)
+        _learn(options, session, launch)
     return session
+
+
+def _launch_of(options: SessionOptions) -> Launch | None:
+    settings = _without_packages(options)
+    packages = options.wanted_packages if PACKAGES in options.as_settings() else ()
+    return launch_of(settings, packages, options.ivy_directory, _spark_home())
+
+
+def _submitted_settings(options: SessionOptions, launch: Launch | None) -> dict[str, str]:
+    """Those of the options; where the packages' jars are on the class path, without packages."""
+    return options.as_settings() if launch is None else _without_packages(options)
+
+
+def _without_packages(options: SessionOptions) -> dict[str, str]:
+    return {key: value for key, value in options.as_settings().items() if key != PACKAGES}
+
+
+def _learn(options: SessionOptions, session: SparkSession, launch: Launch | None) -> None:
+    """Keep what makes the next start shorter."""
+    if launch is not None:
+        archive_later(launch)
+    elif PACKAGES in options.as_settings():
+        jars = session.sparkContext.getConf().get("spark.jars", "") or ""
+        note_resolved(options.wanted_packages, options.ivy_directory, jars, _spark_home())
+
+
+def _spark_home() -> str:
+    return os.path.dirname(os.path.realpath(pyspark.__file__))
 
 
 def _fetch_and_check(options: SessionOptions) -> None:
@@ -289,15 +327,21 @@ class SharedSession:
             self.started = None
 
 
-def launch_jvm(options: SessionOptions) -> Any:
-    """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError."""
+def launch_jvm(options: SessionOptions, launch: Launch | None = None) -> Any:
+    """Start a JVM with Spark's classes; returns Py4J's way to it. Raises SparkStartError.
+
+    With `launch` it is started without spark-submit.
+    """
     path = options.telemetry_path
     if path is not None:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     target = os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         streams = {} if path is None else {"stdout": target, "stderr": target}
-        with _submitted(options.as_settings()):
+        with contextlib.ExitStack() as around:
+            around.enter_context(_submitted(_submitted_settings(options, launch)))
+            if launch is not None:
+                around.enter_context(in_place_of_submit(launch, _spark_home()))
             return launch_gateway(popen_kwargs=streams)  # type: ignore[no-untyped-call]  # PySpark's
     except PySparkRuntimeError as error:
         raise _not_started(options) from error

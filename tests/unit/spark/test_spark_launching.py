@@ -1,0 +1,169 @@
+"""Starts of Spark's JVM without spark-submit: what is learned, and when it is not used."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.spark import launching
+from barnabas.spark.launching import (
+    Launch,
+    in_place_of_submit,
+    launch_of,
+    note_resolved,
+    resolved,
+    write_archive,
+)
+
+PACKAGES = ("org.example:one:1",)
+PRINTED = """\
+\0
+/java\0-cp\0/spark/jars/*\0-Xmx768m\0org.apache.spark.deploy.SparkSubmit\0--conf\0a=b\0pyspark-shell\0"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A Spark, and a Java beside it that prints commands as Spark's launcher does."""
+    for name in launching._OWN_CONFIGURATION:
+        monkeypatch.delenv(name, raising=False)
+    spark, java = tmp_path / "spark", tmp_path / "jdk" / "bin" / "java"
+    (spark / "jars").mkdir(parents=True)
+    (spark / "jars" / "two-2.jar").touch()
+    java.parent.mkdir(parents=True)
+    (java.parent / "printed").write_text(PRINTED)
+    java.write_text('#!/bin/sh\necho "$@" >> "$(dirname $0)/calls"\ncat "$(dirname $0)/printed"\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    return str(spark)
+
+
+def learn(tmp_path: Path, home: str) -> str:
+    jars = tmp_path / "ivy" / "jars"
+    jars.mkdir(parents=True)
+    for name in ("org.example_one-1.jar", "org.other_two-2.jar"):
+        (jars / name).touch()
+    found = ",".join(f"file://{jars / name}" for name in sorted(os.listdir(jars)))
+    note_resolved(PACKAGES, str(tmp_path / "ivy"), found, home)
+    return str(tmp_path / "ivy")
+
+
+def launch(ivy: str, home: str, **settings: str) -> Launch | None:
+    given = {"spark.master": "local[2]", "spark.driver.memory": "768m"}
+    return launch_of({**given, **settings}, PACKAGES, ivy, home)
+
+
+def test_packages_are_on_the_class_path_once_they_were_resolved(tmp_path: Path, home: str) -> None:
+    assert launch(str(tmp_path / "ivy"), home) is None
+    ivy = learn(tmp_path, home)
+    found = launch(ivy, home)
+    assert found is not None
+    # Spark has the other one itself.
+    assert found.class_path == f"/spark/jars/*:{ivy}/jars/org.example_one-1.jar"
+    assert found.arguments() == [
+        f"{tmp_path}/jdk/bin/java",
+        "-cp",
+        found.class_path,
+        "-Xmx768m",
+    ]
+
+
+def test_a_jar_that_is_gone_is_resolved_again(tmp_path: Path, home: str) -> None:
+    ivy = learn(tmp_path, home)
+    os.unlink(f"{ivy}/jars/org.example_one-1.jar")
+    assert resolved(PACKAGES, ivy) is None
+    assert launch(ivy, home) is None
+
+
+def test_the_command_is_asked_for_once(tmp_path: Path, home: str) -> None:
+    ivy = learn(tmp_path, home)
+    first, second = launch(ivy, home), launch(ivy, home)
+    assert first == second
+    calls = tmp_path / "jdk" / "bin" / "calls"
+    assert len(calls.read_text().splitlines()) == 1
+    launch(ivy, home, **{"spark.driver.memory": "1g"})
+    assert len(calls.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "variable"),
+    [
+        ({"spark.master": "spark://host:7077"}, ""),
+        ({"spark.master": "local-cluster[2,1,512]"}, ""),
+        ({"spark.driver.extraClassPath": "/x"}, ""),
+        ({"spark.jars": "x.jar"}, ""),
+        ({}, "SPARK_CONF_DIR"),
+        ({}, "PYSPARK_SUBMIT_ARGS"),
+    ],
+)
+def test_spark_submit_starts_what_has_settings_of_its_own(
+    settings: dict[str, str],
+    variable: str,
+    tmp_path: Path,
+    home: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ivy = learn(tmp_path, home)
+    if variable:
+        monkeypatch.setenv(variable, "x")
+    assert launch(ivy, home, **settings) is None
+
+
+def test_a_launcher_that_prints_something_else_is_not_used(tmp_path: Path, home: str) -> None:
+    ivy = learn(tmp_path, home)
+    (tmp_path / "jdk" / "bin" / "printed").write_text("usage: …")
+    assert launch(ivy, home) is None
+    assert not [name for name in os.listdir(f"{ivy}/starts") if name.startswith("command")]
+
+
+def test_the_jvm_lists_its_classes_until_there_is_an_archive(tmp_path: Path, home: str) -> None:
+    found = launch(learn(tmp_path, home), home)
+    assert found is not None
+
+    def script() -> str:
+        with in_place_of_submit(found, home):
+            path = Path(os.environ["SPARK_HOME"], "bin", "spark-submit")
+            assert path.stat().st_mode & 0o777 == 0o700
+            return path.read_text()
+
+    assert f"-XX:DumpLoadedClassList={found.class_list}" in script()
+    assert "SPARK_HOME" not in os.environ
+    Path(found.archive).touch()
+    assert f"-XX:SharedArchiveFile={found.archive}" in script()
+    assert f"SPARK_HOME={home};" in script()
+
+
+def test_an_archive_is_written_whole_or_not_at_all(tmp_path: Path, home: str) -> None:
+    found = launch(learn(tmp_path, home), home)
+    assert found is not None
+    assert not write_archive(found)  # no list of classes
+    java = tmp_path / "jdk" / "bin" / "java"
+    dump = """#!/bin/sh
+for option in "$@"; do case "$option" in
+    -XX:SharedClassListFile=*) list="${option#*=}";;
+    -XX:SharedArchiveFile=*) archive="${option#*=}";;
+esac; done
+cat "$list" > "$archive"
+"""
+    for end, is_written in (("exit 1", False), ("exit 0", True)):
+        java.write_text(f"{dump}{end}\n")
+        java.chmod(0o755)
+        # The JVM may be in the middle of a line.
+        Path(found.class_list).write_text("java/lang/Object\njava/lang/Str")
+        archive = Path(found.archive)  # another one for another Java
+        assert write_archive(found) is is_written
+        assert not is_written or archive.read_text() == "java/lang/Object\n"
+        left = [name for name in os.listdir(found.directory) if not name.endswith(".json")]
+        assert left == ([archive.name] if is_written else [])
+
+
+def test_what_nobody_uses_is_deleted(tmp_path: Path) -> None:
+    day_s = 86_400
+    ages = {"a.jsa": 40 * day_s, "b.jsa": 20 * day_s, "c.partial": day_s, "d.partial": 60}
+    for name, age_s in {**ages, "e.json": 40 * day_s}.items():
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    launching._sweep(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["b.jsa", "d.partial", "e.json"]
