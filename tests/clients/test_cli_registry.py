@@ -10,18 +10,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.cli import ClusterCli, Result, run_cli
-from support.patience import PATIENCE_S
+from support.foreground import BARNABAS, end, first_line, running
 from support.registry_member import SETTINGS
 
 ROOT = Path(__file__).parents[2]
-BARNABAS = [sys.executable, "-m", "barnabas"]
 OVERRIDES = [
     word
     for key, value in SETTINGS.items()
@@ -32,33 +30,6 @@ ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "l
 NOTE = {"name": "note", "type": "string"}
 MONEY = 'syntax = "proto3";\nmessage Money {\n  string currency = 1;\n}\n'
 PAYMENT = 'syntax = "proto3";\nimport "money.proto";\nmessage Payment {\n  Money sum = 1;\n}\n'
-
-
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that runs; killed if the test leaves it running."""
-    process = subprocess.Popen(
-        [*BARNABAS, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, process.communicate()[1]
-    return line
-
-
-def end(process: subprocess.Popen[str], number: signal.Signals = signal.SIGTERM) -> int:
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=PATIENCE_S)
-    assert "Traceback" not in errors
-    return process.returncode
 
 
 class RegistryCli:

@@ -27,7 +27,7 @@ Examples:
   barnabas dev --nodes 3
   barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
   barnabas dev --secure --directory ./secure
-  barnabas dev --registry
+  barnabas dev --registry --console
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
 
@@ -79,6 +79,14 @@ Examples:
     show_default=True,
     help="Port of the schema registry; 0 takes any free port.",
 )
+@click.option("--console", is_flag=True, help="Run a web console too, on loopback.")
+@click.option(
+    "--console-port",
+    type=click.IntRange(0, 65535),
+    default=8090,
+    show_default=True,
+    help="Port of the console; 0 takes any free port.",
+)
 @override_option
 @log_level_option
 @json_option
@@ -92,6 +100,8 @@ def command(
     secure: bool,
     registry: bool,
     registry_port: int,
+    console: bool,
+    console_port: int,
     overrides: tuple[str, ...],
     log_level: str,
     as_json: bool,
@@ -102,13 +112,18 @@ def command(
     of them: the others continue, and the command reports it.
     """
     level = log_level if log_level != "info" else "warning"
-    if registry:
-        from barnabas.cli.dev.registry import run_with_registry
+    if registry or console:
+        from barnabas.cli.dev.services import (
+            console_service,
+            registry_service,
+            run_with_services,
+        )
 
-        kept, login = directory, None
+        kept, login, admin = directory, None, None
         if secure or (directory and os.path.isdir(os.path.join(directory, "security"))):
             directory = directory or tempfile.mkdtemp(prefix="barnabas-")
             login = os.path.join(directory, "security", "schema-registry.properties")
+            admin = os.path.join(directory, "security", "admin.properties")
         flags = ["--nodes", str(count), "--host", host, "--port", str(port)]
         flags += ["--racks", racks] if racks else []
         flags += [] if controller_port is None else ["--controller-port", str(controller_port)]
@@ -117,15 +132,10 @@ def command(
         flags += [word for pair in overrides for word in ("--override", pair)]
         flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
         try:
-            return run_with_registry(
-                flags,
-                login,
-                host=host,
-                port=registry_port,
-                replicas=min(count, 3),
-                log_level=level,
-                as_json=as_json,
-            )
+            replicas = min(count, 3)
+            services = [registry_service(login, host, registry_port, replicas)] if registry else []
+            services += [console_service(admin, console_port)] if console else []
+            return run_with_services(flags, services, log_level=level, as_json=as_json)
         finally:
             if directory is not None and kept is None:
                 shutil.rmtree(directory, ignore_errors=True)

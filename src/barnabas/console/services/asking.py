@@ -135,8 +135,14 @@ class ClusterAccess:
         return address
 
     def each(self, ask: Callable[[K], T], about: Iterable[K]) -> dict[K, T | Exception]:
-        """What `ask` returns, called at the same time; an AwayError or RefusedError is one."""
-        futures = {one: self._pool.submit(ask, one) for one in about}
+        """What `ask` returns, called at the same time; an AwayError or RefusedError is one.
+
+        Raises AwayError after `close`.
+        """
+        try:
+            futures = {one: self._pool.submit(ask, one) for one in about}
+        except RuntimeError as error:  # while the console ends
+            raise AwayError("the console ends") from error
         found: dict[K, T | Exception] = {}
         for one, future in futures.items():
             try:

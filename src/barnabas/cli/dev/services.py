@@ -1,7 +1,7 @@
-"""`barnabas dev --registry`: a schema registry beside the nodes, in a separate process.
+"""`barnabas dev --registry --console`: services beside the nodes, each in a process of its own.
 
-This process runs two others, `barnabas dev` and `barnabas registry start`, and passes on what they
-say. The registry starts when the nodes serve, and ends before them.
+This process runs others, `barnabas dev`, `barnabas registry start` and `barnabas console`, and
+passes on what they say. Services start when the nodes serve, and end before them.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -21,41 +22,65 @@ from barnabas.cli.dev.child_process import end_with
 from barnabas.cli.errors import ExitCode
 
 READY = "Ready: bootstrap.servers="
-REGISTRY_READY = "Schema registry: "
 
 
-def run_with_registry(
-    flags: Sequence[str],
-    login: str | None,
-    *,
-    host: str,
-    port: int,
-    replicas: int,
-    log_level: str,
-    as_json: bool,
-) -> int:
-    """Run `barnabas dev` with `flags` and a registry until a signal; returns the exit code.
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service beside the nodes: its command, and what it says when it serves."""
 
-    `login` is the registry's properties file where the nodes want a login; they write it.
-    """
-    shown_host = f"[{host}]" if ":" in host else host
-    registry_flags = [
-        *([login] if login is not None else []),
-        *("--listeners", f"http://{shown_host}:{port}", "--override", f"host.name={host}"),
+    name: str
+    command: Sequence[str]
+    ready: str
+    key: str
+    """What its address is called in what `dev` says."""
+    option: str | None = None
+    """The option by which later services learn its address."""
+
+
+def registry_service(login: str | None, host: str, port: int, replicas: int) -> Service:
+    """A registry. `login` is its properties file where the nodes want a login; they write it."""
+    command = [
+        *("registry", "start", *([login] if login is not None else [])),
+        *("--listeners", f"http://{_shown(host)}:{port}", "--override", f"host.name={host}"),
         *("--override", f"kafkastore.topic.replication.factor={replicas}"),
-        *("--log-level", log_level, *(["--json"] if as_json else [])),
     ]
-    return asyncio.run(_Pair(flags, registry_flags, as_json).run())
+    ready, key = "Schema registry: ", "schema.registry.url"
+    return Service("schema registry", command, ready, key, "--registry-url")
 
 
-class _Pair:
-    """The nodes and the registry, started and ended in order."""
+def console_service(login: str | None, port: int) -> Service:
+    """A console, on loopback. `login` is a client's properties file."""
+    command = [
+        *("console", "--listeners", f"http://127.0.0.1:{port}"),
+        *(["--command-config", login] if login is not None else []),
+    ]
+    return Service("console", command, "Console: ", "console.url")
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def run_with_services(
+    flags: Sequence[str], services: Sequence[Service], *, log_level: str, as_json: bool
+) -> int:
+    """Run `barnabas dev` with `flags` and services until a signal; returns the exit code."""
+    return asyncio.run(_Family(flags, services, log_level, as_json).run())
+
+
+class _Family:
+    """The nodes and the services beside them, started and ended in order."""
 
     def __init__(
-        self, dev_flags: Sequence[str], registry_flags: Sequence[str], as_json: bool
+        self,
+        dev_flags: Sequence[str],
+        services: Sequence[Service],
+        log_level: str,
+        as_json: bool,
     ) -> None:
         self._dev_flags = dev_flags
-        self._registry_flags = registry_flags
+        self._services = services
+        self._service_flags = ["--log-level", log_level, *(["--json"] if as_json else [])]
         self._as_json = as_json
         self._stopping = asyncio.Event()
         self._children: list[Process] = []
@@ -86,30 +111,43 @@ class _Pair:
             return await dev.wait()
         facts: dict[str, Any] = json.loads(first) if self._as_json else {}
         bootstrap = facts.get("bootstrap_servers") or first.removeprefix(READY).strip()
-        registry = await self._spawn("registry", "start", "-b", bootstrap, *self._registry_flags)
-        assert registry.stdout is not None
-        ready = await registry.stdout.readline()
-        if not ready:
-            return await registry.wait()
+        urls: dict[str, str] = {}
+        watching = []
+        known: list[str] = []
+        for service in self._services:
+            command = [*service.command, "-b", bootstrap, *known, *self._service_flags]
+            process = await self._spawn(*command)
+            assert process.stdout is not None
+            ready = (await process.stdout.readline()).decode()
+            if not ready:
+                return await process.wait()
+            if self._as_json:
+                url = json.loads(ready)["listeners"][0]
+            else:
+                url = ready.removeprefix(service.ready).split(" ")[0].rstrip(",")
+            urls[service.key] = url
+            if service.option is not None:
+                known += [service.option, url]
+            watching.append(asyncio.create_task(self._watch(service, process)))
         if self._as_json:
-            url = json.loads(ready)["listeners"][0]
-            _say(json.dumps({**facts, "schema_registry_url": url}) + "\n")
+            named = {key.replace(".", "_"): url for key, url in urls.items()}
+            _say(json.dumps({**facts, **named}) + "\n")
         else:
-            url = ready.decode().removeprefix(REGISTRY_READY).partition(",")[0]
             _say(first)
-            _say(f"       schema.registry.url={url}\n")
-        watching = asyncio.create_task(self._watch(registry))
+            for key, url in urls.items():
+                _say(f"       {key}={url}\n")
         async for line in dev.stdout:
             _say(line.decode())
         code = await dev.wait()
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         return code
 
-    async def _watch(self, registry: Process) -> None:
-        code = await registry.wait()
+    async def _watch(self, service: Service, process: Process) -> None:
+        code = await process.wait()
         if not self._stopping.is_set():
             with suppress(OSError):  # a terminal that was closed
-                click.echo(f"the schema registry has ended (exit code {code})", err=True)
+                click.echo(f"the {service.name} has ended (exit code {code})", err=True)
 
     async def _spawn(self, *arguments: str) -> Process:
         process = await asyncio.create_subprocess_exec(

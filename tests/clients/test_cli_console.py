@@ -1,0 +1,59 @@
+"""`barnabas console`, and `barnabas dev --console`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.console_world import Console
+from support.foreground import BARNABAS, end, first_line, running
+
+
+def test_a_console_without_a_cluster_says_so_on_its_page() -> None:
+    with running("console", "-b", "127.0.0.1:1", "-l", "http://127.0.0.1:0", "--json") as process:
+        ready = json.loads(first_line(process))
+        assert ready["ready"]
+        answer = httpx.get(f"{ready['listeners'][0]}/api/overview", timeout=60)
+        assert (answer.status_code, answer.json()["kind"]) == (503, "away")
+        assert end(process) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (("-l", "http://0.0.0.0:0"), 2, "needs a login: set console.users.file"),
+        (("-o", "console.colour=red"), 2, "console.colour"),
+        (("-o", "console.users.file=/nowhere"), 2, "No such file"),
+        (("--registry-url", "localhost"), 2, "schema.registry.url"),
+        (("nowhere.properties",), 4, "nowhere.properties"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(flags: tuple[str, ...], code: int, words: str) -> None:
+    command = [*BARNABAS, "console", "-l", "http://127.0.0.1:0", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_dev_runs_a_console_too(is_secure: bool, tmp_path: Path) -> None:
+    flags = ["--port", "0", "--console-port", "0", "--directory", str(tmp_path / "data")]
+    flags += ["--secure"] if is_secure else ["--registry", "--registry-port", "0"]
+    with running("dev", "--console", *flags, "--json") as process:
+        ready = json.loads(first_line(process))
+        page = Console(ready["console_url"])
+        assert page.get("me")["services"] == ([] if is_secure else ["registry"])
+        body = {"name": "made", "partitions": 2, "replication": 1}
+        page.done("POST", "topics", body)
+        written = page.done("POST", "topics/made/messages", {"key": "k", "value": "v"})
+        assert written["offset"] == 0
+        (record,) = page.get("topics/made/messages")["records"]
+        assert record["value"]["text"] == "v"
+        page.http.close()
+        assert end(process, signal.SIGINT) == 0
