@@ -1,6 +1,6 @@
 """PySpark's daemon that forks worker processes, with what the workers need read already.
 
-Each worker would read pandas, pyarrow and our engine for itself, for one to two seconds, and a
+Each worker would import pandas, pyarrow and our runtime by itself, for one to two seconds, and a
 query has up to two for each task of each of its stages. Forked, they have them at once and share
 the memory. Spark runs this module as `spark.python.daemon.module`.
 """

@@ -1,4 +1,4 @@
-"""Several workers as one: they share the tasks, and three topics say what there is.
+"""Distributed mode: workers share connectors and tasks, whose state is in three topics.
 
 Pure:
 
