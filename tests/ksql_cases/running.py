@@ -29,12 +29,12 @@ class Outcomes:
         return 100 * self.passed.total() / max(1, self.total)
 
 
-def run_all(cases: Iterable[Case]) -> Outcomes:
+def run_all(cases: Iterable[Case], *, as_columns: bool = False) -> Outcomes:
     """Run every case, whatever the others do."""
     outcomes = Outcomes()
     for case in cases:
         try:
-            run(case, all_functions())
+            run(case, all_functions(), as_columns=as_columns)
         except Exception as error:  # noqa: BLE001  # a case may fail in any way: it is counted
             outcomes.failed.setdefault(case.file, []).append((case, error))
         else:

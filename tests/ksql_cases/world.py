@@ -16,30 +16,35 @@ from barnabas.sql.syntax.tree import CreateSource, CreateType
 from barnabas.sql.testing.outcome import MismatchError, check_outputs
 from barnabas.sql.testing.world import World
 from ksql_cases.cases import Case
+from ksql_cases.columns import ColumnDriver
 
 
-def run(case: Case, functions: Mapping[str, Function]) -> None:
-    """Run a case. Raises MismatchError, or whatever went wrong."""
+def run(case: Case, functions: Mapping[str, Function], *, as_columns: bool = False) -> None:
+    """Run a case, record by record or as columns. Raises MismatchError, or whatever went wrong."""
     world = World(functions, dict(case.content.get("properties", {})))
     if case.error is not None:
-        _run_to_error(case, world)
+        _run_to_error(case, world, as_columns=as_columns)
         return
-    driver = _piped(case, world)
+    driver = _piped(case, world, as_columns=as_columns)
     given = {spec["topic"] for spec in case.content.get("inputs", [])}
     given |= {topic for topic, _ in world.inserted}
     check_outputs(world, driver, case.content.get("outputs", []), given)
     _check_sources(case, world)
 
 
-def _piped(case: Case, world: World) -> Driver:
+def _piped(case: Case, world: World, *, as_columns: bool) -> Driver:
     prepare(case, world)
     world.run("\n".join(case.statements))
-    driver = Driver(
-        list(world.plans.values()),
-        PlanCompiler(world.functions, world.properties),
-        schemas=world.schemas,
-        log=lambda message, _row, cause: world.log.append(f"{message}: {cause!r}"),
-    )
+    plans = list(world.plans.values())
+    if as_columns:
+        driver: Driver = ColumnDriver(plans, world)
+    else:
+        driver = Driver(
+            plans,
+            PlanCompiler(world.functions, world.properties),
+            schemas=world.schemas,
+            log=lambda message, _row, cause: world.log.append(f"{message}: {cause!r}"),
+        )
     for topic, record in world.inserted:
         driver.pipe(topic, record)
     for spec in case.content.get("inputs", []):
@@ -71,9 +76,9 @@ def _add_declared(case: Case, world: World) -> None:
             world.schemas.add(subject, schema.type, schema.text)
 
 
-def _run_to_error(case: Case, world: World) -> None:
+def _run_to_error(case: Case, world: World, *, as_columns: bool) -> None:
     try:
-        _piped(case, world)
+        _piped(case, world, as_columns=as_columns)
     except Exception as error:  # any error may be the expected one: its text counts
         message = error.with_statement() if isinstance(error, SqlError) else str(error)
         if (case.error or "") not in message:

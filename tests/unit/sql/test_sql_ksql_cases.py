@@ -21,8 +21,9 @@ CASES_MIN = 2000
 
 
 @pytest.mark.skipif(not DIRECTORY, reason="KSQL_CASES does not name the directory of the cases")
-def test_ksqldbs_own_cases() -> None:
-    outcomes = run_all(load(Path(str(DIRECTORY))))
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_ksqldbs_own_cases(as_columns: bool) -> None:
+    outcomes = run_all(load(Path(str(DIRECTORY))), as_columns=as_columns)
     assert outcomes.total >= CASES_MIN, f"{outcomes.total} cases in {DIRECTORY}"
     failed = [case.title for lost in outcomes.failed.values() for case, _ in lost]
     assert outcomes.passed_percent >= PASSED_PERCENT_MIN, failed

@@ -192,6 +192,9 @@ def _together(frames: Sequence[Frame]) -> Frame:
     if len(frames) == 1:
         return frames[0]
     places = np.concatenate([frame.places for frame in frames])
+    has_key = None
+    if frames[0].has_key is not None:
+        has_key = np.concatenate([f.has_key for f in frames if f.has_key is not None])
     order = np.argsort(places, kind="stable")
 
     def all_of(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
@@ -201,7 +204,7 @@ def _together(frames: Sequence[Frame]) -> Frame:
         places[order],
         all_of([frame.columns for frame in frames]),
         all_of([frame.keys for frame in frames]),
-        None,
+        None if has_key is None else has_key[order],
         np.concatenate([frame.timestamps for frame in frames])[order],
         np.zeros(len(order), np.bool_),
     )

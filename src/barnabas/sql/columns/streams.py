@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.sql.columns import writing
 from barnabas.sql.columns.frames import Frame
@@ -53,6 +54,8 @@ class ColumnSink:
         keys: Any = pa.nulls(len(frame), pa.binary())
         if self._write_key is not None and frame.keys:
             keys = self._write_key(frame.keys)
+            if frame.has_key is not None:
+                keys = pc.if_else(pa.array(frame.has_key), keys, pa.scalar(None, pa.binary()))
         return keys, self._write_value([frame.columns[place] for place in self._places])
 
 

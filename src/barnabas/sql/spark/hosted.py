@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ from barnabas.sql.columns.joins import JoinProgram, join_program
 from barnabas.sql.columns.merging import ByRows
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.columns.streams import Made, StreamProgram, stream_program
+from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.encoding import decode_plan, encode_plan
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
 from barnabas.sql.processing_log import entry_of, includes_rows
@@ -126,13 +127,15 @@ class HostedPlan:
         hosting: Hosting,
         schemas: SchemaStore | None = None,
         plan: QueryPlan | None = None,
+        functions: Mapping[str, Function] | None = None,
     ) -> None:
-        """`plan`: the one that `hosting` has encoded, if it is at hand."""
+        """`plan`: the one that `hosting` has encoded, if it is at hand. `functions`: in place of
+        the catalog with those of users."""
         self.plan = decode_plan(hosting.plan) if plan is None else plan
         self._notes = Notes()
         self._note_chars = 0
         self._shows_rows = includes_rows(dict(hosting.properties))
-        catalog = load_extensions(hosting.extension_directory)
+        catalog = load_extensions(hosting.extension_directory) if functions is None else functions
         compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
         self.stages = build(self.plan, compiler, self._log).stages
         self._place(hosting)

@@ -247,6 +247,26 @@ def test_both_ways_are_equal(
 
 CERTAIN = [made for made in SELECTIONS if "(t AS INT)" not in made and "ARRAY" not in made]
 """Selections of which no column fails, and which columns' writers write."""
+
+
+def test_a_record_without_a_key_of_many_columns_has_none() -> None:
+    source = (
+        "CREATE STREAM s (a STRING KEY, b INT KEY, i INT) WITH (kafka_topic='s', format='JSON');"
+    )
+    (plan,) = plans_of(source + "CREATE STREAM q AS SELECT * FROM s;", {"s": 1})
+    records = [
+        [
+            ("s", TopicRecord(b'{"A":"x","B":1}', b'{"I":1}', 1)),
+            ("s", TopicRecord(None, b'{"I":2}', 2)),
+            ("s", TopicRecord(b'{"A":null}', b'{"I":3}', 3)),
+        ]
+    ]
+    want, _ = outcome(plan, copies(records), 1, None)
+    got, by_columns = outcome(plan, copies(records), 1, 1)
+    assert got == want
+    assert by_columns == 2
+
+
 PLAIN = [
     [
         (
