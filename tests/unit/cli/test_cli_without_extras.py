@@ -33,6 +33,7 @@ CASES = {
     "sql server": "sql",
     "pipeline run x.py": "spark",
     "registry start": "registry",
+    "console": "console",
     "connect start worker.properties": "connect",
     "cert ca": "security",
     "dev --secure --port 0": "security",
