@@ -33,8 +33,6 @@ from barnabas.protocol.messages.voters import (
 from barnabas.protocol.well_known import CLUSTER_METADATA
 
 VIEW_KEPT_S: Final = 2.0
-NEW_TOPIC_S: Final = 0.05
-"""A topic that is not known is looked for again after this."""
 SIZES_KEPT_S: Final = 15.0
 RATES_EVERY_S: Final = 5.0
 RATES_KEPT_MAX: Final = 120
@@ -227,7 +225,7 @@ class ClusterService:
         """The cluster, asked again if a topic is not known: it may be new."""
         view = self.view()
         if any(name not in view.topics for name in names):
-            self._view.forget(NEW_TOPIC_S)
+            self._view.forget()
             view = self.view()
         return view
 
