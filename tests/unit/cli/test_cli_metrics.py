@@ -154,3 +154,13 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = CliRunner().invoke(command, ["dashboards", "--to", str(tmp_path / "file" / "x")])
     assert refused.exit_code != 0
+
+
+def test_scripts_are_told_what_was_written(tmp_path: Path) -> None:
+    directory, path = tmp_path / "dashboards", tmp_path / "alerts.yml"
+    written = CliRunner().invoke(command, ["dashboards", "--to", str(directory), "--json"])
+    answer = json.loads(written.stdout)
+    assert {Path(one["path"]) for one in answer} == set(directory.iterdir())
+    assert [one["title"] for one in answer] == [dashboard.title for dashboard in DASHBOARDS]
+    written = CliRunner().invoke(command, ["alerts", "--to", str(path), "--json"])
+    assert json.loads(written.stdout) == {"path": str(path)}

@@ -7,6 +7,7 @@ from importlib.resources import files
 import click
 
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.output import json_option, print_json
 
 ALERTS = "alerts.yml"
 
@@ -24,23 +25,34 @@ def command() -> None:
     type=click.Path(file_okay=False),
     help="Directory for the JSON files; it is created.",
 )
-def dashboards(directory: str) -> None:
+@json_option
+def dashboards(directory: str, as_json: bool) -> None:
     """Write the Grafana dashboards, a JSON file each."""
     from barnabas.cli.metrics.dashboards import DASHBOARDS
 
+    titles: dict[str, str] = {}
     for dashboard in DASHBOARDS:
-        name = f"barnabas-{dashboard.name}.json"
-        _write(os.path.join(directory, name), json.dumps(dashboard.as_json(), indent=2) + "\n")
-        click.echo(f"{name}: {dashboard.title}")
+        path = os.path.join(directory, f"barnabas-{dashboard.name}.json")
+        _write(path, json.dumps(dashboard.as_json(), indent=2) + "\n")
+        titles[path] = dashboard.title
+    if as_json:
+        print_json([{"path": path, "title": title} for path, title in titles.items()])
+        return
+    for path, title in titles.items():
+        click.echo(f"{os.path.basename(path)}: {title}")
 
 
 @command.command(epilog="\b\nExample:\n  barnabas metrics alerts --to ./alerts.yml\n")
 @click.option(
     "--to", "path", required=True, type=click.Path(dir_okay=False), help="The file to write."
 )
-def alerts(path: str) -> None:
+@json_option
+def alerts(path: str, as_json: bool) -> None:
     """Write the alert rules, for `rule_files` of prometheus.yml."""
     _write(path, alert_rules())
+    if as_json:
+        print_json({"path": path})
+        return
     click.echo(f"{path}: promtool check rules {path}")
 
 
