@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
-from barnabas.app.metrics.collecting import NodeFigures
 from barnabas.app.node import Node
 from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
@@ -21,6 +20,7 @@ from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig
 
 if TYPE_CHECKING:
+    from barnabas.app.metrics.collecting import NodeFigures
     from barnabas.app.metrics.endpoint import MetricsEndpoint
 
 EXIT_FAILED = 1
@@ -58,7 +58,7 @@ async def _serve(config: NodeConfig, on_ready: Ready | None) -> int:
     try:
         node = await _open(config)
         if metrics is not None:
-            watched.append(NodeFigures(node))
+            watched.append(_figures_of(node))
             watched[0].start()
         url = None if metrics is None else metrics.url
         return await _run(config, node, stopping, on_ready, url)
@@ -118,7 +118,13 @@ async def _open(config: NodeConfig) -> Node:
         raise StartError(str(error)) from error
 
 
-def _show_metrics(config: NodeConfig, watched: list[NodeFigures]) -> "MetricsEndpoint | None":
+def _figures_of(node: Node) -> "NodeFigures":
+    from barnabas.app.metrics.collecting import NodeFigures  # for those who ask
+
+    return NodeFigures(node)
+
+
+def _show_metrics(config: NodeConfig, watched: list["NodeFigures"]) -> "MetricsEndpoint | None":
     """Show the figures that will be in `watched`, if the configuration says so."""
     access = metrics_access(config)
     if access is None:
