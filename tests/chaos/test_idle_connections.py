@@ -83,7 +83,9 @@ def test_idle_connections_leave_a_node_its_files(tmp_path: Path, nodes: int) -> 
                 assert node.is_running, node.tail()
                 assert open_files(node.pid) < DESCRIPTORS
         wait_until(
-            lambda: "accepting connections again" in victim.tail(), "accepting", shown=victim.tail
+            lambda: "accepting connections again" in victim.output.read_text(),
+            "accepting",
+            shown=victim.tail,
         )
         with RawClient(victim.bootstrap_servers) as late:
             assert answers(late)

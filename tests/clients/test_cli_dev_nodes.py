@@ -117,7 +117,7 @@ def test_people_are_told_where_everything_is(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Ready: bootstrap.servers=127.0.0.1:")
         headings = process.stdout.readline().split()
-        assert headings == ["NODE", "CLIENTS", "CONTROLLER", "PID", "DIRECTORY"]
+        assert headings == ["NODE", "CLIENTS", "CONTROLLER", "PID", "METRICS", "DIRECTORY"]
         assert str(tmp_path / "node-1") in process.stdout.readline()
         assert end(process)[0] == 0
 

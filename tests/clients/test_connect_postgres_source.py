@@ -15,6 +15,7 @@ from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableErr
 from support.connect.capture import settings
 from support.connect.postgres import Postgres, insert_many, postgres
 from support.connect.reading import SourceDriver, StoredOffsets
+from support.node_process import wait_until
 
 DATABASE = "captured"
 
@@ -39,6 +40,9 @@ def _slots(server: Postgres) -> list[tuple[Any, ...]]:
 
 def _drop(server: Postgres) -> None:
     for (name,) in _slots(server):
+        active = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{name}' AND active"
+        # Who was told to end may take a moment on a busy machine.
+        wait_until(lambda: not server.run(active), f"the end of who reads {name}")  # noqa: B023
         server.run(f"SELECT pg_drop_replication_slot('{name}')")
     server.run(f"DROP DATABASE {DATABASE} WITH (FORCE)")
 

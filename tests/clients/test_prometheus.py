@@ -111,7 +111,7 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     bootstrap: dict[str, Any] = {"bootstrap.servers": cluster.bootstrap_servers}
     cluster.create_topic("orders", partitions=2)
     cluster.create_topic("payments", partitions=1)
-    assert prometheus.alerts() == {}
+    wait_until(lambda: prometheus.alerts() == {}, "the end of what was pending at the start")
     assert prometheus.values("max(kafka_controller_kafkacontroller_activebrokercount)") == [3]
     assert prometheus.values("sum(kafka_server_raft_metrics_number_of_voters)") == [9]
     assert len(prometheus.values('barnabas_quorum_replica_lag{role="voter"}')) == 2

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from barnabas.kafka import fenced_writer, topic_log
+from barnabas.kafka import admin, fenced_writer, topic_log
 from barnabas.kafka.fenced_writer import AppendError, FencedError
 from barnabas.kafka.topic_log import LogLostError, LogRecord, TopicLog
 from support.topic_log_cluster import TOPIC, Cluster, Entry
@@ -39,7 +39,7 @@ class TopicLogs(RuleBasedStateMachine):
         self.patches: list[Any] = [
             mock.patch.object(fenced_writer, "Producer", self.cluster.producer),
             mock.patch.object(topic_log, "Consumer", self.cluster.consumer),
-            mock.patch.object(topic_log, "AdminClient", self.cluster.admin),
+            mock.patch.object(admin, "AdminClient", self.cluster.admin),
         ]
         for patch in self.patches:
             patch.start()
@@ -133,7 +133,7 @@ def _patched(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster()
     monkeypatch.setattr(fenced_writer, "Producer", cluster.producer)
     monkeypatch.setattr(topic_log, "Consumer", cluster.consumer)
-    monkeypatch.setattr(topic_log, "AdminClient", cluster.admin)
+    monkeypatch.setattr(admin, "AdminClient", cluster.admin)
     return cluster
 
 

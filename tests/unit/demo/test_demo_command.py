@@ -58,7 +58,7 @@ def test_without_a_library_it_names_the_extra_of_the_checkout(
         check_requirements()
 
 
-INCLUDED = ("connect", "registry", "sql", "spark")
+INCLUDED = ("connect", "console", "registry", "sql", "spark")
 """Extras that the demo's includes, or that those include."""
 
 
@@ -73,7 +73,7 @@ def test_the_extra_has_all_that_the_demo_needs() -> None:
     names = whole | {line.split("[")[0] for line in whole}
     assert {module.replace("_", "-") for module in MODULES} <= names
     assert {
-        "barnabas[connect,sql]",
+        "barnabas[connect,console,sql]",
         "barnabas[registry,spark]",
         "barnabas[spark]",
         "confluent-kafka[avro,json,protobuf,schemaregistry]",

@@ -34,7 +34,7 @@ def broker_registration(
         cluster_id=cluster_id,
         incarnation_id=incarnation_id,
         listeners=[
-            nodes.RegisteredListener(
+            nodes.Listener(
                 name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
             )
             for name, end in listeners.items()
@@ -58,7 +58,7 @@ def controller_registration(
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
         listeners=[
-            nodes.RegisteredListener(
+            nodes.Listener(
                 name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
             )
             for name, end in listeners.items()

@@ -18,7 +18,7 @@ from barnabas.protocol.schema import Message, Struct, message, struct
 
 
 @struct
-class RegisteredListener(Struct):
+class Listener(Struct):
     name: str = string("0+", map_key=True)
     host: str = string("0+")
     port: int = uint16("0+")
@@ -37,7 +37,7 @@ class BrokerRegistrationRequest(Message):
     broker_id: int = int32("0+")
     cluster_id: str = string("0+")
     incarnation_id: Uuid = uuid("0+")
-    listeners: list[RegisteredListener] = array_of(RegisteredListener, "0+")
+    listeners: list[Listener] = array_of(Listener, "0+")
     features: list[Feature] = array_of(Feature, "0+")
     rack: str | None = string("0+", nullable="0+")
     is_migrating_zk_broker: bool = boolean("1+")
@@ -102,7 +102,7 @@ class ControllerRegistrationRequest(Message):
     controller_id: int = int32("0+")
     incarnation_id: Uuid = uuid("0+")
     zk_migration_ready: bool = boolean("0+")
-    listeners: list[RegisteredListener] = array_of(RegisteredListener, "0+")
+    listeners: list[Listener] = array_of(Listener, "0+")
     features: list[Feature] = array_of(Feature, "0+")
 
 
