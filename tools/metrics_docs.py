@@ -46,7 +46,7 @@ dashboards and alerts work unchanged; what is missing has no counterpart in this
 - Figures of partitions come from the node that leads them, but for `kafka_log_log_`, which every
   replica has. Those of the cluster come from the controllers; `activecontrollercount` says which
   of them is active.
-- A scrape is collected in turns with the node's other work. Its cost is measured in `make bench`.
+- A scrape is collected in turns with the node's other work.
 
 ## Dashboards and alerts
 
