@@ -39,7 +39,6 @@ def main() -> int:
             *(word for extra in EXTRAS for word in ("--extra", extra)),
             *("--constraint", str(installed), "--python-version", "3.11", "--universal"),
             *("--generate-hashes", "--no-header", "--no-annotate"),
-            *("--no-emit-index-url", "--no-emit-find-links"),
         ]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
