@@ -61,7 +61,7 @@ class Role:
     groups: tuple[str, ...] = ("*",)
 
     def allows(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
-        """Whether it has a right, on a topic or a group if one is given."""
+        """Return whether it has a right, on a topic or a group if one is given."""
         if right not in self.rights:
             return False
         if topic is not None and not _fits(topic, self.topics):
@@ -117,10 +117,10 @@ class User:
     name: str
     roles: tuple[Role, ...]
     is_read_only: bool = False
-    """Whether the whole console changes nothing."""
+    """True if the whole console changes nothing."""
 
     def may(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
-        """Whether a role of theirs has the right."""
+        """Return whether a role of theirs has the right."""
         if self.is_read_only and right in ("produce", "edit", "admin"):
             return False
         return any(role.allows(right, topic, group) for role in self.roles)
@@ -188,7 +188,7 @@ class Guesses:
         self._lock = threading.Lock()
 
     def wait_s(self, user: str, address: str) -> float:
-        """How long until the next try is taken; 0 if it is now."""
+        """Return how long until the next try is taken; 0 if it is now."""
         with self._lock:
             until = [self._failures.get(key, (0, 0.0))[1] for key in _guessers(user, address)]
         return max(0.0, max(until) - self._now_s())

@@ -58,7 +58,7 @@ class ConsoleConfig:
     listeners: tuple[ListenAddress, ...] = field(init=False)
     roles: Mapping[str, Role] = field(init=False)
     is_read_only: bool = field(init=False)
-    """Whether nothing can be changed."""
+    """True if nothing can be changed."""
 
     def __post_init__(self) -> None:
         values = self.values
@@ -90,12 +90,12 @@ class ConsoleConfig:
 
     @property
     def is_on_loopback(self) -> bool:
-        """Whether only this machine reaches the console."""
+        """True if only this machine reaches the console."""
         return all(is_loopback(listener.host) for listener in self.listeners)
 
     @property
     def has_tls(self) -> bool:
-        """Whether a listener speaks https."""
+        """True if a listener speaks https."""
         return any(listener.is_tls for listener in self.listeners)
 
     def urls(self, key: str) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ class Application:
         return tuple(role for name, role in self._roles.items() if name in names)
 
     async def _me(self, request: Request) -> Response:
-        """Who is logged in, and what there is to see."""
+        """Return who is logged in, and what there is to see."""
         facts: dict[str, Any] = {"version": __version__, "needs_login": self._accounts is not None}
         try:
             user = self._user(request)

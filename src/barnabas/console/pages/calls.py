@@ -65,7 +65,7 @@ class Call:
             raise BadRequestError(f"{name} is not a whole number") from None
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter of the query is true."""
+        """Return whether a parameter of the query is true."""
         return self.query.get(name, "") in ("1", "true")
 
     def given(self, name: str, kind: type | tuple[type, ...] = str) -> Any:

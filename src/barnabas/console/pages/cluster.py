@@ -39,7 +39,7 @@ def overview(call: Call) -> Any:
 
 
 def findings(call: Call) -> Any:
-    """What needs attention."""
+    """Return what needs attention."""
     return as_json(call.services.cluster.findings())
 
 
@@ -178,7 +178,7 @@ def group(call: Call) -> Any:
 
 
 def plan_reset(call: Call) -> Any:
-    """What a reset would move."""
+    """Return what a reset would move."""
     moves = _plan(call)
     return {"moves": as_json(moves), "records": moved(moves)}
 
@@ -272,7 +272,7 @@ def node_settings(call: Call) -> Any:
 
 
 def audit(call: Call) -> Any:
-    """What was done, the newest first."""
+    """Return what was done, the newest first."""
     return as_json(call.services.audit.recent(call.text("search"))[:200])
 
 

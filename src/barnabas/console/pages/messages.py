@@ -127,7 +127,7 @@ def tail(call: Call) -> Any:
 
 
 def check(call: Call) -> Any:
-    """Whether an expression is right."""
+    """Return whether an expression is right."""
     expression_of(call.text("filter"))
     return {}
 

@@ -135,7 +135,7 @@ class ClusterAccess:
         return address
 
     def each(self, ask: Callable[[K], T], about: Iterable[K]) -> dict[K, T | Exception]:
-        """What `ask` returns, called at the same time; an AwayError or RefusedError is one.
+        """Return what `ask` returns, called at the same time; an AwayError or RefusedError is one.
 
         Raises AwayError after `close`.
         """

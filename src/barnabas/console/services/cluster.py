@@ -69,12 +69,12 @@ class Partition:
 
     @property
     def is_offline(self) -> bool:
-        """Whether it has no leader."""
+        """True if it has no leader."""
         return self.leader < 0
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether a replica is behind or down."""
+        """True if a replica is behind or down."""
         return len(self.isr) < len(self.replicas)
 
 
@@ -230,7 +230,7 @@ class ClusterService:
         return view
 
     def sizes(self) -> Sizes:
-        """What nodes store."""
+        """Return what nodes store."""
         return self._sizes.get()
 
     def quorum(self) -> Quorum:
@@ -417,7 +417,7 @@ class ClusterService:
         return Quorum(found.leader_id, found.leader_epoch, found.high_watermark, tuple(replicas))
 
     def findings(self) -> list[Finding]:
-        """What needs attention, the worst first."""
+        """Return what needs attention, the worst first."""
         view = self.view()
         found = [*_findings_of_nodes(view), *_findings_of_partitions(view)]
         try:
@@ -447,7 +447,7 @@ class Sampler:
         self._closing = threading.Event()
 
     def watch(self) -> Rates:
-        """What was measured; goes on measuring for a minute."""
+        """Return what was measured; goes on measuring for a minute."""
         with self._lock:
             self._watched_s = self._now_s()
             if (self._thread is None or not self._thread.is_alive()) and not self._closing.is_set():

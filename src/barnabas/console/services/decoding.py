@@ -76,7 +76,7 @@ class Decoder:
         return plain(data)
 
     def value(self, data: bytes | None, headers: Headers, *, is_key: bool) -> Any:
-        """What an expression sees of a key or value: as `decode`, without the rest."""
+        """Return what an expression sees of a key or value: as `decode`, without the rest."""
         if data is None:
             return None
         if data[:1] == b"\0" and len(data) > 4 and not headers:

@@ -91,7 +91,7 @@ def compile_expression(text: str) -> Expression:
 
 
 def truth(value: Any) -> bool:
-    """Whether a value counts as true: everything but null, false, 0 and what is empty."""
+    """Return whether a value counts as true: everything but null, false, 0 and what is empty."""
     return bool(value)
 
 

@@ -283,7 +283,7 @@ class GroupService:
         }
 
     def plan(self, name: str, to: str, value: int = 0, topics: Sequence[str] = ()) -> list[Move]:
-        """What a reset to `earliest`, `latest`, `time` (ms) or `offset` would move.
+        """Return what a reset to `earliest`, `latest`, `time` (ms) or `offset` would move.
 
         `shift` adds `value` to each offset. Without `topics` all that the group has committed.
         """

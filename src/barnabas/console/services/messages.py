@@ -76,7 +76,7 @@ class Page:
     cursor: Mapping[int, int]
     """By partition: for older records the offset to end before, for newer the one to begin at."""
     is_complete: bool
-    """Whether it was read in time."""
+    """True if it was read in time."""
     has_more: bool
 
 
@@ -98,7 +98,7 @@ class Progress:
     seconds: float
     is_done: bool = False
     is_full: bool = False
-    """Whether it ended because there are as many matches as are kept."""
+    """True if it ended because there are as many matches as are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +478,7 @@ class _Reading:
 
     @property
     def is_done(self) -> bool:
-        """Whether all partitions are read."""
+        """True if all partitions are read."""
         return not self._left
 
     def poll(self, count: int, timeout_s: float = POLL_S) -> Iterator[Message]:

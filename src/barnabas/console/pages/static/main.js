@@ -118,10 +118,14 @@ function currentTheme() {
   return THEMES.includes(found) ? found : "auto";
 }
 
+// The style sheet has one block for each theme; the system's choice is read here.
+const PREFERS_DARK = matchMedia("(prefers-color-scheme: dark)");
+PREFERS_DARK.addEventListener("change", applyTheme);
+
 function applyTheme() {
   const theme = currentTheme();
-  if (theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
+  const wished = PREFERS_DARK.matches ? "dark" : "light";
+  document.documentElement.dataset.theme = theme === "auto" ? wished : theme;
 }
 
 function nextTheme() {
