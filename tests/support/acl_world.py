@@ -96,11 +96,11 @@ class AclWorld:
         resource_type: ResourceType = ResourceType.TOPIC,
         request: int = ApiKey.FETCH,
     ) -> bool:
-        """Whether a caller may do it, logged as an attempt."""
+        """Return whether a caller may do it, logged as an attempt."""
         caller = Caller(Principal(kind, user), host, request)
         return self.authorizer.allows(caller, operation, resource_type, name)
 
     def may_some(self, operation: Operation, *, user: str = "alice", host: str = HOST) -> bool:
-        """Whether a caller may do it with any topic."""
+        """Return whether a caller may do it with any topic."""
         caller = Caller(Principal("User", user), host)
         return self.authorizer.allows_some(caller, operation, ResourceType.TOPIC)

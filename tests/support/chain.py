@@ -161,5 +161,5 @@ def fill(bootstrap: str, topic: str, partitions: int, numbers: range) -> None:
 
 
 def expected(partitions: int, count: int) -> list[list[int]]:
-    """What each partition of the last topic must hold, in this order."""
+    """Return what each partition of the last topic must hold, in this order."""
     return [list(range(index, count, partitions)) for index in range(partitions)]

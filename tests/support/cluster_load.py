@@ -244,7 +244,7 @@ class Load:
         return place
 
     def _failed(self, message: Message, who: str) -> bool:
-        """Whether it is an error; one that a client must not be shown is an anomaly."""
+        """Return whether it is an error; one that a client must not be shown is an anomaly."""
         error = message.error()
         if error is None:
             return False

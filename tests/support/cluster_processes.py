@@ -121,7 +121,7 @@ class ClusterNode:
         self.data = directory / "data"
         self.is_paused = False
         self.is_wanted = False
-        """Whether it was started, and nobody has ended it since."""
+        """True if it was started, and nobody has ended it since."""
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -165,7 +165,7 @@ class ClusterNode:
         self._run(self.place.command(self._program.start(self.properties)))
 
     def answers(self) -> bool:
-        """Whether it accepts connections. Fails with its output if it has ended."""
+        """Return whether it accepts connections. Fails with its output if it has ended."""
         assert self.is_running, f"node {self.node_id} ended:\n{self.tail()}"
         with socket.socket() as probe:
             probe.settimeout(1)
@@ -410,7 +410,7 @@ class ClusterProcesses:
             raise AssertionError(f"{error}: {', '.join(self.ailments())}{tails}") from None
 
     def ailments(self) -> list[str]:
-        """What is not as it should be while all nodes run; empty for a healthy cluster.
+        """Return what is not as it should be while all nodes run; empty for a healthy cluster.
 
         Fails with the output of a node that has ended by itself.
         """
@@ -468,7 +468,7 @@ def _metadata_of(node: ClusterNode) -> MetadataResponse:
 
 
 def _quorum_of(node: ClusterNode) -> DescribeQuorumResponsePartitionData:
-    """What a node says of the quorum; `leader_id` is -1 where it cannot say."""
+    """Return what a node says of the quorum; `leader_id` is -1 where it cannot say."""
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
     topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     with RawClient(node.bootstrap_servers, ANSWER_TIMEOUT_S) as raw:

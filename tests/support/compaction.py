@@ -170,7 +170,7 @@ class CompactionBench(LogBench):
         return self.append(keyed_batch(pairs, timestamp=self.clock.time_ms, producer=producer))
 
     def part_bytes(self, part: Buffer | FileRange) -> bytes:
-        """What a part of a read holds."""
+        """Return what a part of a read holds."""
         return part.read() if isinstance(part, FileRange) else bytes(part)
 
     async def rounds(self) -> int:

@@ -10,5 +10,5 @@ EFFORT: Final = int(os.environ.get("EFFORT", "1"))
 
 
 def examples(count: int) -> int:
-    """How many random examples a property is tried with: `count` in `make test`."""
+    """Return how many random examples a property is tried with: `count` in `make test`."""
     return count * EFFORT

@@ -27,7 +27,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    """What it says first."""
+    """Return what it says first."""
     assert process.stdout is not None
     line = process.stdout.readline()
     assert line, process.communicate()[1]

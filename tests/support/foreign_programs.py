@@ -142,7 +142,7 @@ def _built(
 
 
 def _fault(command: Sequence[str], folder: str | Path) -> str:
-    """What a command says that fails; nothing of one that succeeds."""
+    """Return what a command says that fails; nothing of one that succeeds."""
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S
     )
@@ -164,7 +164,7 @@ def _keep(folder: Path, built: Path) -> None:
 
 
 def output_of(command: Sequence[str | Path], timeout_s: float) -> str:
-    """What a program prints; fails with what it says if it does."""
+    """Return what a program prints; fails with what it says if it does."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -54,7 +54,7 @@ class Member:
 
     @property
     def may_be_unknown(self) -> bool:
-        """Whether the coordinator may have forgotten it, or never have known of it."""
+        """True if the coordinator may have forgotten it, or never have known of it."""
         return self.risked_at > self.synced_at
 
     @property

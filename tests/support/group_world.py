@@ -196,7 +196,7 @@ class Call(Generic[R]):
 
 
 def subscription(*topics: str) -> bytes:
-    """What a consumer says when it joins."""
+    """Return what a consumer says when it joins."""
     return (0).to_bytes(2, "big") + encode(ConsumerProtocolSubscription(topics=list(topics)), 0)
 
 

@@ -107,7 +107,7 @@ async def clients(port: int, count: int = 1) -> AsyncIterator[list[Client]]:
 
 
 async def is_served(port: int) -> bool:
-    """Whether a client that comes now gets its answer."""
+    """Return whether a client that comes now gets its answer."""
     client = await Client.of(port)
     try:
         await client.send(b"GET /3 HTTP/1.1\r\nHost: localhost\r\n\r\n")

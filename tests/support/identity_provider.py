@@ -35,7 +35,7 @@ class IdentityProvider:
         self.url = ""
 
     def times(self, path: str) -> int:
-        """How often a path was asked for."""
+        """Return how often a path was asked for."""
         return sum(entry.path == path for entry in self.asked)
 
     def _answer(self, asked: Asked) -> tuple[int, bytes]:

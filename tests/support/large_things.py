@@ -113,7 +113,7 @@ def coordinator(client: RawClient) -> str:
 
 
 def coordinates(client: RawClient) -> bool:
-    """Whether the group can be described."""
+    """Return whether the group can be described."""
     asked = DescribeGroupsRequest(groups=[KNOWN])
     (group,) = client.call(asked, DescribeGroupsResponse, 5).groups
     return group.error_code == ErrorCode.NONE

@@ -165,5 +165,5 @@ class ProduceWorld:
         ]
 
     def values(self, topic: str) -> list[bytes | None]:
-        """What the topic holds."""
+        """Return what the topic holds."""
         return [record.value for record in read_records(self.logs[topic].log)]

@@ -31,7 +31,7 @@ class Brokers:
     send_fault: KafkaError | None = None
     commit_fault: KafkaError | None = None
     stores_in_spite: bool = False
-    """Whether a commit that fails is carried out, and its answer alone is lost."""
+    """True if a commit that fails is carried out, and its answer alone is lost."""
 
     def __post_init__(self) -> None:
         self.hold.set()

@@ -170,7 +170,7 @@ def put(registry: Registry, subject: str, schema: str, **more: Any) -> SchemaVal
 
 
 def refused(registry: Registry, code: int, decide: Any, *arguments: Any, **options: Any) -> str:
-    """What is said when a decision is refused with a code; nothing has changed then."""
+    """Return what is said when a decision is refused with a code; nothing has changed then."""
     before = registry.state.copy()
     with pytest.raises(RegistryError) as caught:
         registry.do(decide, *arguments, **options)
@@ -180,7 +180,7 @@ def refused(registry: Registry, code: int, decide: Any, *arguments: Any, **optio
 
 
 def refused_read(registry: Registry, code: int, read: Any, *arguments: Any, **options: Any) -> str:
-    """What is said when a read is refused with a code."""
+    """Return what is said when a read is refused with a code."""
     with pytest.raises(RegistryError) as caught:
         read(registry.view, *arguments, **options)
     assert caught.value.code == code

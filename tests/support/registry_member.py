@@ -100,7 +100,7 @@ class Member:
         return f"http://127.0.0.1:{self.port}"
 
     async def register(self, subject: str, text: str) -> dict[str, Any]:
-        """What the instance answers; raises ConnectionError when the process has ended."""
+        """Return what the instance answers; raises ConnectionError when the process has ended."""
         if self.reader is None or self.reader.done():
             raise ConnectionError(f"{self.url} has ended")
         assert self.process.stdin is not None

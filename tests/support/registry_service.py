@@ -42,7 +42,7 @@ class MemoryService:
         """What the next writes fail with."""
         self.waited_for: list[int | None] = []
         self.is_behind = False
-        """Whether catching up takes too long."""
+        """True if catching up takes too long."""
 
     @property
     def view(self) -> View:

@@ -75,7 +75,7 @@ def request(
 
 
 def reference(name: str, subject: str, version: int = 1) -> dict[str, Any]:
-    """What a request says of another schema."""
+    """Return what a request says of another schema."""
     return {"name": name, "subject": subject, "version": version}
 
 

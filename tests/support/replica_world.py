@@ -102,7 +102,7 @@ class Broker:
         self.services: Any = None
         self.is_serving = False
         self.is_deaf = False
-        """Whether it is cut off from the controller (until `catch_up`)."""
+        """True if it is cut off from the controller (until `catch_up`)."""
         self._unheard: list[Published] = []
         self._network: SimNetwork | None = None
 
@@ -243,7 +243,7 @@ class Broker:
         return found
 
     def values(self, index: int = 0, topic: str = "t", *, committed: bool = False) -> list[str]:
-        """What its log holds."""
+        """Return what its log holds."""
         return [value for _, value in self.records(index, topic, committed=committed)]
 
     def records(
@@ -343,7 +343,7 @@ class ReplicaWorld:
                 broker.hear(change)
 
     def decide(self, request: Any) -> Any:
-        """What the controller does and answers."""
+        """Return what the controller does and answers."""
         decision = DECIDE[type(request)](self._state(), request)
         self._append(decision.records)
         return decision.response
@@ -460,7 +460,7 @@ def append(broker: Broker, *values: str, index: int = 0, topic: str = "t") -> in
 
 
 def committed(broker: Broker, end_offset: int, index: int = 0) -> Awaitable[ErrorCode]:
-    """What a producer with `acks=all` is told."""
+    """Return what a producer with `acks=all` is told."""
     future: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     broker.partition(index).when_committed(
         end_offset, lambda error: None if future.done() else future.set_result(error)

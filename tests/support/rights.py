@@ -94,7 +94,7 @@ class Rights:
         self.generation += 1
 
     def has(self, right: Right) -> bool:
-        """Whether a right is given, by itself or by another that implies it."""
+        """Return whether a right is given, by itself or by another that implies it."""
         if self._given is None:
             return right not in self._denied
         operation, kind, name = right

@@ -74,11 +74,11 @@ class SecuredNode:
         self._settings = settings
 
     def servers(self, listener: str = "CLIENTS") -> str:
-        """Where a listener is reached."""
+        """Return where a listener is reached."""
         return f"{HOST}:{self.ports[listener]}"
 
     def log(self) -> str:
-        """What the node has said."""
+        """Return what the node has said."""
         return self.node.output.read_text()
 
     def settings(self) -> dict[str, str]:

@@ -76,7 +76,7 @@ def _all_of(kind: ResourceType, name: str) -> AclBinding:
 
 
 def _acls(node: ClusterNode) -> int:
-    """How many a node knows."""
+    """Return how many a node knows."""
     every = DescribeAclsRequest(
         resource_type_filter=ANY,
         resource_name_filter=None,

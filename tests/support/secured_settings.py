@@ -37,7 +37,7 @@ class Security:
     """Who may log in at the clients' listener beside `NODES`: by PLAIN or `BETWEEN_BROKERS`."""
 
     def settings(self) -> dict[str, str]:
-        """What all nodes share."""
+        """Return what all nodes share."""
         common = {
             "listener.security.protocol.map": ",".join(f"{name}:SASL_SSL" for name in LISTENERS),
             "inter.broker.listener.name": "CLIENTS",
@@ -72,7 +72,7 @@ class Security:
         }
 
     def format_arguments(self) -> list[str]:
-        """What `storage format` must be told: nodes log in before anybody can make users."""
+        """Return what `storage format` must be told: nodes log in before anybody can make users."""
         return [
             argument
             for user in (NODES, *self.users)

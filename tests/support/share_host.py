@@ -219,7 +219,7 @@ class ShareHost:
         kind: int = ACCEPT,
         member: str = "m",
     ) -> list[ErrorCode]:
-        """Where the outcome will be, or is."""
+        """Return where the outcome will be, or is."""
         told: list[ErrorCode] = []
         outcome = hosted.acknowledge(member, [AckBatch(first, last, [kind])])
         if isinstance(outcome, Refused):
@@ -250,7 +250,7 @@ class ShareHost:
         self.decide(RemoveTopicRecord(topic_id=topic_id(topic)))
 
     def placed(self, index: int = 0) -> PartitionImage:
-        """Where a partition of `t` is, and its epochs."""
+        """Return where a partition of `t` is, and its epochs."""
         return self.image.topics.by_id[topic_id("t")].partitions[index]
 
     async def close(self) -> None:

@@ -53,7 +53,7 @@ class BatchHost:
         self._stores: dict[tuple[int, int, str], BytesStore] = {}
 
     def run(self, batch: Sequence[tuple[str, TopicRecord]]) -> list[TopicRecord]:
-        """What a batch of records of topics makes the sink write."""
+        """Return what a batch of records of topics makes the sink write."""
         stages = build(self._plan, self._compiler).stages
         waiting: dict[int, Waiting] = defaultdict(lambda: defaultdict(list))
         written: list[TopicRecord] = []

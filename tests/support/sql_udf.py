@@ -20,7 +20,7 @@ from barnabas.sql.syntax.parser import parse, parse_expression
 
 
 def value_of(text: str, own: Mapping[str, Function]) -> Any:
-    """What an expression without columns gives."""
+    """Return what an expression without columns gives."""
     return compile_expression(parse_expression(text), (), {**functions(), **own}).evaluate(())
 
 

@@ -51,7 +51,7 @@ class Issuer:
         self.key = rsa_key(key_id)
 
     def key_set(self) -> str:
-        """What its endpoint serves."""
+        """Return what its endpoint serves."""
         return json.dumps({"keys": [jwk(self.key, kid=self.key_id, alg="RS256", use="sig")]})
 
     def rotate(self, key_id: str) -> None:

@@ -72,7 +72,7 @@ def listener_options(
 
 
 def _is_for_nodes(config: NodeConfig, name: str) -> bool:
-    """Whether clients of the cluster have other listeners."""
+    """Return whether clients of the cluster have other listeners."""
     if name in config.controller_listener_names:
         return True
     return name == config.inter_broker_listener_name and len(config.broker_listeners) > 1

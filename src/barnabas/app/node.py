@@ -69,7 +69,7 @@ class NodeFailure:
         self.happened = asyncio.Event()
         self.cause: Exception | None = None
         self.is_starting = True
-        """Whether `start` has not returned: who called it says why the node ends."""
+        """True if `start` has not returned: who called it says why the node ends."""
 
     def must_end(self, error: Exception) -> None:
         """The node cannot go on."""

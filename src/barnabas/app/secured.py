@@ -78,7 +78,7 @@ class Security(Enum):
 
     @property
     def has_users(self) -> bool:
-        """Whether the cluster knows who asks, and ACLs say what they may do."""
+        """True if the cluster knows who asks, and ACLs say what they may do."""
         return self is not Security.TLS
 
 

@@ -17,7 +17,7 @@ def normal_address(text: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a listener on that host."""
+    """Return whether only this machine can reach a listener on that host."""
     if host.lower() == "localhost":
         return True
     try:

@@ -89,7 +89,7 @@ class DescriptorReserve:
         self._line_s = {True: -LINE_INTERVAL_S, False: -LINE_INTERVAL_S}
 
     def is_short(self, *, is_own: bool = False) -> bool:
-        """Whether so few are free that no connection may be accepted.
+        """Return whether so few are free that no connection may be accepted.
 
         `is_own`: on a listener that only the system's own processes use. It has half of the
         reserve, so that clients cannot keep nodes from reaching each other.

@@ -75,10 +75,10 @@ class Disk(Protocol):
         """
 
     def exists(self, path: str) -> bool:
-        """Whether `path` is a file or a directory."""
+        """Return whether `path` is a file or a directory."""
 
     def is_dir(self, path: str) -> bool:
-        """Whether `path` is a directory."""
+        """Return whether `path` is a directory."""
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
@@ -111,7 +111,7 @@ class Disk(Protocol):
         """Size of the volume that holds `path`."""
 
     def modified_ms(self, path: str) -> int:
-        """When a file was last written, in milliseconds since the Unix epoch."""
+        """Return when a file was last written, in milliseconds since the Unix epoch."""
 
     def fsync_soon(
         self, files: Sequence[DiskFile], directories: Sequence[str] = ()

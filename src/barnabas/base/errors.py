@@ -10,7 +10,7 @@ class ShownError(Exception):
     """
 
     is_wrong_usage: ClassVar[bool] = False
-    """Whether the command line or a file that it names is wrong, not what was found."""
+    """True if the command line or a file that it names is wrong, not what was found."""
 
 
 def install_hint(extra: str) -> str:

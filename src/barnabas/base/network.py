@@ -118,7 +118,7 @@ class ListenerOptions:
     tls: TlsTerms | None = None
     """None: connections are in plain text. The simulated network has no TLS."""
     is_for_nodes: bool = False
-    """Whether only nodes of the cluster connect here, and not its clients."""
+    """True if only nodes of the cluster connect here, and not its clients."""
     make_room: Callable[[], None] | None = None
     """Called while connections wait to be accepted because file descriptors are short."""
     name_of: Callable[[str], str] = str

@@ -22,7 +22,7 @@ class PeerLines(logging.Filter):
         """By the text without what it names: there are as many as the code has."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a line is written; it then says what was left out before it."""
+        """Return whether a line is written; it then says what was left out before it."""
         if record.levelno < logging.WARNING or not isinstance(record.msg, str):
             return True
         kind = self._kinds.get(record.msg)

@@ -69,7 +69,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 @lru_cache(maxsize=64)
 def _opener(tls: ssl.SSLContext | None, is_here: bool) -> urllib.request.OpenerDirector:
-    """What sends requests. Making one may read the system's certificates, which is slow."""
+    """Return what sends requests. Making one may read the system's certificates, which is slow."""
     handlers: list[urllib.request.BaseHandler] = [
         urllib.request.HTTPSHandler(context=tls),
         _Redirects(),

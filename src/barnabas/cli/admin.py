@@ -97,7 +97,7 @@ class Admin:
             return self._wire.retry(request, codes)
 
     def serves(self, host: str, port: int, api: int) -> bool | None:
-        """Whether who answers there serves an API; None where nobody does."""
+        """Return whether who answers there serves an API; None where nobody does."""
         return self._wire.serves(host, port, api)
 
     def unanswering(self) -> list[BrokerInfo]:

@@ -82,7 +82,7 @@ class Reassignment:
 
 
 def reassignments(admin: Admin) -> dict[TopicPartition, Reassignment]:
-    """What is being moved. Raises CliError."""
+    """Return what is being moved. Raises CliError."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(admin.timeout_s * 1000))
     response = admin.decide(request, "listing reassignments")
     return {

@@ -43,5 +43,5 @@ def from_java(values: Mapping[str, str], more: Mapping[str, str] | None = None) 
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a client's key must not be shown."""
+    """Return whether the value of a client's key must not be shown."""
     return any(word in key for word in _SECRET_WORDS)

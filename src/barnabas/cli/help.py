@@ -11,7 +11,7 @@ import click
 
 
 def has_colour() -> bool:
-    """Whether the environment allows colours."""
+    """Return whether the environment allows colours."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

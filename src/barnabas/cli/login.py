@@ -74,7 +74,7 @@ def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> 
 def refusal(
     error: WireError | AccessError, where: str, config: Mapping[str, str]
 ) -> CliError | None:
-    """What a failed connection means, and what to do; None where it is only unreachable."""
+    """Return what a failed connection means, and what to do; None where it is only unreachable."""
     if isinstance(error, LoginError):
         hint = f"check the name, password and sasl.mechanism {CONFIG_HINT}"
         return CliError(str(error), ExitCode.REFUSED, hint)

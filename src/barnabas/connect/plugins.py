@@ -86,7 +86,7 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
 
 
 def is_built_in(class_name: str) -> bool:
-    """Whether a name, in full or short, is a built-in plugin's."""
+    """Return whether a name, in full or short, is a built-in plugin's."""
     return class_name in PLUGINS or _by_short_name(class_name) is not None
 
 

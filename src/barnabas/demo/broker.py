@@ -122,7 +122,7 @@ def _broker_spec(name: str, properties_path: str) -> ChildSpec:
 
 
 def answers(bootstrap: str, nodes: int = 1) -> bool:
-    """Whether so many brokers are known at `bootstrap`, asked once with a short timeout."""
+    """Return whether so many brokers are known at `bootstrap`, asked once with a short timeout."""
     admin = Admin({**client_config(bootstrap), "log_level": 0}, timeout_s=1.0)
     try:
         return len(admin.metadata().brokers) >= nodes

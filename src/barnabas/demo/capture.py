@@ -53,7 +53,7 @@ class Capture:
             raise NoDatabaseError(str(error)) from error
 
     def answers(self) -> bool:
-        """Whether the server takes connections, asked once."""
+        """Return whether the server takes connections, asked once."""
         return stations.answers(self.place, self._port)
 
     def prepare(self) -> None:
@@ -69,7 +69,7 @@ class Capture:
         )
 
     def is_complete(self) -> bool:
-        """Whether the topic says of every station what the table says."""
+        """Return whether the topic says of every station what the table says."""
         try:
             wanted = self.table.rows()
         except DatabaseError:

@@ -48,7 +48,7 @@ class Backlog:
 
     @property
     def nothing(self) -> bool:
-        """Whether everything published is processed and shown."""
+        """True if everything published is processed and shown."""
         return self.known and not (self.pipeline or self.dashboard)
 
 

@@ -31,7 +31,7 @@ class ProcessIdentity:
         return None if started is None else cls(pid, started)
 
     def alive(self) -> bool:
-        """Whether this very process still runs (a zombie does not)."""
+        """Return whether this very process still runs (a zombie does not)."""
         return start_time(self.pid) == self.started
 
 

@@ -64,7 +64,7 @@ class Ports:
 
 
 def _is_free(port: int) -> bool:
-    """Whether nobody listens there now."""
+    """Return whether nobody listens there now."""
     with socket.socket() as probe:
         # Connections of a demo that has just ended hold nobody up.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -39,7 +39,7 @@ def registry_spec(
 
 
 def answers(url: str) -> bool:
-    """Whether the registry answers, asked once."""
+    """Return whether the registry answers, asked once."""
     try:
         RegistryClient(url).subjects()
     except RegistryError:

@@ -102,7 +102,7 @@ def text_of(name: str) -> str:
 
 
 def answers(url: str) -> bool:
-    """Whether the server answers, asked once."""
+    """Return whether the server answers, asked once."""
     client = KsqlClient(url)
     try:
         client.info()

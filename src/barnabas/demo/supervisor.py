@@ -72,7 +72,7 @@ class Supervisor:
         return self._children.get(name)
 
     def is_ready(self, name: str) -> bool:
-        """Whether a process has once done its work: if it dies, it is started again."""
+        """Return whether a process has once done its work: if it dies, it is started again."""
         ward = self._wards.get(name)
         return ward is not None and ward.is_ready
 

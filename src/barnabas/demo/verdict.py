@@ -65,7 +65,7 @@ def compare_lags(*readers: list[dict[str, Any]]) -> list[Check]:
 
 
 def all_right(checks: list[Check]) -> bool:
-    """Whether every figure is right, and there is one at all."""
+    """Return whether every figure is right, and there is one at all."""
     return bool(checks) and all(check.right for check in checks)
 
 

@@ -58,9 +58,9 @@ class Settings:
     sql_port: int | None = None
     """None in a directory of before the pipelines were statements of SQL."""
     exactly_once: bool = False
-    """Whether the pipeline writes its results in transactions."""
+    """True if the pipeline writes its results in transactions."""
     secure: bool = False
-    """Whether its cluster wants TLS and logins, and each part has its own rights."""
+    """True if its cluster wants TLS and logins, and each part has its own rights."""
     database_port: int | None = None
     """None in a directory of before the stations could be in PostgreSQL: there they are not."""
     connect_port: int | None = None

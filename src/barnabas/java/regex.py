@@ -49,7 +49,7 @@ class JavaPattern:
 
     @cached_property
     def is_empty_match(self) -> bool:
-        """Whether it matches the empty text."""
+        """True if it matches the empty text."""
         return self._pattern.fullmatch("") is not None
 
     def matches(self, text: str) -> bool:

@@ -47,7 +47,7 @@ class _Writer:
     ends: list[int] = field(default_factory=list)
     """The empty groups that stand at the end of a match."""
     is_ascii: bool = False
-    """Whether the text is right for ASCII only."""
+    """True if the text is right for ASCII only."""
     _count: int = 0
 
     def sequence(self, tree: Tree, *, is_last: bool) -> str:

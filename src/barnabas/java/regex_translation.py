@@ -67,7 +67,7 @@ class _Translator(CharacterReader):
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
         self._is_behind = False
-        """Whether it reads the branches of a look-behind."""
+        """True if it reads the branches of a look-behind."""
 
     def whole(self) -> str:
         branches = self._branches()
@@ -263,7 +263,7 @@ def _counts(quantifier: str) -> range | None:
 
 
 def _captures(atom: str) -> bool:
-    """Whether the atom has groups that capture, so that it cannot stand twice."""
+    """Return whether the atom has groups that capture, so that it cannot stand twice."""
     return atom.startswith("(") and re.compile(atom).groups > 0
 
 

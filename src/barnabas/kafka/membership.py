@@ -106,7 +106,7 @@ class Joined:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this member deals."""
+        """True if this member deals."""
         return self.leader == self.member_id
 
 

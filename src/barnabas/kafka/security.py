@@ -62,7 +62,7 @@ class Login:
     user: str
     password: str = field(repr=False)
     is_token: bool = False
-    """Whether they are the id and the HMAC of a delegation token (KIP-48)."""
+    """True if they are the id and the HMAC of a delegation token (KIP-48)."""
 
 
 class Security:
@@ -83,7 +83,7 @@ class Security:
             self.mechanism = (given or "GSSAPI").upper()
 
     def reads(self, name: str) -> bool:
-        """Whether a setting says something for this protocol."""
+        """Return whether a setting says something for this protocol."""
         if name.startswith("sasl."):
             return name in SECURITY_NAMES and self.mechanism is not None
         return name in SECURITY_NAMES and (self.has_tls or not name.startswith("ssl."))
@@ -125,7 +125,7 @@ class Security:
 
     @property
     def checks_names(self) -> bool:
-        """Whether the name in a broker's certificate must be the broker's. Raises ConfigError."""
+        """True if the name in a broker's certificate must be the broker's. Raises ConfigError."""
         algorithm = self._names.find(NAME_CHECK)
         if algorithm is None or algorithm.lower() == "https":
             return True
@@ -135,7 +135,7 @@ class Security:
 
     @property
     def checks_certificate(self) -> bool:
-        """Whether a broker's certificate must be trusted. Raises ConfigError."""
+        """True if a broker's certificate must be trusted. Raises ConfigError."""
         name = "enable.ssl.certificate.verification"
         text = self._text(name) or "true"
         if not is_true(text) and not is_false(text):

@@ -48,12 +48,12 @@ JAVA_SECURITY: Final = frozenset(
 
 
 def is_true(value: object) -> bool:
-    """Whether a setting of librdkafka's is on."""
+    """Return whether a setting of librdkafka's is on."""
     return str(value).lower() in ("true", "t", "1", "yes")
 
 
 def is_false(value: object) -> bool:
-    """Whether a setting of librdkafka's is off."""
+    """Return whether a setting of librdkafka's is off."""
     return str(value).lower() in ("false", "f", "0", "no")
 
 

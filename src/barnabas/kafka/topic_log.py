@@ -148,7 +148,7 @@ class TopicLog:
 
     @property
     def leads(self) -> bool:
-        """Whether `append` may write; another writer may have fenced this one unnoticed."""
+        """True if `append` may write; another writer may have fenced this one unnoticed."""
         return self._leader is not None
 
     @property
@@ -519,7 +519,7 @@ class TopicLog:
 
 
 def _cover(positions: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-    """Whether positions are not before ends."""
+    """Return whether positions are not before ends."""
     return all(positions.get(number, 0) >= end for number, end in ends.items())
 
 

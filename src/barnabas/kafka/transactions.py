@@ -91,17 +91,17 @@ class Seen:
     """When the open transaction began, by the coordinator's clock."""
 
     def is_by(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether nobody has taken the id since."""
+        """Return whether nobody has taken the id since."""
         return (self.producer_id, self.producer_epoch) == (producer_id, producer_epoch)
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction is open and may still be committed."""
+        """True if a transaction is open and may still be committed."""
         return self.state == _OPEN_STATE
 
     @property
     def is_committed(self) -> bool:
-        """Whether the last transaction is committed, for good."""
+        """True if the last transaction is committed, for good."""
         return self.state in _COMMITTED_STATES
 
 

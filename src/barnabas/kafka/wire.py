@@ -69,7 +69,7 @@ class _ReasonedError(Exception):
     """`reason` is why, without the broker's address where that is known to be missing."""
 
     is_final = False
-    """Whether another broker would answer the same."""
+    """True if another broker would answer the same."""
 
     def __init__(self, text: str, reason: str | None = None) -> None:
         super().__init__(text)
@@ -133,7 +133,7 @@ class Access:
     user: str = ""
     password: str = field(default="", repr=False)
     is_token: bool = False
-    """Whether these are the id and the HMAC of a delegation token (KIP-48)."""
+    """True if these are the id and the HMAC of a delegation token (KIP-48)."""
     bearer: BearerLogin | None = field(default=None, repr=False, compare=False)
     """The login by OAUTHBEARER."""
     timeout_seconds: float = 10.0
@@ -207,12 +207,12 @@ class Connection:
         return self._exchange(api, version, request)
 
     def serves(self, api_key: int) -> bool:
-        """Whether the broker knows an API."""
+        """Return whether the broker knows an API."""
         return api_key in self._versions
 
     @property
     def is_over(self) -> bool:
-        """Whether it cannot be used for a request: the broker has ended it, or the login ends."""
+        """True if it cannot be used for a request: the broker has ended it, or the login ends."""
         if time.monotonic() >= self._login_ends:
             return True
         asked = select.poll()

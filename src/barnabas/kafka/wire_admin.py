@@ -257,7 +257,7 @@ class WireAdmin:
         return CONTROLLERS if self.controllers else BROKERS
 
     def serves(self, host: str, port: int, api: int) -> bool | None:
-        """Whether the node at an address serves an API; None where none answers."""
+        """Return whether the node at an address serves an API; None where none answers."""
         try:
             with contextlib.closing(Connection(self._access, host, port)) as connection:
                 return connection.serves(api)

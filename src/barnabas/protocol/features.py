@@ -69,12 +69,12 @@ class MetadataVersion(IntEnum):
 
     @property
     def has_transactions(self) -> bool:
-        """Whether BeginTransaction/EndTransaction records may bracket a change (KIP-868)."""
+        """True if BeginTransaction/EndTransaction records may bracket a change (KIP-868)."""
         return self >= MetadataVersion.IBP_3_6_IV1
 
     @property
     def has_delegation_tokens(self) -> bool:
-        """Whether delegation tokens may be kept as records (KIP-900)."""
+        """True if delegation tokens may be kept as records (KIP-900)."""
         return self >= MetadataVersion.IBP_3_6_IV2
 
     @property
@@ -83,17 +83,17 @@ class MetadataVersion(IntEnum):
 
     @property
     def has_directories(self) -> bool:
-        """Whether replicas are assigned to log directories (KIP-858)."""
+        """True if replicas are assigned to log directories (KIP-858)."""
         return self >= MetadataVersion.IBP_3_7_IV2
 
     @property
     def has_elr(self) -> bool:
-        """Whether partition records may carry eligible leader replicas (KIP-966)."""
+        """True if partition records may carry eligible leader replicas (KIP-966)."""
         return self >= MetadataVersion.IBP_4_0_IV1
 
     @property
     def has_cordoned_log_dirs(self) -> bool:
-        """Whether log directories may be closed to new replicas (KIP-1066)."""
+        """True if log directories may be closed to new replicas (KIP-1066)."""
         return self >= MetadataVersion.IBP_4_3_IV0
 
     @property
@@ -199,7 +199,7 @@ def metadata_version_from_level(level: int) -> MetadataVersion:
 
 
 def records_changed_between(lower: MetadataVersion, higher: MetadataVersion) -> bool:
-    """Whether a log written at `higher` may hold records that `lower` cannot read."""
+    """Return whether a log written at `higher` may hold records that `lower` cannot read."""
     return any(lower < level <= higher for level in _CHANGES_RECORDS)
 
 

@@ -44,12 +44,12 @@ class Versions(NamedTuple):
     last: int
 
     def covers(self, version: int) -> bool:
-        """Whether `version` lies in the range."""
+        """Return whether `version` lies in the range."""
         return self.first <= version <= self.last
 
     @property
     def is_empty(self) -> bool:
-        """Whether no version lies in the range."""
+        """True if no version lies in the range."""
         return self.first > self.last
 
 

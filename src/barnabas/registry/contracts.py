@@ -283,7 +283,7 @@ class RuleSet:
         )
 
     def has_type(self, rule_type: str) -> bool:
-        """Whether a rule is of a type."""
+        """Return whether a rule is of a type."""
         rules = (*self.migration_rules, *self.domain_rules, *self.encoding_rules)
         return any(rule.type == rule_type for rule in rules)
 

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 def is_large(view: View, schema: SchemaValue) -> bool:
-    """Whether a stored schema, with all that it refers to, is large to parse."""
+    """Return whether a stored schema, with all that it refers to, is large to parse."""
     try:
         _, resolved = resolve(view, schema.subject, schema.references, live_only=False)
     except RegistryError:

@@ -43,11 +43,11 @@ class Service(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether the topic has been read to its end and this instance is in its group."""
+        """True if the topic has been read to its end and this instance is in its group."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether this instance decides on writes."""
+        """True if this instance decides on writes."""
 
     @property
     def leader_url(self) -> str | None:

@@ -36,7 +36,7 @@ class QualifiedSubject:
 
     @property
     def is_context(self) -> bool:
-        """Whether a whole context is meant, not one subject in it."""
+        """True if a whole context is meant, not one subject in it."""
         return not self.subject
 
 
@@ -92,7 +92,7 @@ def qualified_from(parent: str, subject: str) -> str:
 
 
 def has_prefix(name: str, prefix: str) -> bool:
-    """Whether a qualified subject has a qualified prefix.
+    """Return whether a qualified subject has a qualified prefix.
 
     The prefix is of the default context unless it says another; `:*:` stands for all contexts,
     and `:.na` for those whose names begin so.
@@ -106,7 +106,7 @@ def has_prefix(name: str, prefix: str) -> bool:
 
 
 def is_valid(name: str, *, settings: bool = False, may_be_context: bool = True) -> bool:
-    """Whether a name may be used for a subject.
+    """Return whether a name may be used for a subject.
 
     Control characters, `__GLOBAL` and `__EMPTY` are refused; the global context is for settings
     only. Without `may_be_context`, an empty subject and a bare `*` are refused as well.

@@ -45,7 +45,7 @@ AnyRecord = OutgoingRecord | KafkaRecord
 
 
 def has_zero_timestamp(records: Sequence[AnyRecord]) -> bool:
-    """Whether librdkafka cannot write them: it takes a timestamp of 0 for none."""
+    """Return whether librdkafka cannot write them: it takes a timestamp of 0 for none."""
     return any(isinstance(record, KafkaRecord) and record.timestamp_ms == 0 for record in records)
 
 

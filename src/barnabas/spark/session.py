@@ -277,7 +277,7 @@ def _check_jars(options: SessionOptions) -> None:
 
 
 def is_lost(session: SparkSession) -> bool:
-    """Whether the session's JVM, a child of this process, has ended."""
+    """Return whether the session's JVM, a child of this process, has ended."""
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
     return process is not None and process.poll() is not None

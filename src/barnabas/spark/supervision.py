@@ -72,7 +72,7 @@ class Restarts:
         """How many in a row."""
 
     def is_due(self, state: QueryState, now_ms: int) -> bool:
-        """Whether the query, which is in that state now, is to be started again now."""
+        """Return whether the query, which is in that state now, is to be started again now."""
         if state is not QueryState.ERROR:
             self.due_ms = None
             self._note_sound(state, now_ms)
@@ -217,7 +217,7 @@ class SupervisedStream:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has processed what it was to process, and ended."""
+        """True if it has processed what it was to process, and ended."""
         _ = self.state
         return self._has_ended
 
@@ -340,7 +340,7 @@ class SupervisedStream:
 
 
 def _is_loss(error: Exception) -> bool:
-    """Whether a call of Spark's fails because its JVM has ended, and all queries with it."""
+    """Return whether a call of Spark's fails because its JVM has ended, and all queries with it."""
     from py4j.protocol import (  # type: ignore[import-untyped]  # comes without types
         Py4JError,
         Py4JJavaError,

@@ -153,7 +153,7 @@ def _json_value(value: Any) -> Any:
 
 
 def includes_rows(settings: Mapping[str, Any]) -> bool:
-    """Whether entries may show records."""
+    """Return whether entries may show records."""
     return str(settings.get(ROWS_INCLUDE, "false")).lower() == "true"
 
 

@@ -42,12 +42,12 @@ class BaseType(Enum):
 
     @property
     def is_number(self) -> bool:
-        """Whether values can be calculated with."""
+        """True if values can be calculated with."""
         return self in NUMBERS
 
     @property
     def is_time(self) -> bool:
-        """Whether values are dates or times."""
+        """True if values are dates or times."""
         return self in (BaseType.DATE, BaseType.TIME, BaseType.TIMESTAMP)
 
 

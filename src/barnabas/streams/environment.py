@@ -119,7 +119,7 @@ class Cluster:
         return Binding(f"{topic}-{part}", self.registry, self.learned, self._pinned)
 
     def first_ends(self, topic: str) -> dict[int, int]:
-        """Where a topic ended at the first start."""
+        """Return where a topic ended at the first start."""
         pinned = self._pinned(f"{topic}.ends", lambda: json.dumps(self._ends(topic)))
         return {int(partition): end for partition, end in json.loads(pinned).items()}
 

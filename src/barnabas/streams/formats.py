@@ -71,7 +71,7 @@ class Reader(ABC):
     """Reads the keys or the values of one topic."""
 
     is_row = True
-    """Whether what is read is a struct, whose fields become columns."""
+    """True if what is read is a struct, whose fields become columns."""
 
     @abstractmethod
     def parsed(self, data: Column) -> Column:

@@ -106,11 +106,11 @@ class RunningQuery:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has processed what it was to process."""
+        """True if it has processed what it was to process."""
         return self._life.has_ended
 
     def must_wait(self) -> bool:
-        """Whether it is too early to start."""
+        """Return whether it is too early to start."""
         return self._options.until_caught_up and not all(one.has_ended for one in self.after)
 
     def start(self) -> None:
@@ -167,7 +167,7 @@ class RunningQuery:
                 return
 
     def look(self, now_ms: int) -> bool:
-        """Whether it is to be started now, for the first time or again.
+        """Return whether it is to be started now, for the first time or again.
 
         Raises PipelineError where it is not to be started any more.
         """

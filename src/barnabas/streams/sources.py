@@ -82,7 +82,7 @@ class Source(Step):
             check_columns(f"event_time of {self.topic}", [name], self.value_format.columns())
 
     def reads_like(self, other: Source) -> bool:
-        """Whether both find the same records malformed."""
+        """Return whether both find the same records malformed."""
         mine, theirs = (
             (one.topic, one.value_format, one.key_format, one._event_time, one.options)
             for one in (self, other)

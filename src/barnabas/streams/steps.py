@@ -59,7 +59,7 @@ class Environment(Protocol):
         """Return what binds a format to a topic; `part` is `key` or `value`."""
 
     def first_ends(self, topic: str) -> dict[int, int]:
-        """Where the partitions of a topic ended when the pipeline was started first."""
+        """Return where the partitions of a topic ended when the pipeline was started first."""
 
     @property
     def dead_letters(self) -> str | None:
@@ -96,7 +96,7 @@ class Step(ABC):
     feeders: tuple[Output, ...] = ()
     """The outputs of this pipeline into the topic that the step reads."""
     has_state = False
-    """Whether Spark keeps state for it from one micro-batch to the next."""
+    """True if Spark keeps state for it from one micro-batch to the next."""
 
     @abstractmethod
     def frame(self, building: Building) -> DataFrame:
@@ -118,7 +118,7 @@ class Step(ABC):
             parent.check()
 
     def emission(self) -> Emission | None:
-        """When the results of a step are given; None for one that gives each row once."""
+        """Return when the results of a step are given; None for one that gives each row once."""
         return None
 
 

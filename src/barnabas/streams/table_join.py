@@ -198,7 +198,7 @@ def _offset(rows: DataFrame) -> Column:
 
 
 def _was_there(ends: dict[int, int]) -> Column:
-    """Whether a change lay in the table's topic when the pipeline was started first."""
+    """Return whether a change lay in the table's topic when the pipeline was started first."""
     from pyspark.sql import functions as f
 
     is_written = f.lit(False)

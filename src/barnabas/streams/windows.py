@@ -110,7 +110,7 @@ class Aggregated(Step):
         check_columns("agg", named(self._aggregates.values()), before)
 
     def emission(self) -> Emission:
-        """When the results are given."""
+        """Return when the results are given."""
         if self._window is None:
             return "changes"
         if self._window.kind == "session":

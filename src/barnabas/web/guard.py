@@ -19,7 +19,7 @@ _OTHER_SITES = (b"cross-site", b"same-site")
 
 
 def only_loopback(hosts: Iterable[str]) -> bool:
-    """Whether all listeners are on loopback."""
+    """Return whether all listeners are on loopback."""
     return all(is_loopback(host) for host in hosts)
 
 
@@ -51,7 +51,7 @@ def may_ask(
 
 
 def is_of_own_page(origin: bytes | None, host_header: bytes) -> bool:
-    """Whether no page sends a request, or a page of this very server."""
+    """Return whether no page sends a request, or a page of this very server."""
     if origin is None:
         return True
     try:

@@ -75,7 +75,7 @@ class JoinedWrites(asyncio.Transport):
         self.inner.abort()
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be."""
+        """Return whether it is closed, or about to be."""
         return self.inner.is_closing()
 
     def pause_reading(self) -> None:
@@ -132,11 +132,11 @@ class Connection(HttpToolsProtocol):
         self._held_bytes = 0
         """Bytes that the parser holds without having reported them: those of unfinished lines."""
         self._is_over = False
-        """Whether nothing more is read here: refused, or handed over."""
+        """True if nothing more is read here: refused, or handed over."""
         self._running: RequestResponseCycle | None = None
         """The request that is being answered, or the last one; `cycle` is the last that came."""
         self._may_not_send = False
-        """Whether the client waits to hear if it may send the body of `cycle`."""
+        """True if the client waits to hear if it may send the body of `cycle`."""
         self._deadline: asyncio.TimerHandle | None = None
         self._awaited: tuple[int, bool] | None = None
         """What the deadline is for: the number of a request, and whether it is for its head."""

@@ -199,7 +199,7 @@ class Http2:
         self._made = made
 
     def protocol(self, place: Place) -> asyncio.Protocol:
-        """What speaks on a connection from its first byte."""
+        """Return what speaks on a connection from its first byte."""
         return _Stream(place, self._connected)
 
     async def stop(self, seconds: float) -> None:

@@ -21,7 +21,7 @@ class Accounts(Protocol):
     """Who may log in."""
 
     def roles(self, name: str, password: str) -> frozenset[str] | None:
-        """What the user may be called; None if they may not log in. Raises ConfigError."""
+        """Return what the user may be called; None if they may not log in. Raises ConfigError."""
 
 
 class BasicLogin:

@@ -37,7 +37,7 @@ class Account:
     roles: frozenset[str]
 
     def is_password(self, given: str) -> bool:
-        """Whether it is this user's password; takes as long for each that is not."""
+        """Return whether it is this user's password; takes as long for each that is not."""
         kind, colon, rest = self.password.partition(":")
         expected, actual = self.password, given
         if colon and kind == "MD5":
@@ -74,7 +74,7 @@ class Passwords:
         self._version = version
 
     def roles(self, name: str, password: str) -> frozenset[str] | None:
-        """What the user may be called, their own name too; None if they may not log in.
+        """Return what the user may be called, their own name too; None if they may not log in.
 
         Raises ConfigError where the file has become unreadable.
         """
@@ -105,7 +105,7 @@ def accounts(text: str) -> dict[str, Account]:
 
 
 def deobfuscated(text: str) -> str:
-    """What Jetty's tool made unreadable. Raises ValueError.
+    """Return what Jetty's tool made unreadable. Raises ValueError.
 
     Four digits of base 36 hold a byte's sum with and difference from the byte at the other end.
     """

@@ -78,7 +78,7 @@ class Origins:
         methods: tuple[str, ...] = _METHODS,
         headers: tuple[str, ...] = _HEADERS,
     ) -> Origins:
-        """What a properties file says, with Jetty's defaults or these."""
+        """Return what a properties file says, with Jetty's defaults or these."""
         return cls(
             tuple(words(values.get(ORIGINS))),
             tuple(words(values.get(METHODS))) or methods,
@@ -263,7 +263,7 @@ class Protection:
 
 
 def _has_no_body(scope: Scope) -> bool:
-    """Whether it is known without waiting that no body comes."""
+    """Return whether it is known without waiting that no body comes."""
     if scope["method"] not in _WITHOUT_BODY or scope["http_version"][0] != "1":
         return False
     for name, _ in scope["headers"]:  # noqa: SIM110  a generator costs a read of the registry 1 %

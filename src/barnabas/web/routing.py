@@ -25,7 +25,7 @@ class Node(Generic[Handler]):
         self.words: dict[bytes, Node[Handler]] = {}
         self.parameter: Node[Handler] | None = None
         self.is_number = False
-        """Whether the parameter is a whole number."""
+        """True if the parameter is a whole number."""
 
     @property
     def methods(self) -> list[str]:

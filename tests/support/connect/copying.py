@@ -168,7 +168,7 @@ class Copying:
         return found
 
     def copied(self, table: str) -> list[str]:
-        """How the sink's table differs from the source's."""
+        """Return how the sink's table differs from the source's."""
         wanted = self.story.rows(table)
         try:
             with self.story.server.connect(COPY) as connection:
@@ -178,7 +178,7 @@ class Copying:
         return differences(with_columns(found, wanted), wanted)
 
     def told(self, table: str) -> list[str]:
-        """How what the topic's records make differs from the table."""
+        """Return how what the topic's records make differs from the table."""
         replayed = self.story.replayed(table, self.records(table), is_once=self.is_exactly_once)
         return differences(replayed, self.story.rows(table))
 
@@ -192,7 +192,7 @@ class Copying:
         wait_until(until, "the copy", SETTLE_S, lambda: (shown(), self.statuses()))
 
     def statuses(self) -> list[Any]:
-        """What each worker says of the connectors, and the end of its log."""
+        """Return what each worker says of the connectors, and the end of its log."""
         said: list[Any] = []
         for worker in self.running():
             try:

@@ -332,7 +332,7 @@ def with_columns(
 
 
 def differences(found: Mapping[Any, Row], wanted: Mapping[Any, Row]) -> list[str]:
-    """What differs, for a message."""
+    """Return what differs, for a message."""
     keys = sorted(found.keys() | wanted.keys(), key=str)
     return [
         f"{key}: {found.get(key)}, not {wanted.get(key)}"

@@ -22,7 +22,7 @@ ByTopic = dict[str, list[Any]]
 
 
 def events_of(records: Iterable[SourceRecord]) -> list[Event]:
-    """What JsonConverter makes of our records."""
+    """Return what JsonConverter makes of our records."""
     keys, values = JsonConverter(), JsonConverter()
     keys.configure({"schemas.enable": "true"}, is_key=True)
     values.configure({"schemas.enable": "true"}, is_key=False)

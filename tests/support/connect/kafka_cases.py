@@ -41,7 +41,7 @@ Json = Any
 
 
 def ours(case: Json) -> Json:
-    """What our plugin makes of a case, as the Java program tells it of Kafka's."""
+    """Return what our plugin makes of a case, as the Java program tells it of Kafka's."""
     try:
         return _RUNNERS[case["kind"]](case)
     except ConnectError as error:

@@ -102,7 +102,7 @@ class Side:
         self.admin.create_acls([binding])[binding].result(WAIT_SECONDS)
 
     def rights(self, topic: str) -> set[tuple[str, AclOperation]]:
-        """Who may do what with a topic."""
+        """Return who may do what with a topic."""
         every = AclBindingFilter(
             ResourceType.TOPIC,
             topic,

@@ -92,7 +92,7 @@ class S3Server:
         return self._client
 
     def settings(self, bucket: str) -> dict[str, str]:
-        """What connectors of S3 need to find a bucket here."""
+        """Return what connectors of S3 need to find a bucket here."""
         return {
             "s3.bucket.name": bucket,
             "s3.region": REGION,
@@ -102,7 +102,7 @@ class S3Server:
         }
 
     def hadoop_settings(self) -> dict[str, str]:
-        """What Hadoop needs for `s3a://bucket/…` here."""
+        """Return what Hadoop needs for `s3a://bucket/…` here."""
         prefix = "fs.s3a"
         return {
             f"{prefix}.endpoint": self.endpoint,

@@ -39,7 +39,7 @@ class SecureListener:
         return self._program.start(properties)
 
     def admin_file(self) -> dict[str, str]:
-        """What the administrator's properties file says."""
+        """Return what the administrator's properties file says."""
         self.secured.write_client_files(",".join(self.addresses))
         return parse_properties(Path(self.secured.file_of(ADMIN)).read_text())
 

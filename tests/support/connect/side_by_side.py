@@ -30,7 +30,7 @@ class Step:
 
 
 def answer(worker: WorkerProcess, step: Step) -> Any:
-    """What a worker answers, in words that are the same for all."""
+    """Return what a worker answers, in words that are the same for all."""
     path = _own(worker, step.path)
     body = None if step.body is None else json.loads(_own(worker, json.dumps(step.body)))
     shared: list[Any] = []
@@ -82,7 +82,7 @@ def _is_version(value: Any) -> bool:
 
 
 def states(connector: str, *tasks: str) -> Callable[[Any], bool]:
-    """Whether a status is of these states."""
+    """Return whether a status is of these states."""
 
     def are(status: Any) -> bool:
         found = status.get("connector", {}).get("state")

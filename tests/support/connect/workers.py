@@ -153,7 +153,7 @@ class World:
         wait_until(until, "what the workers are to do", shown=self.told)
 
     def runs(self) -> dict[TaskId, list[str]]:
-        """Where each task runs now, by its engine."""
+        """Return where each task runs now, by its engine."""
         found: dict[TaskId, list[str]] = {}
         for url, herder in self.herders.items():
             for task in list(herder.worker.tasks):
@@ -161,7 +161,7 @@ class World:
         return found
 
     def owners(self) -> dict[str, list[str]]:
-        """Where each connector runs now."""
+        """Return where each connector runs now."""
         found: dict[str, list[str]] = {}
         for url, herder in self.herders.items():
             for name in list(herder.worker.connectors):
@@ -169,7 +169,7 @@ class World:
         return found
 
     def is_whole(self, **tasks: int) -> bool:
-        """Whether these connectors with so many tasks run, each once and evenly."""
+        """Return whether these connectors with so many tasks run, each once and evenly."""
         wanted = {TaskId(name, n) for name, count in tasks.items() for n in range(count)}
         runs, owners = self.runs(), self.owners()
         sizes = [len(herder.worker.tasks) for herder in self.herders.values()]

@@ -55,9 +55,9 @@ class Need:
     error: ErrorCode | None
     """None: the answer has no error, and leaves out what must not be seen."""
     is_done_without: bool = False
-    """Whether what is asked is done all the same, and only not told."""
+    """True if what is asked is done all the same, and only not told."""
     is_named_without: bool = False
-    """Whether the refusal names the resource, to those who may describe it."""
+    """True if the refusal names the resource, to those who may describe it."""
 
     def __str__(self) -> str:
         return " or ".join(map(str, self.kinds))

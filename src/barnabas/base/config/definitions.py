@@ -71,7 +71,7 @@ class ConfigKey:
 
     @property
     def is_secret(self) -> bool:
-        """Whether values must never be shown."""
+        """True if values must never be shown."""
         return self.type is ConfigType.PASSWORD
 
     @property

@@ -39,7 +39,7 @@ class FetchSettings:
 
 
 def is_file(url: str) -> bool:
-    """Whether a URL is of a file."""
+    """Return whether a URL is of a file."""
     return urlsplit(url).scheme.lower() == "file"
 
 

@@ -84,7 +84,7 @@ class PropertyKeys:
         return [word.strip() for word in self.get_str(name).split(",") if word.strip()]
 
     def get_bool(self, name: str) -> bool:
-        """Whether the value is true."""
+        """Return whether the value is true."""
         return self.get_str(name).lower() == "true"
 
 

@@ -55,7 +55,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def speaks_tls(first: int) -> bool:
-    """Whether a connection may be TLS, by its first byte."""
+    """Return whether a connection may be TLS, by its first byte."""
     return first in (_TLS_HANDSHAKE, _TLS_ALERT)
 
 

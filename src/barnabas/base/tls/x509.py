@@ -59,7 +59,7 @@ class Certificate:
         return self.dns_names | self.ip_addresses
 
     def is_for(self, host: str) -> bool:
-        """Whether a client that connects to `host` accepts the name."""
+        """Return whether a client that connects to `host` accepts the name."""
         return stands_for(self.alternative_names, host)
 
 
@@ -79,7 +79,7 @@ def read_certificate(der: bytes) -> Certificate:
 
 
 def stands_for(names: Collection[str], host: str) -> bool:
-    """Whether host names and addresses of a certificate cover `host` (RFC 6125).
+    """Return whether host names and addresses of a certificate cover `host` (RFC 6125).
 
     A `*` stands for one whole label, the first.
     """

@@ -96,7 +96,7 @@ def carry_out(
 
 
 def _split(found: Survey, moves: Sequence[Move]) -> tuple[list[Move], list[Move]]:
-    """What can be moved, and what cannot: without a leader there is nobody to copy from."""
+    """Return what can be moved, and what cannot: without a leader there is nobody to copy from."""
     leaderless = {state.key for state in found.partitions if state.leader < 0}
     able: list[Move] = []
     stuck: list[Move] = []

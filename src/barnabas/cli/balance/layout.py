@@ -53,11 +53,11 @@ class Layout:
 
     @property
     def has_racks(self) -> bool:
-        """Whether racks are a reason to place anything anywhere."""
+        """True if racks are a reason to place anything anywhere."""
         return bool(self._racks)
 
     def rack_cost(self, number: int, old: int, new: int) -> int:
-        """How many more pairs of replicas share a rack once `new` stands in for `old`.
+        """Return how many more pairs of replicas share a rack once `new` stands in for `old`.
 
         Negative where that is better than now.
         """
@@ -70,7 +70,7 @@ class Layout:
     # -- choosing what to move
 
     def may_move(self, number: int, old: int, new: int) -> bool:
-        """Whether `new` can stand in for `old`, with racks no worse than now."""
+        """Return whether `new` can stand in for `old`, with racks no worse than now."""
         placed = self.replicas[number]
         return old in placed and new not in placed and self.rack_cost(number, old, new) <= 0
 

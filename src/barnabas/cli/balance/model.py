@@ -98,7 +98,7 @@ def moved_bytes(moves: Sequence[Move]) -> int:
 def loads(
     brokers: Sequence[Broker], partitions: Sequence[Partition], moves: Sequence[Move] = ()
 ) -> list[Load]:
-    """What each broker holds once `moves` are done, in the order of `brokers`.
+    """Return what each broker holds once `moves` are done, in the order of `brokers`.
 
     Leaders are the preferred ones.
     """

@@ -116,7 +116,7 @@ class ProgressView:
 
 
 def progress_text(progress: Progress) -> str:
-    """How far a run is, in words."""
+    """Return how far a run is, in words."""
     text = f"{progress.partitions_done} of {progress.partitions_total} partitions"
     if progress.bytes_total:
         text += f", {format_bytes(progress.bytes_done)} of {format_bytes(progress.bytes_total)}"
@@ -124,6 +124,6 @@ def progress_text(progress: Progress) -> str:
 
 
 def waiting_text(progress: Progress) -> str:
-    """Which nodes keep a run from going on, in words; empty where none does."""
+    """Return which nodes keep a run from going on, in words; empty where none does."""
     down = ", ".join(map(str, progress.waiting_for))
     return f"waiting for nodes that are down: {down}" if down else ""

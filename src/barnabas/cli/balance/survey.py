@@ -56,7 +56,7 @@ class Survey:
         ]
 
     def holds(self, node: int) -> bool:
-        """Whether replicas are on a node, or on their way there."""
+        """Return whether replicas are on a node, or on their way there."""
         return any(node in partition.replicas for partition in self.placement())
 
     def placement(self) -> list[Partition]:

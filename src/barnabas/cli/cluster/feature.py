@@ -335,7 +335,7 @@ def levels_of_release(text: str | None) -> dict[str, int]:
 def wanted_levels(
     admin: Admin, release: str | None, pairs: Sequence[str], *, is_upgrade: bool
 ) -> dict[str, int]:
-    """What is to change: features as named, and those that a release has higher or lower.
+    """Return what is to change: features as named, and those that a release has higher or lower.
 
     Raises CliError.
     """

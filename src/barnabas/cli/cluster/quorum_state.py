@@ -41,11 +41,11 @@ class QuorumReplica:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it follows the leader now."""
+        """True if it follows the leader now."""
         return self.has_fetched(ALIVE_MAX_MS)
 
     def has_fetched(self, within_ms: float) -> bool:
-        """Whether it fetched so lately; a leader need not."""
+        """Return whether it fetched so lately; a leader need not."""
         return self.is_leader or (self.fetch_age_ms is not None and self.fetch_age_ms < within_ms)
 
     @property
@@ -211,7 +211,7 @@ def check_removal(quorum: Quorum, voter_id: int) -> None:
 
 
 def is_dynamic(admin: Admin) -> bool:
-    """Whether voters can be added and removed (kraft.version 1). Raises CliError."""
+    """Return whether voters can be added and removed (kraft.version 1). Raises CliError."""
     return read_features(admin).get(KRAFT_VERSION, 0) > 0
 
 

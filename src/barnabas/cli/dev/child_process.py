@@ -12,7 +12,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with(parent: int) -> Callable[[], None] | None:
-    """What a new process does first, so that it is killed when this one dies; Linux only."""
+    """Return what a new process does first, so that it is killed when this one dies; Linux only."""
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)

@@ -166,7 +166,7 @@ def command(
 
 
 def _has_nodes(directory: str) -> bool:
-    """Whether an earlier run left several nodes there."""
+    """Return whether an earlier run left several nodes there."""
     return os.path.isdir(os.path.join(directory, "node-1"))
 
 

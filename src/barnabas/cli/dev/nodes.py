@@ -308,7 +308,7 @@ class _Supervisor:
 
 
 async def _is_ready(child: _Child) -> bool:
-    """Whether a node says on standard output that it is ready, before it ends."""
+    """Return whether a node says on standard output that it is ready, before it ends."""
     assert child.process.stdout is not None
     line = await child.process.stdout.readline()
     facts = json.loads(line) if line else {}

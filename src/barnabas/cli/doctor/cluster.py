@@ -53,7 +53,7 @@ def check_cluster(connection: Connection, *, round_trip: bool) -> Iterator[Findi
 
 
 def check_bootstrap(address: str, *, secured: bool) -> Finding:
-    """Whether a bootstrap address speaks Kafka's protocol."""
+    """Return whether a bootstrap address speaks Kafka's protocol."""
     host_port = parse_host_port(address)
     if host_port is None:
         return fault("bootstrap", f"{address} is not host:port")
@@ -86,7 +86,7 @@ def connect_reason(host: str, port: int) -> str | None:
 
 
 def api_count(host: str, port: int) -> int | None:
-    """How many APIs a broker serves, asked in plain text; None where it gives no answer."""
+    """Return how many APIs a broker serves, asked in plain text; None where it gives no answer."""
     try:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S) as stream:
             stream.sendall(API_VERSIONS_REQUEST)

@@ -59,7 +59,7 @@ def check_choice(topics: Sequence[str], all_topics: bool) -> None:
 def chosen_places(
     connection: Connection, topics: Sequence[str], all_topics: bool, known: Iterable[Place]
 ) -> "list[TopicPartition]":
-    """What the options above name: of `known` all, or the partitions of topics.
+    """Return what the options above name: of `known` all, or the partitions of topics.
 
     Raises CliError.
     """
@@ -88,7 +88,7 @@ def named_partitions(connection: Connection, text: str) -> "list[TopicPartition]
 
 
 def members_text(count: int) -> str:
-    """How many members, in words."""
+    """Return how many members, in words."""
     return f"{count} member{'' if count == 1 else 's'}"
 
 

@@ -127,7 +127,7 @@ def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
 
 
 def _poll(consumer: "Consumer", *, uses_group: bool) -> list["Message"]:
-    """What has come, waiting a moment for the first; errors that matter are raised."""
+    """Return what has come, waiting a moment for the first; errors that matter are raised."""
     from confluent_kafka import KafkaError
 
     first = consumer.poll(POLL_S)

@@ -28,7 +28,7 @@ class Verdict:
 
     @property
     def is_compatible(self) -> bool:
-        """Whether there is no reason against it."""
+        """True if there is no reason against it."""
         return not self.reasons
 
 

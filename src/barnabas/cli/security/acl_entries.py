@@ -309,7 +309,7 @@ def _producer(words: AclWords) -> Iterator[tuple[ResourceType, str, Operation]]:
 
 
 def filters_of(words: AclWords) -> list[AclFilter]:
-    """Which ACLs the options choose: without any, all. Raises CliError."""
+    """Return which ACLs the options choose: without any, all. Raises CliError."""
     entries: list[tuple[str | None, str | None, Permission]] = []
     for names, hosts, permission in (
         (words.allow, words.allow_hosts, Permission.ALLOW),

@@ -20,7 +20,7 @@ URL_OPTION = "--schema-registry-url"
 
 
 def schema_registry_options(function: Function) -> Function:
-    """Which registry, as the argument `registry`."""
+    """Return which registry, as the argument `registry`."""
 
     def wrapped(
         registry_urls: str | None,

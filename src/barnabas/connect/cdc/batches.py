@@ -123,7 +123,7 @@ class LogBatches(Generic[StateT]):
         return split
 
     def _goes_on(self, item: object) -> bool:
-        """Whether the offset changes with it."""
+        """Return whether the offset changes with it."""
         if is_message(item):
             return self._log.operation(item) != BEGIN
         return isinstance(item, ChunkRows | StateChanged)

@@ -104,7 +104,7 @@ _INSERTED: Final = frozenset((TableChanged, Beat, ChunkRows, StateChanged, Note)
 
 
 def is_message(item: object) -> bool:
-    """Whether an item of a split is a message of the log."""
+    """Return whether an item of a split is a message of the log."""
     return type(item) not in _INSERTED
 
 

@@ -75,7 +75,7 @@ class LogCursor(Protocol):
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether the place is in a transaction."""
+        """True if the place is in a transaction."""
 
     @property
     def transaction_time_us(self) -> int:
@@ -107,7 +107,7 @@ class ChangeLog(Protocol):
         """Read a change of a row."""
 
     def has_old_row(self, message: Any) -> bool:
-        """Whether a change of a row has the row before it; cheaper than `row_change`."""
+        """Return whether a change of a row has the row before it; cheaper than `row_change`."""
 
     def emptied(self, message: Any) -> Sequence[int]:
         """Return the tables that a TRUNCATE is about."""
@@ -159,7 +159,7 @@ class LogState(Protocol):
         """The database has sent all transactions that end before a place."""
 
     def is_beyond(self, offset: JsonMap) -> bool:
-        """Whether more transactions are read than an offset says."""
+        """Return whether more transactions are read than an offset says."""
 
     def start(self) -> Any:
         """Return, picklable, where a split begins that is planned now."""

@@ -122,7 +122,7 @@ class TableRecords:
         return Struct(self.value_schema, made)
 
     def is_moved(self, change: RowChange) -> bool:
-        """Whether an update gives a row another key. Only keys that differ are read."""
+        """Return whether an update gives a row another key. Only keys that differ are read."""
         old, new = change.old, change.new
         if old is None or new is None:
             return False

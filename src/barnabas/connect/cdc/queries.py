@@ -20,7 +20,7 @@ class ChunkDialect(Protocol):
     """The SQL dialect of a database."""
 
     has_nulls_last: bool
-    """Whether nulls come last in ascending order."""
+    """True if nulls come last in ascending order."""
 
     def quoted(self, name: str) -> str:
         """Return an identifier in quotes."""

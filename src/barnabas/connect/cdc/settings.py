@@ -42,7 +42,7 @@ class Patterns:
         return bool(self._all)
 
     def matches(self, name: str) -> bool:
-        """Whether one of them matches."""
+        """Return whether one of them matches."""
         return any(pattern.matches(name) for pattern in self._all)
 
 
@@ -129,7 +129,7 @@ class CaptureSettings:
         return frozenset(part.strip() for part in self["skipped.operations"].split(","))
 
     def topic(self, schema: str, table: str) -> str:
-        """Where a table's records go."""
+        """Return where a table's records go."""
         return self._named(schema, table)
 
     def _named(self, *parts: str) -> str:
@@ -137,7 +137,7 @@ class CaptureSettings:
         return _BAD_IN_TOPIC.sub("_", name)
 
     def wants_table(self, schema: str, table: str) -> bool:
-        """Whether a table's changes are captured: the signal table always is."""
+        """Return whether a table's changes are captured: the signal table always is."""
         full = f"{schema}.{table}"
         is_listed = _wants(self, self.namespace, schema) and _wants(self, "table", full)
         return is_listed or (schema, table) == self.signal_table
@@ -158,7 +158,7 @@ class CaptureSettings:
 
     @property
     def marks_are_deleted(self) -> bool:
-        """Whether the second mark of a chunk is the end of the first."""
+        """True if the second mark of a chunk is the end of the first."""
         return str(self["incremental.snapshot.watermarking.strategy"]).lower() == "insert_delete"
 
     @property
@@ -171,15 +171,15 @@ class CaptureSettings:
         }
 
     def wants_column(self, schema: str, table: str, column: str) -> bool:
-        """Whether records have a column."""
+        """Return whether records have a column."""
         return _wants(self, "column", f"{schema}.{table}.{column}")
 
     def wants_message(self, prefix: str) -> bool:
-        """Whether logical messages with a prefix become records."""
+        """Return whether logical messages with a prefix become records."""
         return _wants(self, "message.prefix", prefix)
 
     def wants_rows(self, schema: str, table: str) -> bool:
-        """Whether a snapshot has a table's rows."""
+        """Return whether a snapshot has a table's rows."""
         if (schema, table) == self.signal_table:
             return False
         patterns = Patterns(self["snapshot.include.collection.list"])

@@ -49,7 +49,7 @@ class SnapshotTables:
         self._wanted = {one.table: one.condition for one in wanted}
 
     def wants(self, table: Table) -> bool:
-        """Whether a captured table is read."""
+        """Return whether a captured table is read."""
         if self._wanted:
             is_of_signals = (table.schema, table.name) == self._settings.signal_table
             return table.full_name in self._wanted and not is_of_signals
@@ -94,7 +94,7 @@ class SnapshotPlan:
 
     @property
     def is_planned_out(self) -> bool:
-        """Whether `next_splits` has given all."""
+        """True if `next_splits` has given all."""
         return self._next >= len(self.splits)
 
     @property

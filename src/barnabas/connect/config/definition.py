@@ -80,11 +80,11 @@ class Setting:
     recommender: Recommender | None = field(default=None, compare=False)
     visible: Visibility | None = field(default=None, compare=False)
     is_distinct: bool = False
-    """Whether a list loses its duplicates before it is checked."""
+    """True if a list loses its duplicates before it is checked."""
 
     @property
     def is_required(self) -> bool:
-        """Whether it must be given."""
+        """True if it must be given."""
         return isinstance(self.default, NoDefault)
 
     def parse(self, text: Any, *, is_given: bool) -> Any:

@@ -137,7 +137,7 @@ class SourceReader(ABC):
         """
 
     def is_worth_distributing(self, partitions: Sequence[Any]) -> bool:
-        """Whether executors read these splits; False if the worker's process does it sooner.
+        """Return whether executors read these splits; False if the worker's process does it sooner.
 
         Asked of connectors that are worth distributing. So it can differ from one micro-batch to
         the next.
@@ -303,7 +303,7 @@ class Connector(ABC):
         return ALL_ENGINES
 
     def is_worth_distributing(self, settings: Settings) -> bool:
-        """Whether a worker on Spark has executors do its micro-batches.
+        """Return whether a worker on Spark has executors do its micro-batches.
 
         False if each is one part, or if what is read or written is at the worker: the worker's
         process then does them, as with the local engine.
@@ -331,7 +331,7 @@ class SourceConnector(Connector):
 
     kind = "source"
     has_receipts: ClassVar[bool] = False
-    """Whether readers want to hear at which offsets their records were written."""
+    """True if readers want to hear at which offsets their records were written."""
 
     @abstractmethod
     def reader(self, context: TaskContext) -> SourceReader:
@@ -342,7 +342,7 @@ class SourceConnector(Connector):
         return True
 
     def can_define_transaction_boundaries(self, settings: Settings) -> bool:
-        """Whether `transaction.boundary=connector` is allowed."""
+        """Return whether `transaction.boundary=connector` is allowed."""
         return False
 
     def alter_offsets(

@@ -107,7 +107,7 @@ class RegistryConverter(Converter):
             ) from error
 
     def _has_default(self, schema: Schema) -> bool:
-        """Whether a default is written in the place of null."""
+        """Return whether a default is written in the place of null."""
         return schema.default is not None and not self._ignores_defaults
 
     def _failed(self, what: str, topic: str, error: FormatError) -> DataError | RetriableError:

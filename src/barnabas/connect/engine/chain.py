@@ -59,7 +59,7 @@ class Chain:
 
     @property
     def is_plain(self) -> bool:
-        """Whether bytes pass it unchanged."""
+        """True if bytes pass it unchanged."""
         kinds = type(self.key), type(self.value), type(self.header)
         return not self.stages and kinds == (
             ByteArrayConverter,
@@ -69,7 +69,7 @@ class Chain:
 
     @property
     def takes_columns(self) -> bool:
-        """Whether many records may be converted at once.
+        """True if many records may be converted at once.
 
         So it is of these converters alone: nobody sees how often, or in which order, they are
         called.

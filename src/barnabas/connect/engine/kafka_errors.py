@@ -41,7 +41,7 @@ _PASSING: Final = frozenset(
 
 
 def is_passing(error: KafkaError) -> bool:
-    """Whether it is worth trying again."""
+    """Return whether it is worth trying again."""
     return not error.fatal() and (error.retriable() or error.code() in _PASSING)
 
 

@@ -158,7 +158,7 @@ class KafkaGroup:
             _log.warning("leaving the group: %s", error, exc_info=error)
 
     def _begin(self, place: Place, low: int, high: int, position: int | None) -> int:
-        """Where to start without an offset, or with one that the topic no longer has."""
+        """Return where to start without an offset, or with one that the topic no longer has."""
         if self._reset == "latest":
             return high
         if self._reset == "error":

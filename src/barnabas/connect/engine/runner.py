@@ -58,7 +58,7 @@ class BatchRunner(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether micro-batches that were run wait for the end of their transaction."""
+        """True if micro-batches that were run wait for the end of their transaction."""
 
     def end_transaction(self, *, is_last: bool = False) -> None:
         """Nothing is new, or the task ends or pauses: commit if it is time."""
@@ -149,7 +149,7 @@ class LocalBatchRunner:
 
     @property
     def is_open(self) -> bool:
-        """Whether micro-batches that were run wait for the end of their transaction."""
+        """True if micro-batches that were run wait for the end of their transaction."""
         return self._transactions is not None and self._transactions.is_open
 
     def end_transaction(self, *, is_last: bool = False) -> None:

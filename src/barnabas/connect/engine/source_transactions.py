@@ -246,11 +246,11 @@ class SourceTransactions:
         """Of what was sent and is not committed, by source partition."""
         self._committed: dict[str, Pair] = {}
         self._is_cut = False
-        """Whether a transaction has ended within the micro-batch that runs."""
+        """True if a transaction has ended within the micro-batch that runs."""
 
     @property
     def is_open(self) -> bool:
-        """Whether anything waits for the end of its transaction."""
+        """True if anything waits for the end of its transaction."""
         return self._has_records or bool(self._offsets)
 
     def run(

@@ -122,7 +122,7 @@ class SparkBatchRunner:
 
     @property
     def is_open(self) -> bool:
-        """Whether micro-batches that were run wait for the end of their transaction."""
+        """True if micro-batches that were run wait for the end of their transaction."""
         return self._local.is_open
 
     def end_transaction(self, *, is_last: bool = False) -> None:
@@ -169,5 +169,5 @@ def _run_arrow(session: SparkSession, job: Callable[[int], Any], count: int) -> 
 
 
 def is_connect(session: SparkSession) -> bool:
-    """Whether Spark is another process, reached through Spark Connect."""
+    """Return whether Spark is another process, reached through Spark Connect."""
     return type(session).__module__.startswith("pyspark.sql.connect")

@@ -170,7 +170,7 @@ class EngineTask(ABC):
 
     @property
     def is_paused(self) -> bool:
-        """Whether it holds still, or will soon."""
+        """True if it holds still, or will soon."""
         return self._is_paused
 
     def context(

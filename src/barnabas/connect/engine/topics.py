@@ -39,7 +39,7 @@ class TopicGroup:
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, topic: str) -> bool:
-        """Whether a topic belongs to it."""
+        """Return whether a topic belongs to it."""
         if any(compile_java(pattern).matches(topic) for pattern in self.exclude):
             return False
         return any(compile_java(pattern).matches(topic) for pattern in self.include)

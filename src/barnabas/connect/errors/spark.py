@@ -20,7 +20,7 @@ def spark_failure(what: str, error: Exception) -> str:
 
 
 def is_lasting(error: Exception) -> bool:
-    """Whether to try again is in vain: what is asked of Spark is wrong, or a value is."""
+    """Return whether to try again is in vain: what is asked of Spark is wrong, or a value is."""
     from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkTypeError
 
     if isinstance(error, AnalysisException | IllegalArgumentException | PySparkTypeError):

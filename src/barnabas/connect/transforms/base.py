@@ -38,7 +38,7 @@ class Predicate(ABC):
 
     @abstractmethod
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record is meant. Raises ConnectError."""
+        """Return whether the record is meant. Raises ConnectError."""
 
     def close(self) -> None:
         """Close what it holds open."""

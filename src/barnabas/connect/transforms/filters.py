@@ -35,7 +35,7 @@ class HasHeaderKey(Predicate):
         self._name: str = self.definition.parse(settings)["name"]
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record has it."""
+        """Return whether the record has it."""
         return any(header.key == self._name for header in record.headers)
 
 
@@ -43,7 +43,7 @@ class RecordIsTombstone(Predicate):
     """Records without a value."""
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the record has none."""
+        """Return whether the record has none."""
         return record.value is None
 
 
@@ -67,7 +67,7 @@ class TopicNameMatches(Predicate):
         self._known: dict[str, bool] = {}
 
     def test(self, record: ConnectRecord) -> bool:
-        """Whether the topic matches."""
+        """Return whether the topic matches."""
         is_match = self._known.get(record.topic)
         if is_match is None:
             is_match = self._pattern.matches(record.topic)

@@ -96,7 +96,7 @@ class Loggers:
 
 
 def is_level(text: str) -> bool:
-    """Whether a text is a level."""
+    """Return whether a text is a level."""
     return text.upper() in LEVELS
 
 

@@ -78,7 +78,7 @@ def _number(given: Mapping[str, str], name: str, default: int, least: int) -> in
 
 
 def can_heal(error: BaseException) -> bool:
-    """Whether the same configuration may work later."""
+    """Return whether the same configuration may work later."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

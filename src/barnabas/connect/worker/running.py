@@ -232,7 +232,7 @@ class Worker:
             _log.exception("connector %s could not be stopped", name)
 
     def is_running(self, name: str) -> bool:
-        """Whether a connector runs here and has not failed."""
+        """Return whether a connector runs here and has not failed."""
         running = self.connectors.get(name)
         return running is not None and running.is_started and not running.is_failed
 

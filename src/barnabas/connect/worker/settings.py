@@ -145,7 +145,7 @@ _FILE: Final = Setting(
 
 
 def is_distributed(settings: Mapping[str, str]) -> bool:
-    """Whether a file is of distributed mode: only such a one names a group."""
+    """Return whether a file is of distributed mode: only such a one names a group."""
     return GROUP_ID in settings
 
 

@@ -318,7 +318,7 @@ class StandaloneHerder(Herder):
             self._update_tasks(name)
 
     def _has_failed(self, name: Name) -> bool:
-        """Whether it is still configured, and does not run: somebody may have seen to it."""
+        """Return whether it is still configured, and does not run: somebody may have seen to it."""
         state = self.store.snapshot()
         if isinstance(name, TaskId):
             task = self.worker.tasks.get(name)

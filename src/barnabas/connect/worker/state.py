@@ -63,7 +63,7 @@ class RestartRequest:
     include_tasks: bool = False
 
     def wants(self, name: str | TaskId, status: Status) -> bool:
-        """Whether the connector or task of that status is meant."""
+        """Return whether the connector or task of that status is meant."""
         if not isinstance(name, str) and not self.include_tasks:
             return False
         return not self.only_failed or status.state == FAILED
@@ -93,7 +93,7 @@ class Snapshot(Protocol):
 
 
 def tasks_changed(state: Snapshot, connector: str, configs: Sequence[Properties]) -> bool:
-    """Whether a connector's tasks must be recreated for its current configurations."""
+    """Return whether a connector's tasks must be recreated for its current configurations."""
     tasks = state.tasks(connector)
     if [state.task_configs.get(task) for task in tasks] != list(configs):
         return True

@@ -98,7 +98,7 @@ class Publisher:
             self._changed.notify_all()
 
     def full(self) -> bool:
-        """Whether as many streams are open as are allowed."""
+        """Return whether as many streams are open as are allowed."""
         return self.streams >= _STREAMS_MAX
 
     async def stream(self) -> AsyncIterator[bytes]:

@@ -38,7 +38,7 @@ class GroupStatus(ReaderStatus):
     """A consumer group."""
 
     is_spark: bool = False
-    """Whether figures on the page wait for this group."""
+    """True if figures on the page wait for this group."""
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class DashboardState:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the brokers answer."""
+        """True if the brokers answer."""
         return self._connection.state == "connected"
 
     def apply(self, topic: str, key: bytes, row: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ class Place:
 
 
 def _is_open_to_all(path: str) -> bool:
-    """Whether any user may pass through a directory and all those above it."""
+    """Return whether any user may pass through a directory and all those above it."""
     while os.stat(path).st_mode & _SEARCH:
         above = os.path.dirname(path)
         if above == path:

@@ -74,7 +74,7 @@ def prepare(place: Place, port: int) -> None:
 
 
 def answers(place: Place, port: int) -> bool:
-    """Whether the server takes connections, asked once."""
+    """Return whether the server takes connections, asked once."""
     try:
         with _connection(port, SUPERUSER, place.password("superuser"), SUPERUSER):
             return True

@@ -55,7 +55,7 @@ class Publisher:
         self.records_acknowledged = 0
 
     def is_acknowledged(self, step: int) -> bool:
-        """Whether nothing of `step`, or of a step before it, is in flight."""
+        """Return whether nothing of `step`, or of a step before it, is in flight."""
         oldest = next((s for s, in_flight in self._unacknowledged.items() if in_flight), None)
         return oldest is None or oldest > step
 

@@ -71,12 +71,12 @@ class World:
 
     @property
     def has_evolved(self) -> bool:
-        """Whether the next minute is one in which stations report their temperature."""
+        """True if the next minute is one in which stations report their temperature."""
         return self.minutes >= self._evolves
 
     @property
     def at_end(self) -> bool:
-        """Whether every minute of the plan has been simulated."""
+        """True if every minute of the plan has been simulated."""
         planned = self.minutes_planned
         return planned is not None and self.minutes >= planned
 

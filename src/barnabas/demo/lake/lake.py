@@ -39,7 +39,7 @@ class Lake:
             raise NoLakeError(str(error)) from error
 
     def answers(self) -> bool:
-        """Whether the S3 server takes connections, asked once."""
+        """Return whether the S3 server takes connections, asked once."""
         address = ("127.0.0.1", self.place.port)
         try:
             with socket.create_connection(address, _ANSWER_SECONDS_MAX):

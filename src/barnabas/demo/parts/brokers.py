@@ -48,7 +48,7 @@ class Brokers(Part):
         return self.stage.bootstrap + ("" if self._nodes else " (not ours)")
 
     def answers(self) -> bool:
-        """Whether the cluster knows all of its nodes."""
+        """Return whether the cluster knows all of its nodes."""
         return broker.answers(self.stage.bootstrap, len(self._nodes) or 1)
 
     def _open_access(self) -> Access:

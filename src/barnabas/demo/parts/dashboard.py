@@ -34,5 +34,5 @@ class Dashboard(Part):
         return self.stage.url
 
     def answers(self) -> bool:
-        """Whether the page answers, asked once."""
+        """Return whether the page answers, asked once."""
         return self.stage.reports.page() is not None

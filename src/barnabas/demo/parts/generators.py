@@ -56,7 +56,7 @@ class Generators(Part):
 
     @property
     def are_done(self) -> bool:
-        """Whether they have ended well."""
+        """True if they have ended well."""
         child = self.stage.supervisor.get(self.name)
         return child is None or child.exit_code() == 0
 
@@ -86,7 +86,7 @@ class Generators(Part):
         self._before = self.stage.reports.generators()
 
     def answers(self) -> bool:
-        """Whether they have told of progress since they were started."""
+        """Return whether they have told of progress since they were started."""
         return self.stage.reports.generators() != self._before
 
     def show(self) -> None:

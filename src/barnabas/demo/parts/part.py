@@ -50,7 +50,7 @@ class Stage:
 
     @property
     def is_own_cluster(self) -> bool:
-        """Whether the demo starts the cluster."""
+        """True if the demo starts the cluster."""
         return self.options.bootstrap is None
 
 
@@ -89,7 +89,7 @@ class Part:
         self.say("working", "starting again")
 
     def answers(self) -> bool:
-        """Whether it does its work, asked once."""
+        """Return whether it does its work, asked once."""
         return True
 
     def show(self) -> None:

@@ -45,7 +45,7 @@ class Registry(Part):
         return self.stage.settings.registry_url
 
     def answers(self) -> bool:
-        """Whether it answers, asked once."""
+        """Return whether it answers, asked once."""
         return registry.answers(self.stage.settings.registry_url)
 
     def create_topics(self) -> None:

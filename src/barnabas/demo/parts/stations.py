@@ -70,7 +70,7 @@ class Database(Part):
         return f"postgresql://127.0.0.1:{self.stage.settings.database_port}/{DATABASE_NAME}"
 
     def answers(self) -> bool:
-        """Whether the server takes connections, asked once."""
+        """Return whether the server takes connections, asked once."""
         return self.stage.capture is not None and self.stage.capture.answers()
 
 

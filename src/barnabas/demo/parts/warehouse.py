@@ -64,7 +64,7 @@ class Bucket(Part):
         return "" if self.stage.lake is None else self.stage.lake.place.url
 
     def answers(self) -> bool:
-        """Whether the server takes connections, asked once."""
+        """Return whether the server takes connections, asked once."""
         return self.stage.lake is not None and self.stage.lake.answers()
 
 

@@ -13,7 +13,7 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def is_leap(year: int) -> bool:
-    """Whether February has 29 days."""
+    """Return whether February has 29 days."""
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 

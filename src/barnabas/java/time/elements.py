@@ -42,7 +42,7 @@ class Reading:
             raise Mismatch(index)
 
     def starts_with(self, expected: str, position: int) -> bool:
-        """Whether that text stands at the position."""
+        """Return whether that text stands at the position."""
         part = self.text[position : position + len(expected)]
         if part == expected:
             return True
@@ -101,7 +101,7 @@ class Number:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it always has the same number of digits."""
+        """True if it always has the same number of digits."""
         return self.width_min == self.width_max and self.sign is Sign.NEVER
 
     def followed_by(self, width: int) -> Number:

@@ -35,7 +35,7 @@ class Resolved:
 
     @property
     def has_date_field(self) -> bool:
-        """Whether the text tells anything about a date."""
+        """True if the text tells anything about a date."""
         return self.days is not None or any(name in OF_DATE for name in self.rest)
 
     def millis(self, default_zone: Zone) -> int:

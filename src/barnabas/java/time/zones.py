@@ -29,7 +29,7 @@ class Zone:
     rules: ZoneInfo | None = field(default=None, compare=False)
     offset: int = 0
     is_offset: bool = False
-    """Whether the id is only an offset from UTC, as `+02:00`."""
+    """True if the id is only an offset from UTC, as `+02:00`."""
 
     def offset_at(self, second: int) -> int:
         """Seconds east of UTC at a second since the epoch."""
@@ -58,7 +58,7 @@ class Zone:
         return _UNNAMED.get(self.id, name) if name[0] in "+-" else name
 
     def is_summer_at(self, second: int) -> bool:
-        """Whether daylight saving time is in force."""
+        """Return whether daylight saving time is in force."""
         return self.rules is not None and bool(self._at(second).dst())
 
     def _at(self, second: int) -> datetime:

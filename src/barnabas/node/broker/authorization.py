@@ -33,7 +33,7 @@ def may(
     logs_denial: bool = True,
     logs_grant: bool = True,
 ) -> bool:
-    """Whether the sender of a request may do this; `name` is left out for the cluster."""
+    """Return whether the sender of a request may do this; `name` is left out for the cluster."""
     authorizer = services.authorizer
     return not authorizer.is_enabled or authorizer.allows(
         context.caller,
@@ -51,7 +51,7 @@ def may_some(
     operation: Operation,
     resource_type: ResourceType,
 ) -> bool:
-    """Whether the sender may do this with any resource of the type (KIP-679)."""
+    """Return whether the sender may do this with any resource of the type (KIP-679)."""
     authorizer = services.authorizer
     return not authorizer.is_enabled or authorizer.allows_some(
         context.caller, operation, resource_type

@@ -55,7 +55,7 @@ class ClientState:
         self.principal: Principal = ANONYMOUS
         """The sender of the requests."""
         self.is_token = False
-        """Whether a delegation token showed who it is."""
+        """True if a delegation token showed who it is."""
         self.grants: Grants | None = None
         """The principal's rights, as far as they have been checked."""
         self.repeated: RepeatedRequests | None = None

@@ -36,7 +36,7 @@ class Remembered:
         self._names: set[str] = set()
 
     def allows(self, name: str) -> bool:
-        """Whether the operation is allowed with `name`."""
+        """Return whether the operation is allowed with `name`."""
         if name in self._names:
             return True
         if not self._authorizer.allows(self._caller, self._operation, self._resource_type, name):
@@ -73,5 +73,5 @@ class Grants:
         )
 
     def may_act_for_cluster(self) -> bool:
-        """Whether it is a node of the cluster, which may replicate all topics."""
+        """Return whether it is a node of the cluster, which may replicate all topics."""
         return self._cluster_action.allows(CLUSTER_NAME)

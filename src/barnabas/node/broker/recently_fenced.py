@@ -46,7 +46,7 @@ class RecentlyFencedBrokers:
                 self._active.discard(broker_id)
 
     def is_named(self, broker: BrokerImage) -> bool:
-        """Whether clients hear of the broker."""
+        """Return whether clients hear of the broker."""
         if not broker.fenced:
             return True
         since_ms = self._lost_ms.get(broker.id)

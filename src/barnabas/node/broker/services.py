@@ -64,7 +64,7 @@ class BrokerServices:
     in_background: Callable[[Coroutine[Any, Any, None]], None]
     """Runs what nobody waits for beside everything else; the node's end cancels what is left."""
     verifies_transactions: bool = True
-    """Whether a transaction must be known to its coordinator before it is written (KIP-890)."""
+    """True if a transaction must be known to its coordinator before it is written (KIP-890)."""
     authorizer: Authorizer = ALLOW_ALL
     """Decides whether the sender of a request may do what it asks."""
     throttling: Throttling | None = None

@@ -78,7 +78,7 @@ def check_classes(config: "NodeConfig") -> None:
 
 
 def checks_signatures(jwks_url: str | None, handler: str | None, where: str) -> bool:
-    """Whether tokens must be signed. Raises ConfigError for a handler that has no keys."""
+    """Return whether tokens must be signed. Raises ConfigError for a handler that has no keys."""
     if handler in SIGNED_HANDLERS and not jwks_url:
         raise ConfigError(JWKS_URL_KEY, f"must be set, since {where} asks for signed tokens")
     return bool(jwks_url) and handler != UNSECURED_HANDLER

@@ -35,7 +35,7 @@ PASSWORD_MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512
 
 
 def uses_sasl(config: "NodeConfig", listener_name: str) -> bool:
-    """Whether clients of a listener log in by SASL."""
+    """Return whether clients of a listener log in by SASL."""
     return config.protocol_map.get(listener_name) in SASL_PROTOCOLS
 
 

@@ -53,7 +53,7 @@ class ListenerKeys:
         return bool(self._config.listener_value(self._listener_name, name))
 
     def has_own(self, name: str) -> bool:
-        """Whether the listener has a value that is not the common one."""
+        """Return whether the listener has a value that is not the common one."""
         return self.own_prefix + name in self._config.originals
 
     def values(self) -> dict[str, object]:

@@ -67,13 +67,13 @@ class Decision:
     continuation: Any = None
     """Given back to `Shard.stored` once the records are committed or have failed."""
     replays: bool = True
-    """Whether the records are to be replayed; not where the state is ahead of them."""
+    """True if the records are to be replayed; not where the state is ahead of them."""
     is_atomic: bool = True
-    """Whether the records must be one batch, regardless of its size."""
+    """True if the records must be one batch, regardless of its size."""
     transactional: Transactional | None = None
     """The transaction with which the records come to count; None: they count at once."""
     is_soft: bool = False
-    """Whether the response rests on nothing written, so that it need not wait for commits."""
+    """True if the response rests on nothing written, so that it need not wait for commits."""
 
 
 class Shard(Protocol):

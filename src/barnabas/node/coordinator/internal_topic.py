@@ -56,7 +56,7 @@ class InternalTopic:
         return end_offset, leader.high_watermark >= end_offset
 
     def is_committed(self, partition: int, end_offset: int) -> bool:
-        """Whether everything before `end_offset` is committed, for all that is known now."""
+        """Return whether everything before `end_offset` is committed, for all that is known now."""
         leader = self._replicas.find(self.name, partition)
         return isinstance(leader, Partition) and leader.high_watermark >= end_offset
 

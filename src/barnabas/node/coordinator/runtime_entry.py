@@ -53,5 +53,5 @@ class Entry(Generic[S]):
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that the shard's state rests on is committed."""
+        """True if all that the shard's state rests on is committed."""
         return self.committed_offset >= self.end_offset

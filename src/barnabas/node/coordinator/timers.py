@@ -30,7 +30,7 @@ class TimerQueue(Generic[K]):
         return key in self._deadlines
 
     def deadline_ms(self, key: K) -> int | None:
-        """When `key` is due; None if it has no timer."""
+        """Return when `key` is due; None if it has no timer."""
         return self._deadlines.get(key)
 
     def schedule(self, key: K, deadline_ms: int) -> None:

@@ -93,7 +93,7 @@ class RangeEnd(NamedTuple):
     next_offset: int
     """The offset after the last of them."""
     is_followed: bool
-    """Whether the batch behind says that it begins there: who goes on needs no look-up."""
+    """True if the batch behind says that it begins there: who goes on needs no look-up."""
 
 
 def end_of_range(

@@ -48,7 +48,7 @@ def copy_some(current: PartitionLog, future: PartitionLog, max_bytes: int) -> in
 
 
 def is_caught_up(current: PartitionLog, future: PartitionLog) -> bool:
-    """Whether the copy holds all that there is."""
+    """Return whether the copy holds all that there is."""
     return future.log_end_offset == current.log_end_offset
 
 

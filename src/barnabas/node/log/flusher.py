@@ -59,7 +59,7 @@ class Flusher:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything may be lost in a power cut."""
+        """True if anything may be lost in a power cut."""
         log = self._log
         return (
             log.recovery_point < log.log_end_offset
@@ -70,7 +70,7 @@ class Flusher:
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing to lose but the name: a new log that never held a record.
+        """True if there is nothing to lose but the name: a new log that never held a record.
 
         The content of its directory can be recreated from the name and the topic's id.
         """
@@ -168,7 +168,7 @@ class Flusher:
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the log is closed, and what was in it on the medium."""
+        """True if the log is closed, and what was in it on the medium."""
         return self._log.is_closed and not self.is_needed
 
     def settle(self) -> None:

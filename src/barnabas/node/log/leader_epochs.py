@@ -18,7 +18,7 @@ class LeaderEpochs:
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._entries = entries or []
         self.is_dirty = False
-        """Whether the file is behind."""
+        """True if the file is behind."""
         self.latest_epoch = NO_LEADER_EPOCH
         self._changed(dirty=False)
 

@@ -60,7 +60,7 @@ class LogDirectory:
         self.checkpoint: Callable[[LogDirectory], None] | None = None
         """Writes and syncs the offset checkpoints of the directory. Raises OSError."""
         self.is_checkpoint_stale = False
-        """Whether they name a log that is gone, and whose offsets a new one must not inherit."""
+        """True if they name a log that is gone, and whose offsets a new one must not inherit."""
         self._on_offline = on_offline
         self._deletions: list[tuple[int, str]] = []
 

@@ -86,7 +86,7 @@ class LogState:
         self.is_closed = False
         """Closed or deleted; later calls through old references fail as for a failed disk."""
         self.is_moving = False
-        """Whether it is being copied to another log directory: compaction leaves it alone."""
+        """True if it is being copied to another log directory: compaction leaves it alone."""
 
     @property
     def log_dir(self) -> str:
@@ -95,7 +95,7 @@ class LogState:
 
     @property
     def is_offline(self) -> bool:
-        """Whether nothing more can be done with the log: its disk failed, or it is closed."""
+        """True if nothing more can be done with the log: its disk failed, or it is closed."""
         return self.is_closed or self.log_directory.is_offline
 
     @property
@@ -110,7 +110,7 @@ class LogState:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether `flush.messages` asks for a flush now."""
+        """True if `flush.messages` asks for a flush now."""
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     @property

@@ -474,6 +474,6 @@ class LogManager:
 
 
 def _is_log(directory_name: str) -> bool:
-    """Whether a directory is a log that is loaded here; the metadata's log is not."""
+    """Return whether a directory is a log that is loaded here; the metadata's log is not."""
     topic_partition = parse_directory_name(directory_name)
     return topic_partition is not None and topic_partition.topic != CLUSTER_METADATA

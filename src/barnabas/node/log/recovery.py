@@ -51,11 +51,11 @@ class RecoveryReport:
     closed_at: int = 0
     """The end of the log when it was closed cleanly, by its checkpoint; 0: it was not."""
     may_have_gaps: bool = True
-    """Whether offsets may be missing, as compaction leaves it, here or on a leader."""
+    """True if offsets may be missing, as compaction leaves it, here or on a leader."""
 
     @property
     def is_loss(self) -> bool:
-        """Whether bytes were cut: a torn last write, or damage."""
+        """True if bytes were cut: a torn last write, or damage."""
         return self.bytes_cut > 0
 
     def tell(self) -> None:
@@ -98,7 +98,7 @@ class _Scanned(NamedTuple):
     next_offset: int
     """The offset after its last batch."""
     is_dense: bool
-    """Whether every offset before that is there."""
+    """True if every offset before that is there."""
     last_gap: _Gap | None
     """The gap right before its last batch."""
 

@@ -42,7 +42,7 @@ class SegmentFiles:
         self.directory = directory
         self.log_path = offset_file(directory, base_offset, LOG_SUFFIX)
         self.is_unmade = False
-        """Whether files are missing, or were not there when the directory was last synced."""
+        """True if files are missing, or were not there when the directory was last synced."""
 
     def create(self) -> None:
         """Make the three files of a new segment, empty."""

@@ -71,7 +71,7 @@ class CheckedBatch(NamedTuple):
 
 
 def may_be_long(buffer: bytearray | memoryview, start: int, end: int) -> bool:
-    """Whether the batch from `start` to `end` has the size and records of a long one."""
+    """Return whether the batch from `start` to `end` has the size and records of a long one."""
     size = end - start
     return size > LONG_SIZE_BYTES_MIN and (
         size > UNFOLDED_SMALL_MAX_BYTES
@@ -81,7 +81,7 @@ def may_be_long(buffer: bytearray | memoryview, start: int, end: int) -> bool:
 
 
 def is_long(data: memoryview, config: LogConfig, now_ms: int) -> bool:
-    """Whether the check of an uncompressed batch takes long."""
+    """Return whether the check of an uncompressed batch takes long."""
     if not may_be_long(data, 0, len(data)):
         return False
     try:

@@ -73,7 +73,7 @@ class _Effort:
         self.pauses = 0
 
     def add(self, size_bytes: int) -> bool:
-        """Whether it is time for a pause; then the caller makes one."""
+        """Return whether it is time for a pause; then the caller makes one."""
         self._size_bytes += size_bytes
         if self._size_bytes < STEP_SIZE_BYTES:
             return False

@@ -14,11 +14,11 @@ class Asker(NamedTuple):
     """Its address, as text."""
     client_id: str | None = None
     is_token: bool = False
-    """Whether it logged in with a delegation token."""
+    """True if it logged in with a delegation token."""
     api_version: int | None = None
     """Of the request; None is the highest."""
     is_own: bool = False
-    """Whether this very node asks for itself: it may do what it needs."""
+    """True if this very node asks for itself: it may do what it needs."""
 
 
 OWN: Final = Asker(is_own=True)

@@ -171,7 +171,7 @@ class BrokerLifecycle:
 
     @property
     def has_joined(self) -> bool:
-        """Whether the broker takes part, or has asked to: heartbeats say what is cordoned."""
+        """True if the broker takes part, or has asked to: heartbeats say what is cordoned."""
         return self._wants_to_serve
 
     async def unfence(self) -> None:

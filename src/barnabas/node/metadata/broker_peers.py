@@ -95,7 +95,7 @@ class BrokerChannel:
         self._is_closed = False
 
     def reaches(self, broker_id: int) -> bool:
-        """Whether there is an address at which the broker can be asked now."""
+        """Return whether there is an address at which the broker can be asked now."""
         return not self._is_closed and self._endpoint(broker_id) is not None
 
     async def ask(self, broker_id: int, request: Message) -> Any:

@@ -57,7 +57,7 @@ class ControllerCall:
 
     @property
     def is_own(self) -> bool:
-        """Whether the node asks for itself."""
+        """True if the node asks for itself."""
         return self.asker.is_own
 
 
@@ -160,7 +160,7 @@ class ControllerChannel:
 
 
 def is_from_wrong_controller(response: Any) -> bool:
-    """Whether another node must be asked."""
+    """Return whether another node must be asked."""
     if isinstance(response, CreateTopicsResponse):  # it has codes for single topics only
         return any(topic.error_code in WRONG_CONTROLLER for topic in response.topics)
     return getattr(response, "error_code", 0) in WRONG_CONTROLLER

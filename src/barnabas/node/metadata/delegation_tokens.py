@@ -77,5 +77,5 @@ def find_token(image: MetadataImage, secret: str, shown: bytes) -> DelegationTok
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """Whether it may no longer be used."""
+    """Return whether it may no longer be used."""
     return token.max_timestamp < now_ms or token.expiration_timestamp < now_ms

@@ -28,7 +28,7 @@ class RandomSource(Protocol):
 
 
 def is_reserved(uuid: Uuid) -> bool:
-    """Whether Kafka keeps this id for itself: the first hundred (DirectoryId.reserved)."""
+    """Return whether Kafka keeps this id for itself: the first hundred (DirectoryId.reserved)."""
     return int.from_bytes(uuid, "big") <= _RESERVED_MAX
 
 

@@ -127,7 +127,7 @@ class BrokerImage:
 
     @property
     def is_active(self) -> bool:
-        """Whether the broker may join an ISR and lead."""
+        """True if the broker may join an ISR and lead."""
         return not (self.fenced or self.in_controlled_shutdown)
 
 
@@ -192,5 +192,5 @@ class MetadataImage:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no metadata was ever written (not even a feature level)."""
+        """True if no metadata was ever written (not even a feature level)."""
         return METADATA_VERSION not in self.features

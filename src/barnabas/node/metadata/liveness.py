@@ -41,7 +41,7 @@ class _Caller:
 async def is_gone(
     broker: BrokerImage, config: NodeConfig, network: Network, clock: Clock, attempts: int
 ) -> bool:
-    """Whether the broker's listener refuses connections, asked up to `attempts` times."""
+    """Return whether the broker's listener refuses connections, asked up to `attempts` times."""
     endpoint = endpoint_between_brokers(broker, config.inter_broker_listener_name)
     if endpoint is None:
         endpoint = next(iter(broker.listeners.values()), None)

@@ -40,7 +40,7 @@ class SnapshotSchedule:
         self._bytes += size_bytes
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a snapshot should be written now. Times are monotonic milliseconds."""
+        """Return whether a snapshot should be written now. Times are monotonic milliseconds."""
         if self._bytes >= self._bytes_max:
             return True
         return bool(

@@ -26,7 +26,7 @@ def invalid_topic_name_reason(name: str) -> str | None:
 
 
 def is_valid_topic_name(name: str) -> bool:
-    """Whether a topic can be called `name`."""
+    """Return whether a topic can be called `name`."""
     return invalid_topic_name_reason(name) is None
 
 

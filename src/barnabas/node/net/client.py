@@ -69,7 +69,7 @@ class Peer:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a connection stands, as far as this side knows."""
+        """True if a connection stands, as far as this side knows."""
         return self._connection is not None
 
     def __str__(self) -> str:

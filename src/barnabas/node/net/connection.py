@@ -167,7 +167,7 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an answer is outstanding, or the client has been told to wait."""
+        """True if an answer is outstanding, or the client has been told to wait."""
         return (
             bool(self._replies)
             or self._mute_timer is not None
@@ -394,7 +394,7 @@ class Connection:
             self._produce_only = True
 
     def _may_overlap_now(self, frame: bytearray) -> bool:
-        """Whether the request of `frame` may start while those before it still wait."""
+        """Return whether the request of `frame` may start while those before it still wait."""
         return len(self._replies) < REPLIES_PENDING_MAX and (
             self._may_overlap or (self._produce_only and frame[:2] == PRODUCE_KEY)
         )

@@ -90,7 +90,7 @@ class ConnectionQuotas:
         self._listener_rates[name] = Rate(*self._rate_window)
 
     def is_protected(self, listener: str) -> bool:
-        """Whether limits of the whole broker hold this listener up."""
+        """Return whether limits of the whole broker hold this listener up."""
         return listener == self.limits.protected_listener and len(self._listener_rates) > 1
 
     def opened(self, listener: str, host: str, now_ms: int) -> int:

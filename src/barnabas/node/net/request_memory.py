@@ -24,7 +24,7 @@ class RequestMemory:
 
     @property
     def has_room(self) -> bool:
-        """Whether another frame may begin to arrive."""
+        """True if another frame may begin to arrive."""
         return self.used_bytes < self.max_bytes
 
     def change(self, difference_bytes: int) -> None:

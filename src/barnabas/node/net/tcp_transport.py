@@ -61,7 +61,7 @@ class TcpTransport:
         self._queue: deque[Part] = deque()
         self._unsent_bytes = 0
         self._is_paused = False
-        """Whether the handler wants nothing to be received; it may say so before `attach`."""
+        """True if the handler wants nothing to be received; it may say so before `attach`."""
         self._reading = False
         self._writing = False
         self._closing = False

@@ -235,7 +235,7 @@ class TlsTransport(TcpTransport):
             self._loop.call_soon(self._read_on)
 
     def _has_arrived(self) -> bool:
-        """Whether something that was received has not been handed on."""
+        """Return whether something that was received has not been handed on."""
         return bool(self._incoming.pending or self._ssl.pending())
 
     def _read_on(self) -> None:

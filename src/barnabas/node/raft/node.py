@@ -146,7 +146,7 @@ class RaftNode:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this replica may append."""
+        """True if this replica may append."""
         return self._state.role is Role.LEADER
 
     @property
@@ -168,7 +168,7 @@ class RaftNode:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this replica is one of them."""
+        """True if this replica is one of them."""
         return self._state.is_voter
 
     @property

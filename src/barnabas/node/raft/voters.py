@@ -57,7 +57,7 @@ class VoterSet:
         return len(self.by_id) // 2 + 1
 
     def is_voter(self, replica: ReplicaKey) -> bool:
-        """Whether `replica` votes; a voter without a known directory matches by id alone."""
+        """Return whether `replica` votes; a voter without a known directory matches by id alone."""
         voter = self.by_id.get(replica.id)
         return voter is not None and voter.key.directory_id in (ZERO_UUID, replica.directory_id)
 

@@ -44,7 +44,7 @@ class FollowerSession:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request must name every partition."""
+        """True if the next request must name every partition."""
         return self.epoch == INITIAL_EPOCH
 
     def forget(self, key: PartitionKey) -> None:
@@ -54,7 +54,7 @@ class FollowerSession:
             self._forgotten[key] = position.topic
 
     def has_news(self, changed: Iterable[PartitionKey]) -> bool:
-        """Whether the next request would name anything."""
+        """Return whether the next request would name anything."""
         return self.is_full or bool(self._forgotten) or any(True for _ in changed)
 
     def fill(

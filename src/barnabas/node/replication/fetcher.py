@@ -83,7 +83,7 @@ class _Followed:
         self.lag = 0
         """Records of those that the leader had committed when it answered last, and this lacks."""
         self.is_in_sync = False
-        """Whether it has all that the leader has committed."""
+        """True if it has all that the leader has committed."""
 
 
 class Fetcher:

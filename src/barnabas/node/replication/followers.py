@@ -53,7 +53,7 @@ class Follower:
         self.source: FetchSource | None = None
         self.is_in_isr = False
         self.holds_watermark = False
-        """Whether it is in the maximal ISR: committed, or proposed and perhaps committed."""
+        """True if it is in the maximal ISR: committed, or proposed and perhaps committed."""
 
     def reset(
         self, now_ms: int, leader_end_offset: int, *, is_new_leader: bool, is_in_isr: bool
@@ -103,14 +103,14 @@ class Follower:
             self.last_caught_up_ms = max(self.last_caught_up_ms, source.last_fetch_ms)
 
     def fetched_ms(self) -> int:
-        """When it last fetched, whether or not the partition was named then."""
+        """Return when it last fetched, whether or not the partition was named then."""
         source = self.source
         if source is None:
             return self.last_fetch_ms
         return max(self.last_fetch_ms, source.last_fetch_ms)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether it has everything, or had at most `lag_max_ms` ago."""
+        """Return whether it has everything, or had at most `lag_max_ms` ago."""
         return (
             leader_end_offset == self.log_end_offset
             or now_ms - self.last_caught_up_ms <= lag_max_ms

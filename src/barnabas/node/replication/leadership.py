@@ -201,7 +201,7 @@ class Leadership:
     # -- the ISR
 
     def _is_eligible(self, follower: Follower) -> bool:
-        """Whether its broker may join: alive, staying, and the one that sent the fetch."""
+        """Return whether its broker may join: alive, staying, and the one that sent the fetch."""
         broker = self._context.brokers.get(follower.broker_id)
         return (
             broker is not None

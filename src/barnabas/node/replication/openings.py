@@ -62,7 +62,7 @@ class Openings:
         return key in self._led or key in self._followed
 
     def take_turn(self) -> bool:
-        """Whether one more log may be made now; it counts as made."""
+        """Return whether one more log may be made now; it counts as made."""
         if self._is_closed:
             return False
         if not self._is_scheduled:

@@ -123,12 +123,12 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether `acks=all` is refused: too few replicas are in sync."""
+        """True if `acks=all` is refused: too few replicas are in sync."""
         return self.isr_size < self.effective_min_isr
 
     @property
     def has_too_few_replicas(self) -> bool:
-        """Whether fewer replicas than that hold what is committed, for all that is known."""
+        """True if fewer replicas than that hold what is committed, for all that is known."""
         leading = self.leading
         return leading is not None and leading.maximal_isr_size < self.effective_min_isr
 
@@ -139,7 +139,7 @@ class Partition:
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether what the leader before committed may be more than is known to be committed."""
+        """True if what the leader before committed may be more than is known to be committed."""
         return self.is_leader and self._high_watermark < self.leader_epoch_start
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:

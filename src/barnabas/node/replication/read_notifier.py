@@ -93,6 +93,6 @@ class ReadNotifier:
                 del self._parked[replica]
 
     def is_expected(self, replica: int) -> bool:
-        """Whether a follower may soon have more to ask for."""
+        """Return whether a follower may soon have more to ask for."""
         until_ms = self._expected.get(replica)
         return until_ms is not None and until_ms > self._clock.monotonic_ms()

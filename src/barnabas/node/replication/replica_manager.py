@@ -170,12 +170,12 @@ class ReplicaManager:
                 self._guard(future.topic_partition, self.logs.futures.delete)
 
     def is_waiting(self, topic_id: Uuid, index: int) -> bool:
-        """Whether a partition is placed here and not opened yet."""
+        """Return whether a partition is placed here and not opened yet."""
         return (topic_id, index) in self._openings
 
     @property
     def has_waiting(self) -> bool:
-        """Whether any partition is."""
+        """True if any partition is."""
         return bool(len(self._openings))
 
     async def opened(self) -> None:
@@ -269,7 +269,7 @@ class ReplicaManager:
             telemetry.error("%s: %s", topic_partition, failure)
 
     def is_expected(self, replica: int) -> bool:
-        """Whether a follower may soon have more to ask for."""
+        """Return whether a follower may soon have more to ask for."""
         return self.waking.is_expected(replica)
 
     def _has_log(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
@@ -451,7 +451,7 @@ class ReplicaManager:
 
 
 def is_of_topic(log: PartitionLog, topic_id: Uuid) -> bool:
-    """Whether a log is that of the topic, and not of another that had its name before.
+    """Return whether a log is that of the topic, and not of another that had its name before.
 
     An id that was lost in a power cut says nothing. Ids are random: one that differs from the
     topic's in a few bits only has been garbled on the medium.

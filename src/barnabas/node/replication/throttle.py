@@ -31,11 +31,11 @@ class ReplicationQuota:
 
     @property
     def is_active(self) -> bool:
-        """Whether anything can be held back."""
+        """True if anything can be held back."""
         return bool(self._throttled) and self.rate_max != UNLIMITED
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """Whether the replica here is one of the topic's throttled ones."""
+        """Return whether the replica here is one of the topic's throttled ones."""
         topic, index = topic_partition
         if topic not in self._throttled:
             return False
@@ -70,7 +70,7 @@ class ReplicationQuota:
             self._samples.append((start_ms, size_bytes))
 
     def is_exceeded(self) -> bool:
-        """Whether the rate over the last samples is above the limit."""
+        """Return whether the rate over the last samples is above the limit."""
         now_ms = self._clock.monotonic_ms()
         window_ms = self._samples_max * self._sample_ms
         samples = self._samples

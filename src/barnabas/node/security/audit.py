@@ -99,11 +99,11 @@ class AuditLog:
         self._timer: Timer | None = None
 
     def notes_grants(self) -> bool:
-        """Whether what is allowed is written too."""
+        """Return whether what is allowed is written too."""
         return audit.isEnabledFor(logging.DEBUG)
 
     def notes_all(self) -> bool:
-        """Whether what is only looked up is written too."""
+        """Return whether what is only looked up is written too."""
         return audit.isEnabledFor(TRACE)
 
     def granted(

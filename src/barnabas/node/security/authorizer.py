@@ -24,7 +24,7 @@ class Authorizer(Protocol):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything can be forbidden at all."""
+        """True if anything can be forbidden at all."""
 
     @property
     def generation(self) -> int:
@@ -32,7 +32,7 @@ class Authorizer(Protocol):
 
     @property
     def notes_grants(self) -> bool:
-        """Whether all that is allowed is to be noted, so that no answer may be kept."""
+        """True if all that is allowed is to be noted, so that no answer may be kept."""
 
     def allows(
         self,
@@ -44,7 +44,7 @@ class Authorizer(Protocol):
         logs_denial: bool = True,
         logs_grant: bool = True,
     ) -> bool:
-        """Whether the caller may do it.
+        """Return whether the caller may do it.
 
         `logs_denial` is False where a refusal is no event (a list is filtered), `logs_grant`
         where what is allowed is only looked up, not done.
@@ -53,7 +53,7 @@ class Authorizer(Protocol):
     def allows_some(
         self, caller: Caller, operation: Operation, resource_type: ResourceType
     ) -> bool:
-        """Whether the caller may do it with any resource of the type (KIP-679)."""
+        """Return whether the caller may do it with any resource of the type (KIP-679)."""
 
 
 class AllowAll:

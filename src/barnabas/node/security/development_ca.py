@@ -94,7 +94,7 @@ class Description:
         return (self.not_after - now).days
 
     def fits(self, host: str) -> bool:
-        """Whether a client that connects to `host` accepts it (RFC 6125)."""
+        """Return whether a client that connects to `host` accepts it (RFC 6125)."""
         return stands_for(self.hosts, host)
 
 

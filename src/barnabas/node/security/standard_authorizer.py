@@ -66,7 +66,7 @@ class AuthorizerSettings:
     super_users: frozenset[str] = frozenset()
     """As text: `User:admin`."""
     allows_everyone: bool = False
-    """Whether what no ACL is about is open to all."""
+    """True if what no ACL is about is open to all."""
 
     @classmethod
     def from_config(cls, config: NodeConfig) -> Self | None:
@@ -96,7 +96,7 @@ class StandardAuthorizer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the cluster's ACLs are known."""
+        """True if the cluster's ACLs are known."""
         return self._is_ready
 
     @property
@@ -105,7 +105,7 @@ class StandardAuthorizer:
         return len(self._acls)
 
     def is_super_user(self, principal: str) -> bool:
-        """Whether a principal, as text, may do everything."""
+        """Return whether a principal, as text, may do everything."""
         return principal in self._super_users
 
     def image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
@@ -197,7 +197,7 @@ class StandardAuthorizer:
         return DEFAULT_DENY if is_anything_said else self._default
 
     def _allows_some(self, caller: Caller, operation: int, resource_type: int) -> bool:
-        """Whether some ALLOW is not dominated by a DENY; operations imply no others here."""
+        """Return whether some ALLOW is not dominated by a DENY; operations imply no others here."""
         denied: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
         allowed: dict[int, set[str]] = {PatternType.LITERAL: set(), PatternType.PREFIXED: set()}
         who = dict.fromkeys((str(caller.principal), EVERYBODY))

@@ -59,7 +59,7 @@ class ShareSession:
             self.partitions.pop(partition, None)
 
     def is_worth_telling(self, partition: PartitionId, error: ErrorCode, size_bytes: int) -> bool:
-        """Whether an answer mentions the partition; remembers that it did."""
+        """Return whether an answer mentions the partition; remembers that it did."""
         cached = self.partitions.get(partition)
         if cached is None:
             return True
@@ -90,7 +90,7 @@ class ShareSessions:
         return self._sessions.get(key)
 
     def has_members(self, group_id: str) -> bool:
-        """Whether any member of the group has a session."""
+        """Return whether any member of the group has a session."""
         return group_id in self._members
 
     def open(

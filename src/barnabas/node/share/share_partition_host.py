@@ -154,7 +154,7 @@ class HostedSharePartition:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is still being read or written."""
+        """True if something is still being read or written."""
         return bool(self._tasks)
 
     # -- from loading to closing

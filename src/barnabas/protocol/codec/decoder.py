@@ -219,7 +219,7 @@ class _Decoder(Source):
         self.depth -= 1
 
     def names_something(self, of: FieldType) -> bool:
-        """Whether an element is or holds a text or an id."""
+        """Return whether an element is or holds a text or an id."""
         if of.struct is None:
             return of.kind in NAMES
         return any(

@@ -69,17 +69,17 @@ class Source:
         return built
 
     def is_compact(self, field: Field) -> bool:
-        """Whether the field's length is an unsigned varint of length + 1."""
+        """Return whether the field's length is an unsigned varint of length + 1."""
         if field.flexible is not None:
             return field.flexible.covers(self.version)
         return self.is_flexible
 
     def is_tagged(self, field: Field) -> bool:
-        """Whether the field travels among the tagged fields in this version."""
+        """Return whether the field travels among the tagged fields in this version."""
         return self.is_flexible and field.tagged.covers(self.version)
 
     def is_nullable(self, field: Field) -> bool:
-        """Whether the field may be None in this version."""
+        """Return whether the field may be None in this version."""
         return field.nullable.covers(self.version)
 
     def size_min(self, field_type: FieldType) -> int:

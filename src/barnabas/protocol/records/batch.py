@@ -219,7 +219,7 @@ def iterate_headers(
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the bytes of the batch at `position` give the CRC-32C in its header."""
+    """Return whether the bytes of the batch at `position` give the CRC-32C in its header."""
     end = position + header[1] + LOG_OVERHEAD_BYTES
     checksum: int = crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
     return checksum == header[4]

@@ -43,7 +43,7 @@ _heads: dict[int, bytes] = {}
 
 
 def is_uniform(data: bytes, count: int, *, keys_required: bool) -> bool:
-    """Whether `data` is exactly `count` well-formed records of one size, without headers.
+    """Return whether `data` is exactly `count` well-formed records of one size, without headers.
 
     Offset deltas are 0, 1, 2 …; all have keys of one size, or none does and none is required.
     False says nothing about `data`.

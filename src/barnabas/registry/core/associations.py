@@ -34,7 +34,7 @@ class Wanted:
     lifecycle: str | None = None
 
     def has(self, value: AssociationValue) -> bool:
-        """Whether an association is one of them."""
+        """Return whether an association is one of them."""
         return (
             value.key.resource_type == self.resource_type
             and (not self.types or value.key.association_type in self.types)

@@ -92,13 +92,13 @@ def _check(
 
 
 def validates_new(view: View, config: ConfigValue) -> bool:
-    """Whether new schemas have to pass checks that stored ones need not."""
+    """Return whether new schemas have to pass checks that stored ones need not."""
     asked = config.validate_new_schemas
     return view.defaults.validate_new_schemas if asked is None else asked
 
 
 def validates_fields(view: View, config: ConfigValue) -> bool:
-    """Whether the names of fields are checked."""
+    """Return whether the names of fields are checked."""
     asked = config.validate_fields
     return view.defaults.validate_fields if asked is None else asked
 

@@ -36,7 +36,7 @@ class Content:
         return content_hash(self.text, self.references, self.metadata, self.rule_set)
 
     def has_content_of(self, value: "SchemaValue | Content") -> bool:
-        """Whether something has this very content."""
+        """Return whether something has this very content."""
         return (
             self.text == value.text
             and self.schema_type == value.schema_type

@@ -65,7 +65,7 @@ class _Attempt:
 
     @property
     def is_import(self) -> bool:
-        """Whether the mode takes schemas as they come from another registry."""
+        """True if the mode takes schemas as they come from another registry."""
         return mode_in_scope(self.view, self.subject) in IMPORTING
 
 

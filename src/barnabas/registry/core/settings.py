@@ -153,7 +153,7 @@ def _default_level(view: View) -> str:
 
 
 def has_contracts(config: ConfigValue) -> bool:
-    """Whether configuration puts metadata or rules into schemas."""
+    """Return whether configuration puts metadata or rules into schemas."""
     return any(
         contract is not None
         for contract in (

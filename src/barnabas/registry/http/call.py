@@ -60,7 +60,7 @@ class Call:
         return resolve_alias(self.view, name) if name else name
 
     def wants_plain(self) -> bool:
-        """Whether a schema is asked for as it is stored, which most clients always do."""
+        """Return whether a schema is asked for as it is stored, which most clients always do."""
         query = self.query
         return not query or not (
             query.text("format").strip()
@@ -70,7 +70,7 @@ class Call:
         )
 
     def wants_parsed(self) -> bool:
-        """Whether what is asked for has to be parsed: a form of a text, or its tags."""
+        """Return whether what is asked for has to be parsed: a form of a text, or its tags."""
         return bool(self.query.text("format").strip() or self.query.texts("findTags"))
 
     def prefix(self, default: str) -> str:
@@ -111,6 +111,6 @@ class Write(Generic[Response]):
     decide: Callable[[View], Decision[Response]]
     answer: Callable[[View, Response], Answer]
     has_form: bool = False
-    """Whether the answer has a text in a form that was asked for."""
+    """True if the answer has a text in a form that was asked for."""
     may_be_read: bool = False
-    """Whether an instance that does not lead answers it where the decision has no records."""
+    """True if an instance that does not lead answers it where the decision has no records."""

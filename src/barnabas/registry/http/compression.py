@@ -21,7 +21,7 @@ _known: dict[bytes, bool] = {b"": False, b"gzip, deflate": True, b"gzip, deflate
 
 
 def takes_gzip(accept_encoding: bytes) -> bool:
-    """Whether a client with this Accept-Encoding takes gzip."""
+    """Return whether a client with this Accept-Encoding takes gzip."""
     is_taken = _known.get(accept_encoding)
     if is_taken is None:
         is_taken = _read(accept_encoding)

@@ -21,7 +21,7 @@ class HttpConfig:
     body_bytes_max: int = BODY_BYTES_MAX
     """A longer body of a request is refused with 413."""
     logs_requests: bool = True
-    """Whether each request gets a line in the log, in Apache's format."""
+    """True if each request gets a line in the log, in Apache's format."""
     forwarded_headers: tuple[str, ...] = ()
     """Headers that go on to the leader, besides those that always do."""
     write_timeout_ms: int = 500

@@ -10,7 +10,7 @@ _log = logging.getLogger(__name__)
 
 
 def is_on() -> bool:
-    """Whether lines are wanted at all."""
+    """Return whether lines are wanted at all."""
     return _log.isEnabledFor(logging.INFO)
 
 

@@ -92,7 +92,7 @@ class Query:
         return self._found.get(name, [])
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is true; all other words are false."""
+        """Return whether a parameter is true; all other words are false."""
         value = self._found.get(name)
         return value is not None and value[0].lower() == "true"
 

@@ -30,7 +30,7 @@ class OwnRecord:
         self.key_data = encode_key(record.key)
         self.value_data = encode_value(record.value)
         self.is_applied = False
-        """Whether it was read back, committed, and the committed state has taken it."""
+        """True if it was read back, committed, and the committed state has taken it."""
 
     @property
     def size_bytes(self) -> int:
@@ -67,7 +67,7 @@ class Batch:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the committed state holds all records."""
+        """True if the committed state holds all records."""
         return all(record.is_applied for record in self.records)
 
     def answer(self, offset: int) -> None:

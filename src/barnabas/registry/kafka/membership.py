@@ -30,7 +30,7 @@ class Identity:
     scheme: str = "http"
     may_lead: bool = True
     leads: bool = False
-    """Whether it led before this election; counts where leaders are sticky."""
+    """True if it led before this election; counts where leaders are sticky."""
 
     @property
     def url(self) -> str:

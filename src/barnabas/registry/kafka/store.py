@@ -90,12 +90,12 @@ class KafkaStore:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the topic has been read to its end and this instance is in its group."""
+        """True if the topic has been read to its end and this instance is in its group."""
         return self._joined.is_set() and not self.failure.done()
 
     @property
     def is_leader(self) -> bool:
-        """Whether this instance decides on writes."""
+        """True if this instance decides on writes."""
         return self._leads and self._reign is not None and self._reign.is_open
 
     @property

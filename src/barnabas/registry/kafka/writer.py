@@ -94,7 +94,7 @@ class Reign:
         """Set unless paused."""
         self._open.set()
         self._is_contradicted = False
-        """Whether records that were committed did not have the effect that they were meant to."""
+        """True if records that were committed did not have the effect that they were meant to."""
         self._committed_to = 0
         """The position after the last committed record that an answer may rest on."""
         self._deciding = asyncio.Lock()
@@ -110,7 +110,7 @@ class Reign:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes requests."""
+        """True if it takes requests."""
         return self._committing is not None and not self.ended.done()
 
     async def begin(self) -> None:
@@ -238,7 +238,7 @@ class Reign:
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the speculative state is the committed one, which readers see."""
+        """True if the speculative state is the committed one, which readers see."""
         return (
             not self._next.records
             and self._idle.is_set()

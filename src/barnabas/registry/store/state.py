@@ -42,7 +42,7 @@ class _Context:
         one text is valid in two formats."""
         self.max_id = 0
         self.is_named = False
-        """Whether a record of the context itself is there."""
+        """True if a record of the context itself is there."""
 
     def copy(self) -> "_Context":
         other = _Context()
@@ -94,7 +94,7 @@ class RegistryState:
         return sum(len(context.by_id) for context in self._contexts.values())
 
     def __eq__(self, other: object) -> bool:
-        """Whether two states hold the same; how far they have read does not matter."""
+        """Return whether two states hold the same; how far they have read does not matter."""
         return isinstance(other, RegistryState) and self._content() == other._content()
 
     __hash__ = None  # type: ignore[assignment] # it changes
@@ -329,7 +329,7 @@ class RegistryState:
         return [subjects.DEFAULT_CONTEXT, *sorted(named)]
 
     def is_named(self, context: str) -> bool:
-        """Whether the topic has a record of the context itself."""
+        """Return whether the topic has a record of the context itself."""
         return self._contexts.get(context, _NO_CONTEXT).is_named
 
     def max_id(self, context: str) -> int:
@@ -376,5 +376,5 @@ class RegistryState:
 
 
 def _is_live(versions: dict[int, SchemaValue]) -> bool:
-    """Whether a version is not deleted; mostly the last one is not."""
+    """Return whether a version is not deleted; mostly the last one is not."""
     return any(not value.deleted for value in reversed(versions.values()))

@@ -164,7 +164,7 @@ def _ever_longer(value: float) -> Iterator[str]:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same to Jackson: 1, 1.0 and true are three values."""
+    """Return whether two JSON values are the same to Jackson: 1, 1.0 and true are three values."""
     if type(one) is not type(other):
         return False
     if type(one) is list:

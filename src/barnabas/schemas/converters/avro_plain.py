@@ -81,7 +81,7 @@ class AvroNames:
         return name
 
     def is_recursive(self) -> bool:
-        """Whether a record contains itself. Raises DataError for one that has no end."""
+        """Return whether a record contains itself. Raises DataError for one that has no end."""
         records = {name: one["fields"] for name, one in self.types.items() if "fields" in one}
         always = {
             name: [f["type"] for f in fields if isinstance(f["type"], str) and f["type"] in records]

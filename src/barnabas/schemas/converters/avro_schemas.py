@@ -64,10 +64,10 @@ class AvroOptions:
     flattens_singletons: bool = True
     ignores_defaults: bool = False
     tells_apart: bool = False
-    """Whether branches of a union that have the same short name have their full names, but for the
+    """True if branches of a union that have the same short name have their full names, but for the
     first; otherwise there is no schema of such a union."""
     marks_entries: bool = False
-    """Whether a map that is read has the parameter ENTRIES where Avro has entries and no map."""
+    """True if a map that is read has the parameter ENTRIES where Avro has entries and no map."""
 
 
 @dataclass(slots=True)
@@ -238,12 +238,12 @@ def _check_name(name: str) -> None:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a union of Avro: one of its fields has a value."""
+    """Return whether a struct stands for a union of Avro: one of its fields has a value."""
     return schema.type is Type.STRUCT and schema.name == UNION
 
 
 def has_text_keys(schema: Schema, options: AvroOptions) -> bool:
-    """Whether a map is a map of Avro too; otherwise it is an array of entries."""
+    """Return whether a map is a map of Avro too; otherwise it is an array of entries."""
     keys = schema.key_schema
     if keys is None or keys.type is not Type.STRING:
         return False
@@ -275,7 +275,7 @@ def encoded(schema: Schema, value: Any) -> Any:
 
 
 def _has_entries(schema: Schema, options: AvroOptions) -> bool:
-    """Whether a map in the schema becomes an array of entries."""
+    """Return whether a map in the schema becomes an array of entries."""
     if schema.type is Type.MAP and not has_text_keys(schema, options):
         return True
     parts = (schema.value_schema, *(field.schema for field in schema.fields))

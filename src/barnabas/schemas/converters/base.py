@@ -66,7 +66,7 @@ class SchemaFormat(ABC):
     schema_type: ClassVar[str]
     title: ClassVar[str]
     takes_any: ClassVar[bool] = False
-    """Whether it writes data without a schema."""
+    """True if it writes data without a schema."""
 
     @abstractmethod
     def writing(self, schema: Schema | None, target: StoredSchema | None = None) -> Writing:

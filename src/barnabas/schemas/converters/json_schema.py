@@ -22,9 +22,9 @@ class JsonSchemaOptions:
 
     is_decimal_numeric: bool = False
     makes_optional: bool = False
-    """Whether properties that are not required become optional fields."""
+    """True if properties that are not required become optional fields."""
     allows_more: bool = True
-    """Whether written schemas allow properties that they do not name."""
+    """True if written schemas allow properties that they do not name."""
     ignores_defaults: bool = False
 
 

@@ -45,12 +45,12 @@ _TYPES: Final = {name: kind for kind, (_, name) in _NUMBERS.items()}
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a choice: one of its fields has a value."""
+    """Return whether a struct stands for a choice: one of its fields has a value."""
     return schema.type is Type.STRUCT and schema.name == ONE_OF
 
 
 def has_text_keys(schema: Schema) -> bool:
-    """Whether a map is an object; otherwise it is an array of entries."""
+    """Return whether a map is an object; otherwise it is an array of entries."""
     keys = schema.key_schema
     return keys is not None and keys.type is Type.STRING and not keys.optional
 

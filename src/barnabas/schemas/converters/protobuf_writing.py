@@ -73,15 +73,15 @@ class ProtobufOptions:
     indexes_unions: bool = True
     ignores_defaults: bool = False
     unwraps_roots: bool = True
-    """Whether a message of google.protobuf's wrappers is a simple value where it is a root."""
+    """True if a message of google.protobuf's wrappers is a simple value where it is a root."""
     unwraps_fields: bool = False
-    """Whether it is one in a field too, as with `has_wrappers`."""
+    """True if it is one in a field too, as with `has_wrappers`."""
     marks_messages: bool = False
-    """Whether parameters say what messages need: ALWAYS, ENTRIES and WRAPPER."""
+    """True if parameters say what messages need: ALWAYS, ENTRIES and WRAPPER."""
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a `oneof`."""
+    """Return whether a struct stands for a `oneof`."""
     return schema.type is Type.STRUCT and (schema.name or "").startswith(UNION)
 
 

@@ -35,7 +35,7 @@ class SchemaReference(Schema):
         object.__setattr__(self, "_by_name", None)
 
     def refers_to(self, schema: Schema) -> bool:
-        """Whether a schema is what this one stands for within it."""
+        """Return whether a schema is what this one stands for within it."""
         return self.name == schema.name and self.fields == schema.fields
 
     def __hash__(self) -> int:
@@ -67,7 +67,7 @@ def _unbound() -> SchemaReference:
 
 
 def _is_same(one: Schema | None, other: Schema | None, assumed: set[tuple[int, int]]) -> bool:
-    """Whether two schemas are equal if those are that are being compared already."""
+    """Return whether two schemas are equal if those are that are being compared already."""
     if one is other or one is None or other is None:
         return one is other
     if type(one) is not type(other):

@@ -24,7 +24,7 @@ class Draft(enum.IntEnum):
 
     @property
     def is_modern(self) -> bool:
-        """Whether `$ref` stands beside other keywords, and definitions are in `$defs`."""
+        """True if `$ref` stands beside other keywords, and definitions are in `$defs`."""
         return self >= Draft.DRAFT_2019_09
 
 

@@ -29,7 +29,7 @@ def fault_of(pattern: str) -> str | None:
 
 
 def find(pattern: str, text: str) -> bool | None:
-    """Whether the pattern occurs in the text; None if that cannot be found out safely."""
+    """Return whether the pattern occurs in the text; None if that cannot be found out safely."""
     compiled = _compiled(pattern)
     return None if compiled is None else compiled.search(text) is not None
 

@@ -74,12 +74,12 @@ def value_key(value: Any) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a JSON number (Python takes booleans for integers)."""
+    """Return whether the value is a JSON number (Python takes booleans for integers)."""
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> bool:
-    """Whether the value is a number without a fraction, like 1, 1.0 and 1e3."""
+    """Return whether the value is a number without a fraction, like 1, 1.0 and 1e3."""
     if isinstance(value, Decimal):
         return value == value.to_integral_value()
     return isinstance(value, int) and not isinstance(value, bool)

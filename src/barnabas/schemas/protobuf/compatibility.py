@@ -281,7 +281,7 @@ class _Comparison:
                 self._waiting.append((old.entry, new.entry))
 
     def _is_same_file(self, old: Entry, new: Entry) -> bool:
-        """Whether the two are compared anyhow, or cannot differ."""
+        """Return whether the two are compared anyhow, or cannot differ."""
         if not (old.path or new.path):
             return True
         file = self._original.files.get(old.path)

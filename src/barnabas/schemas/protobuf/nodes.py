@@ -201,7 +201,7 @@ class Message:
 
     @property
     def is_map_entry(self) -> bool:
-        """Whether a descriptor's entry of a map stands here as a message of its own."""
+        """True if a descriptor's entry of a map stands here as a message of its own."""
         return any(o.parts == ("map_entry",) and o.value == Word("true") for o in self.options)
 
     def all_fields(self) -> Iterator[Field]:

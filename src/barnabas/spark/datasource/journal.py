@@ -57,7 +57,7 @@ class Journal:
 
     @property
     def is_taken(self) -> bool:
-        """Whether this process has taken over, and nothing has failed since."""
+        """True if this process has taken over, and nothing has failed since."""
         return self._log is not None and self._log.leads
 
     def take_over(self) -> None:

@@ -40,7 +40,7 @@ class Prepared:
     checksum: int
 
     def has_same_records(self, other: Prepared) -> bool:
-        """Whether both stand for the same output."""
+        """Return whether both stand for the same output."""
         mine = self.task, self.records, self.checksum
         return mine == (other.task, other.records, other.checksum)
 

@@ -118,7 +118,7 @@ class Ledger:
         self.plan = Plan()
         """The latest one."""
         self.is_running = False
-        """Whether the latest plan is not finished."""
+        """True if the latest plan is not finished."""
         self._planned: Holding = {}
         self._held: dict[Holder, Holding] = {}
         self._ready: list[tuple[Holder, Delivery]] = []
@@ -250,7 +250,7 @@ class Ledger:
         return sum(last - first + 1 for pairs in holdings for first, last in pairs)
 
     def has_ready(self, holder: Holder) -> bool:
-        """Whether records of a holder wait to be planned."""
+        """Return whether records of a holder wait to be planned."""
         return any(owner == holder for owner, _ in self._ready)
 
     def held_by(self, holder: Holder) -> Holding:

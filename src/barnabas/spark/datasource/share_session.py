@@ -64,7 +64,7 @@ class Books:
         self.due: dict[Session, list[Acknowledgement]] = {}
         self.failure: Exception | None = None
         self.has_asked = False
-        """Whether any session has had an answer to a request for records."""
+        """True if any session has had an answer to a request for records."""
 
     def fail(self, error: Exception) -> None:
         """Have the query fail with an error."""
@@ -73,7 +73,7 @@ class Books:
             self.changed.notify_all()
 
     def is_batch_running(self) -> bool:
-        """Whether a batch runs, so that acknowledgements will follow soon."""
+        """Return whether a batch runs, so that acknowledgements will follow soon."""
         return self.ledger.is_running
 
 

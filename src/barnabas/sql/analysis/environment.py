@@ -42,12 +42,12 @@ class Environment:
         return DEFAULTS.get(name) if value is None else value
 
     def is_aggregate(self, name: str) -> bool:
-        """Whether there is an aggregate of that name."""
+        """Return whether there is an aggregate of that name."""
         function = self.functions.get(name.upper())
         return function is not None and bool(function.aggregates)
 
     def is_table_function(self, name: str) -> bool:
-        """Whether there is a table function of that name."""
+        """Return whether there is a table function of that name."""
         function = self.functions.get(name.upper())
         return function is not None and bool(function.tables)
 

@@ -160,7 +160,7 @@ def _check_types(info: JoinInfo, left: SqlType, right: SqlType) -> None:
 
 
 def _is_on_key(expression: Expression, node: PlanNode, alias: str) -> bool:
-    """Whether a side is joined by its only key column."""
+    """Return whether a side is joined by its only key column."""
     if not isinstance(expression, ColumnReference):
         return False
     keys = _keys_of(expression, node, alias)

@@ -45,7 +45,7 @@ def is_null_key(expressions: Sequence[Expression]) -> bool:
 
 
 def repartition_needed(schema: Schema, expressions: Sequence[Expression]) -> bool:
-    """Whether records have to move: not if their only key column stays the key."""
+    """Return whether records have to move: not if their only key column stays the key."""
     if len(schema.key) != 1 or len(expressions) != 1:
         return True
     expression = expressions[0]

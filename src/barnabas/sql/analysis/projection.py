@@ -30,7 +30,7 @@ class Projection:
         self._structs = [item.base for item in items if isinstance(item, StructAll)]
 
     def contains(self, expression: Expression) -> bool:
-        """Whether the expression is selected, by itself or by a `*`."""
+        """Return whether the expression is selected, by itself or by a `*`."""
         if self._has_star:
             return True
         if isinstance(expression, ColumnReference) and expression.source in self._stars:

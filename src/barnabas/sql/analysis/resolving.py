@@ -36,7 +36,7 @@ class AliasedSource:
     source: DataSource
 
     def has(self, column: str) -> bool:
-        """Whether a query finds the column in the source."""
+        """Return whether a query finds the column in the source."""
         if column in PSEUDO_COLUMNS:
             return True
         if column in WINDOW_BOUNDS and self.source.is_windowed:

@@ -79,7 +79,7 @@ def _own_values(schema: Schema) -> tuple[Column, ...]:
 
 
 def is_key(schema: Schema, name: str) -> bool:
-    """Whether the key has a column of that name."""
+    """Return whether the key has a column of that name."""
     return any(column.name == name for column in schema.key)
 
 
@@ -156,7 +156,7 @@ def synthetic_key_name(schemas: Iterable[Schema]) -> str:
 
 
 def could_be_synthetic_key(name: str) -> bool:
-    """Whether `synthetic_key_name` could have made the name."""
+    """Return whether `synthetic_key_name` could have made the name."""
     return name.startswith(_SYNTHETIC_KEY)
 
 

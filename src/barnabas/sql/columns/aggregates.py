@@ -77,7 +77,7 @@ class AggregateProgram:
         self._arguments = tuple(arguments)
 
     def run(self, inputs: Sequence[Sequence[RawColumns]]) -> Emitted | ByRows:
-        """What comes out of the stage, or the records if the row engine must run them."""
+        """Return what comes out of the stage, or the records if the row engine must run them."""
         (raws,) = inputs
         merged = Merged(self._source, raws)
         frame, rowless = merged.frame, merged.rowless
@@ -373,7 +373,7 @@ def aggregate_program(
 
 
 def _only_shows(nodes: Sequence[Node]) -> bool:
-    """Whether the nodes behind the aggregate make of each row one that cannot fail."""
+    """Return whether the nodes behind the aggregate make of each row one that cannot fail."""
     if len(nodes) < 2:
         return False
     *between, last, end = nodes

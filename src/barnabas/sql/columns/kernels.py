@@ -76,7 +76,7 @@ class KernelCompiler:
         return self._places.get(name, self._places.get(expression.name))
 
     def kernel(self, expression: Expression) -> Kernel:
-        """What evaluates the expression. Raises AnalysisError as the row compiler does."""
+        """Return what evaluates the expression. Raises AnalysisError as the row compiler does."""
         make = _MAKERS.get(type(expression))
         made = make(self, expression) if make else None
         return made or self._by_rows(expression)
@@ -348,7 +348,7 @@ def _comparable(
 
 
 def _is_literal(side: Any, other: SqlType, convert_other: Any) -> bool:
-    """Whether a side is a literal that is converted once, to the type of the other one."""
+    """Return whether a side is a literal that is converted once, to the type of the other one."""
     return isinstance(side, LITERALS) and convert_other is None and other.base in WHOLE
 
 
@@ -390,7 +390,7 @@ def _both(left: Kernel, right: Kernel, *, is_and: bool) -> Kernel:
 
 
 def within(frame: Frame, where: Mask, kernel: Kernel) -> Vector:
-    """What a kernel gives; what it doubts outside of `where` does not matter."""
+    """Return what a kernel gives; what it doubts outside of `where` does not matter."""
     before = frame.doubt
     frame.doubt = np.zeros(len(frame), np.bool_)
     try:
@@ -447,7 +447,7 @@ def _in_list(compiler: KernelCompiler, node: nodes.InList) -> Kernel | None:
 
 
 def _is_alike(one: SqlType | None, other: SqlType) -> bool:
-    """Whether values of both types are equal as they stand."""
+    """Return whether values of both types are equal as they stand."""
     wholes = (types.INTEGER, types.BIGINT)
     return one == other or (one in wholes and other in wholes)
 

@@ -56,7 +56,7 @@ class Merged:
 
     @property
     def has_headers(self) -> bool:
-        """Whether any record has headers."""
+        """True if any record has headers."""
         return any(raw.headers is not None for raw in self._raws)
 
     def headers(self, place: int) -> tuple[Header, ...]:

@@ -72,7 +72,7 @@ Reader = Callable[[Any], Read]
 
 
 def reader(format_name: str, part: RecordPart) -> Reader | None:
-    """What reads a format's bytes as vectors; None if only the row reader can."""
+    """Return what reads a format's bytes as vectors; None if only the row reader can."""
     if not part.columns:
         return _read_nothing if format_name in ("KAFKA", "NONE") else None
     if format_name == "KAFKA":
@@ -286,7 +286,7 @@ class _Spellings:
         self._odd: Mask | None = None
 
     def doubt(self, name: str, member: str, vector: Vector) -> Mask:
-        """Where the row reader may take another member for the column `name`."""
+        """Return where the row reader may take another member for the column `name`."""
         size = len(vector)
         if name == member and vector.valid is None:
             return np.zeros(size, np.bool_)  # the exact name counts, whatever else is there

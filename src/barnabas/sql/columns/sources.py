@@ -73,7 +73,7 @@ class RawColumns:
         )
 
     def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
-        """What gives a record's headers; None if none has any."""
+        """Return what gives a record's headers; None if none has any."""
         headers = self.headers
         return None if headers is None else lambda place: tuple(headers[place])
 

@@ -19,7 +19,7 @@ Step = Callable[[Frame], None]
 
 
 def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
-    """What a node does, for frames; None if it has no such form."""
+    """Return what a node does, for frames; None if it has no such form."""
     form = node.form
     if isinstance(form, FilterForm):
         return _filter(form, functions)
@@ -31,7 +31,7 @@ def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
 
 
 def only_renames(node: Node) -> bool:
-    """Whether a node takes columns as they are, so that it cannot fail."""
+    """Return whether a node takes columns as they are, so that it cannot fail."""
     form = node.form
     return isinstance(form, SelectForm) and all(
         isinstance(expression, ColumnReference) for expression in form.expressions

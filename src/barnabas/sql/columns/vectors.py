@@ -73,7 +73,7 @@ class Vector:
         return [value if is_valid else None for value, is_valid in pairs]
 
     def nulls(self) -> Mask:
-        """Which values are NULL."""
+        """Return which values are NULL."""
         return np.zeros(len(self), np.bool_) if self.valid is None else ~self.valid
 
 
@@ -158,7 +158,7 @@ def mask_of(array: Any) -> Mask:
 
 
 def both_valid(*vectors: Vector) -> Mask | None:
-    """Where all vectors have values; None if that is everywhere."""
+    """Return where all vectors have values; None if that is everywhere."""
     valid: Mask | None = None
     for vector in vectors:
         if vector.valid is not None:

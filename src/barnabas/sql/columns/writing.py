@@ -26,7 +26,7 @@ _FIXED: Final = {BaseType.INTEGER: ">i4", BaseType.BIGINT: ">i8", BaseType.DOUBL
 
 
 def writer(format_name: str, part: RecordPart) -> Writer | None:
-    """What writes rows in a format; None if only the row writer can."""
+    """Return what writes rows in a format; None if only the row writer can."""
     if not part.columns:
         return None
     if format_name == "KAFKA":

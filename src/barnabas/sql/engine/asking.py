@@ -127,7 +127,7 @@ class Asking:
         return PushQuery(plan, text, command.limit, session.settings)
 
     def _is_scalable(self, command: QueryCommand, session: Session) -> bool:
-        """Whether ksqlDB would answer it from the query that makes its source.
+        """Return whether ksqlDB would answer it from the query that makes its source.
 
         We read the source's topic for every push query, so this shows in the id alone.
         """

@@ -51,7 +51,7 @@ class Follower(Protocol):
     """Passes on records of topics as they arrive, in its own thread or the writer's."""
 
     def wait_until_caught_up(self, timeout_s: float) -> bool:
-        """Whether every record is handed on that was there when the call began."""
+        """Return whether every record is handed on that was there when the call began."""
         ...
 
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:

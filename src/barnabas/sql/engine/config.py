@@ -221,7 +221,7 @@ def without_secrets(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_secret(name: str) -> bool:
-    """Whether a property of that name holds something that nobody may see."""
+    """Return whether a property of that name holds something that nobody may see."""
     return any(word in name.lower() for word in _SECRETS)
 
 

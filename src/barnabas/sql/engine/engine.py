@@ -463,7 +463,7 @@ class KsqlEngine:
 
 
 def _is_inferred(parsed: ParsedStatement, command: Command) -> bool:
-    """Whether the registry has given columns that the statement does not name."""
+    """Return whether the registry has given columns that the statement does not name."""
     statement = parsed.statement
     if not isinstance(statement, tree.CreateSource) or not isinstance(command, CreateSourceCommand):
         return False

@@ -308,6 +308,6 @@ OFFSET_RESET = "auto.offset.reset"
 
 
 def start_of(properties: Mapping[str, Any]) -> Start:
-    """Where a query with those settings begins to read."""
+    """Return where a query with those settings begins to read."""
     reset = properties.get(f"ksql.streams.{OFFSET_RESET}", "latest")
     return Start.EARLIEST if str(reset).lower() == "earliest" else Start.LATEST

@@ -71,7 +71,7 @@ class Lease:
         self._is_lost = False
 
     def renew(self, now_s: float) -> bool:
-        """Whether it is held, still."""
+        """Return whether it is held, still."""
         if self.is_held(now_s):
             self._renewed_s = now_s
             return True
@@ -79,7 +79,7 @@ class Lease:
         return False
 
     def is_held(self, now_s: float) -> bool:
-        """Whether results may be written."""
+        """Return whether results may be written."""
         return not self._is_lost and now_s - self._renewed_s < self._timeout_s
 
     def begin(self, now_s: float) -> None:

@@ -142,7 +142,7 @@ def access(
     may_scan: bool,
     may_range: bool,
 ) -> Access:
-    """Which rows a plain condition can be true for; raises AnalysisError."""
+    """Return which rows a plain condition can be true for; raises AnalysisError."""
     finder = _Finder(source, functions, may_scan=may_scan)
     alternatives = disjuncts(condition)
     if any(finder.needs_scan(disjunct) for disjunct in alternatives):

@@ -157,7 +157,7 @@ class PushQuery:
 
     @property
     def is_started(self) -> bool:
-        """Whether records that are written from now on are seen."""
+        """True if records that are written from now on are seen."""
         return self._follower is not None
 
 

@@ -80,7 +80,7 @@ class RunningQuery:
     slot: int = 0
     """The server with this slot runs it."""
     is_here: bool = True
-    """Whether this server runs it."""
+    """True if this server runs it."""
     restarts: int = 0
     is_ended: bool = False
     told_ms: int = -1

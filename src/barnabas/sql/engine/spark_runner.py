@@ -138,7 +138,7 @@ class SparkHosted:
         self._latest_ms = -1
 
     def is_of(self, asked: PersistentQuery) -> bool:
-        """Whether it runs this query."""
+        """Return whether it runs this query."""
         return self._asked == asked
 
     def explain(self) -> str:

@@ -116,7 +116,7 @@ class TableView:
         self._reader = TopicReader(step, schemas, no_log)
         self._headers = [header_value(column.header) for column in source.schema.headers]
         self.has_failed = False
-        """Whether its topic is not followed any more, as it was deleted."""
+        """True if its topic is not followed any more, as it was deleted."""
         self._follower: Follower = cluster.follow(
             [source.topic], self._take, Start.EARLIEST, on_error=self._fail
         )

@@ -140,7 +140,7 @@ def _same(value: Value) -> Value:
 
 
 def negation(sql_type: SqlType | None) -> Callable[[Any], Any]:
-    """What calculates `-value`; raises AnalysisError if values of the type have no sign."""
+    """Return what calculates `-value`; raises AnalysisError if values of the type have no sign."""
     match sql_type:
         case types.INTEGER:
             return lambda value: wrap_integer(-value)
@@ -154,7 +154,7 @@ def negation(sql_type: SqlType | None) -> Callable[[Any], Any]:
 
 
 def signed(sql_type: SqlType | None) -> Callable[[Any], Any]:
-    """What calculates `+value`: the value, which must be a number and not NULL."""
+    """Return what calculates `+value`: the value, which must be a number and not NULL."""
     negation(sql_type)
 
     def plus(value: Value) -> Value:

@@ -87,7 +87,7 @@ class AggregateCall:
 
 
 def scalar_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> ScalarCall:
-    """What a call of a scalar function means; raises AnalysisError."""
+    """Return what a call of a scalar function means; raises AnalysisError."""
     function = scope.function(call.name)
     shapes = [_shape(argument, scope, type_of) for argument in call.arguments]
     choice = choose(function.name, function.scalars, shapes)
@@ -97,7 +97,7 @@ def scalar_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> Scal
 
 
 def table_call(call: nodes.FunctionCall, scope: Scope, type_of: TypeOf) -> TableCall:
-    """What a call of a table function means; raises AnalysisError."""
+    """Return what a call of a table function means; raises AnalysisError."""
     function = scope.function(call.name)
     shapes = [_shape(argument, scope, type_of) for argument in call.arguments]
     choice = choose(function.name, function.tables, shapes)

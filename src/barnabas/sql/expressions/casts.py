@@ -45,7 +45,7 @@ Cast = Callable[[Any], Any]
 
 
 def cast_maker(source: SqlType | None, target: SqlType) -> Cast | None:
-    """What casts values of `source` (None: NULL alone) to `target`; None if nothing changes.
+    """Return what casts values of `source` (None: NULL alone) to `target`; None if nothing changes.
 
     Raises AnalysisError if there is no such cast.
     """

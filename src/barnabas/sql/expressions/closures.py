@@ -106,7 +106,7 @@ class BatchedCall:
 
     @staticmethod
     def suits(call: ScalarCall) -> bool:
-        """Whether the function takes batches."""
+        """Return whether the function takes batches."""
         return hasattr(call.overload.implementation, "batch")
 
     def __call__(self, row: Sequence[Any]) -> Value:

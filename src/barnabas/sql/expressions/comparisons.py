@@ -35,7 +35,7 @@ _DATES = (BaseType.DATE, BaseType.TIMESTAMP)
 
 
 def can_compare(how: Operator, left: SqlType | None, right: SqlType | None) -> bool:
-    """Whether values of the types can be compared so; raises AnalysisError for NULL."""
+    """Return whether values of the types can be compared so; raises AnalysisError for NULL."""
     if left is None or right is None:
         shown = ["NULL" if side is None else side.base.value for side in (left, right)]
         raise AnalysisError(
@@ -68,7 +68,7 @@ class Comparison:
 
 
 def comparison(how: Operator, left: SqlType, right: SqlType) -> Comparison:
-    """How values compare, for types for which `can_compare` holds."""
+    """Return how values compare, for types for which `can_compare` holds."""
     convert_left, convert_right = conversions(left, right)
     bases = (left.base, right.base)
     compare = _COMPARE[how]
@@ -84,7 +84,7 @@ _KEYED = ((BaseType.STRING, BaseType.STRING), (BaseType.BYTES, BaseType.BYTES))
 
 
 def conversions(left: SqlType, right: SqlType) -> tuple[Convert | None, Convert | None]:
-    """What makes values of both types comparable; None for a side that stays as it is."""
+    """Return what makes values of both types comparable; None for a side that stays as it is."""
     bases = (left.base, right.base)
     if BaseType.DECIMAL in bases:
         return _to_decimal(left.base), _to_decimal(right.base)

@@ -83,7 +83,7 @@ class ExpressionCompiler:
         return type_of(expression, self.scope(columns))
 
     def scope(self, columns: Sequence[Column]) -> Scope:
-        """What names stand for over those columns."""
+        """Return what names stand for over those columns."""
         if self._columns is not columns:
             scope = Scope.of_columns(columns, self._functions)
             indexes: dict[str, int] = {}
@@ -167,7 +167,7 @@ def _call(compiler: Compiling, node: nodes.FunctionCall) -> Evaluate:
 
 
 def _argument(compiler: Compiling, argument: TypedArgument) -> Evaluate:
-    """What gives the function its argument."""
+    """Return what gives the function its argument."""
     expression = argument.expression
     if isinstance(expression, nodes.Lambda):
         assert argument.lambda_scope is not None
@@ -184,7 +184,7 @@ def _argument(compiler: Compiling, argument: TypedArgument) -> Evaluate:
 
 
 def _lambda(compiler: Compiling, node: nodes.Lambda, scope: Scope) -> Evaluate:
-    """What gives the Python function that stands for a lambda, for the row at hand."""
+    """Return what gives the Python function that stands for a lambda, for the row at hand."""
     places = {name: compiler.width + at for at, name in enumerate(node.parameters)}
     inner = replace(
         compiler,

@@ -64,7 +64,7 @@ class Compiling:
     def holding(
         self, operand: Expression, make: Callable[[Compiling, Expression], Evaluate]
     ) -> Evaluate:
-        """What `make` makes of the operand, or of a variable that holds its value."""
+        """Return what `make` makes of the operand, or of a variable that holds its value."""
         variable, scope = held(operand, self.scope)
         if variable is operand:
             return make(self, operand)

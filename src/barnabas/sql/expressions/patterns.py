@@ -20,7 +20,7 @@ _ANY = "[^\n\r\x85\u2028\u2029]"
 
 @lru_cache(maxsize=1024)
 def like_matcher(pattern: str, escape: str | None) -> Callable[[str], bool]:
-    """Whether a whole text matches; after `escape`, any character stands for itself."""
+    """Return whether a whole text matches; after `escape`, any character stands for itself."""
     first, *rest = _pieces(pattern, escape)
     begin = re.compile("".join(first))
     if not rest:
@@ -30,7 +30,7 @@ def like_matcher(pattern: str, escape: str | None) -> Callable[[str], bool]:
 
 
 def _pieces(pattern: str, escape: str | None) -> list[list[str]]:
-    """What stands between the `%`, each as expressions of one character."""
+    """Return what stands between the `%`, each as expressions of one character."""
     pieces: list[list[str]] = [[]]
     is_escaped = False
     for character in pattern:
@@ -75,7 +75,7 @@ def _matcher(
 
 
 def is_like(value: str | None, pattern: str | None, escape: str | None) -> bool:
-    """Whether the text is like the pattern; raises EvaluationError where either is NULL."""
+    """Return whether the text is like the pattern; raises EvaluationError where either is NULL."""
     if value is None or pattern is None:
         raise EvaluationError("LIKE with NULL")
     return like_matcher(pattern, escape)(value)

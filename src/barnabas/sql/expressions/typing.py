@@ -70,7 +70,7 @@ def between_as_comparisons(
 
 
 def in_list_operands(node: nodes.InList) -> list[Expression]:
-    """What must have a common type: NULL never matches, and so does not count."""
+    """Return what must have a common type: NULL never matches, and so does not count."""
     items = [item for item in node.items if not isinstance(item, nodes.NullLiteral)]
     return [node.operand, *items]
 

@@ -71,7 +71,7 @@ def key_wrapping(format_: Format, columns: Sequence[Column]) -> bool | None:
 def value_wrapping(
     format_: Format, columns: Sequence[Column], asked: bool | None, default: bool | None = True
 ) -> bool | None:
-    """Whether a value's only column is wrapped in a record; None where there is no choice.
+    """Return whether a value's only column is wrapped in a record; None where there is no choice.
 
     `asked`: WRAP_SINGLE_VALUE; `default`: of `ksql.persistence.wrap.single.values`.
     Raises AnalysisError if what is asked cannot be.

@@ -25,7 +25,7 @@ def check_properties(
 
 
 def has_other_than_string_keys(columns: Sequence[Column]) -> bool:
-    """Whether a column has, at any depth, a map whose keys are not STRING."""
+    """Return whether a column has, at any depth, a map whose keys are not STRING."""
     return any(_other_keys(column.type) for column in columns)
 
 

@@ -79,7 +79,7 @@ class Writing:
     decimal: Callable[[Schema, Any], Any] = lambda _, value: value
     """Makes what the codec has of a default that is a decimal number."""
     omits_required: bool = False
-    """Whether a row may lack a required field without default; its value is OMITTED."""
+    """True if a row may lack a required field without default; its value is OMITTED."""
 
 
 def _name(carrier: Type) -> str:
@@ -91,7 +91,7 @@ class UnreadableError(Exception):
 
 
 def reader(target: SqlType, schema: Schema, hook: Hook, path: str = "") -> Convert | None:
-    """How values (not None) are read as `target`; None where they are already.
+    """Return how values (not None) are read as `target`; None where they are already.
 
     Raises UnreadableError.
     """
@@ -262,7 +262,7 @@ def _written_struct(source: Struct, schema: Schema, writing: Writing) -> Convert
 def struct_writer(
     source: Struct, schema: Schema, writing: Writing
 ) -> Callable[[Any], dict[str, Any]]:
-    """How a row (the values of the source's fields) becomes a struct of the schema."""
+    """Return how a row (the values of the source's fields) becomes a struct of the schema."""
     positions = {field.name: index for index, field in enumerate(source.fields)}
     known = {field.name for field in schema.fields}
     for name in positions:
@@ -303,7 +303,7 @@ def struct_writer(
 def row_reader(
     columns: Sequence[Column], schema: Schema, hook: Hook, *, wraps: bool
 ) -> Callable[[Any], Row | None]:
-    """How a value with the schema becomes a row. Raises FormatError where it cannot."""
+    """Return how a value with the schema becomes a row. Raises FormatError where it cannot."""
     target = sql_type_of(columns, wraps=wraps)
     try:
         if isinstance(target, Struct) and (wraps or len(columns) != 1):
@@ -337,7 +337,7 @@ def _wrapped(target: Struct, schema: Schema, hook: Hook) -> Callable[[Any], Row 
 def row_writer(
     columns: Sequence[Column], schema: Schema, writing: Writing, *, wraps: bool
 ) -> Callable[[Row], Any]:
-    """How a row becomes a value with the schema. Raises FormatError where it cannot."""
+    """Return how a row becomes a value with the schema. Raises FormatError where it cannot."""
     source = sql_type_of(columns, wraps=wraps)
     if isinstance(source, Struct) and (wraps or len(columns) != 1):
         if schema.type is not Type.STRUCT:

@@ -181,7 +181,7 @@ def key_of(schema: Schema) -> Schema:
 
 
 def is_decimal(schema: Schema) -> bool:
-    """Whether values are decimal numbers."""
+    """Return whether values are decimal numbers."""
     return schema.name == DECIMAL_NAME
 
 

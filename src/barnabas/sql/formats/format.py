@@ -62,7 +62,7 @@ class RecordPart(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Whether it is the bare value of its only column."""
+        """True if it is the bare value of its only column."""
         return len(self.columns) == 1 and not self.wraps
 
 
@@ -71,9 +71,9 @@ class Format(ABC):
 
     name: str
     can_wrap: bool
-    """Whether a single column can be written as a record of one field."""
+    """True if a single column can be written as a record of one field."""
     can_unwrap: bool
-    """Whether a single column can be written as a bare value."""
+    """True if a single column can be written as a bare value."""
     properties: frozenset[str] = frozenset()
     """Names of the properties that the format understands."""
     inherited_properties: frozenset[str] = frozenset()
@@ -82,7 +82,7 @@ class Format(ABC):
     """How schemas in a registry read; None for a format without schemas."""
 
     def supports_key_type(self, column: Column) -> bool:
-        """Whether the column can be the only one of a key."""
+        """Return whether the column can be the only one of a key."""
         return True
 
     @abstractmethod
@@ -104,7 +104,7 @@ def topic_of(subject: str) -> str:
 
 
 def is_key(subject: str) -> bool:
-    """Whether the subject names keys."""
+    """Return whether the subject names keys."""
     return subject.endswith("-key")
 
 

@@ -87,7 +87,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def needs_exact(sql_type: SqlType) -> bool:
-    """Whether a float would lose what a value of the type may keep of a number's text."""
+    """Return whether a float would lose what a value of the type may keep of a number's text."""
     if isinstance(sql_type, Primitive):
         return sql_type.base not in (BaseType.DOUBLE, BaseType.BOOLEAN, BaseType.BYTES)
     if isinstance(sql_type, Array):
@@ -100,7 +100,7 @@ def needs_exact(sql_type: SqlType) -> bool:
 
 
 def reader(sql_type: SqlType) -> Reader:
-    """How values of a type are read."""
+    """Return how values of a type are read."""
     if isinstance(sql_type, Primitive):
         return _PRIMITIVES[sql_type.base]
     if isinstance(sql_type, Decimal):

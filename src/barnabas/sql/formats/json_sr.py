@@ -131,7 +131,7 @@ def _has_entries(schema: Schema) -> bool:
 
 
 def _to_json(schema: Schema) -> Convert | None:
-    """What a value becomes before it is written by a schema that the registry had."""
+    """Return what a value becomes before it is written by a schema that the registry had."""
     if schema.type is Type.BYTES and not is_decimal(schema):
         return encode_bytes
     if _has_entries(schema):

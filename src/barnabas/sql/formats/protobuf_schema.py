@@ -42,7 +42,7 @@ class Nullables:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Nullables:
-        """What a format's properties ask for."""
+        """Return what a format's properties ask for."""
         asked = properties.get(NULLABLES)
         unwraps = properties.get(UNWRAP_PRIMITIVES, "").lower() == "true"
         return cls(asked == "optional", asked == "wrapper", unwraps)

@@ -48,7 +48,7 @@ class ScalarOverload:
     returns: ReturnType | None = None
     null_is_null: bool = False
     takes_types: bool = False
-    """Whether the implementation takes `types=`, the SQL types of its arguments."""
+    """True if the implementation takes `types=`, the SQL types of its arguments."""
     description: str = ""
     """What this variation does, where the function has several."""
     parameters: Mapping[str, str] = field(default_factory=dict)

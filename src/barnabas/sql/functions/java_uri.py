@@ -104,7 +104,7 @@ def _is_server(user: str | None, host: str) -> bool:
 
 
 def _has_only_letters(text: str) -> bool:
-    """Whether characters beyond ASCII are neither white space nor control characters."""
+    """Return whether characters beyond ASCII are neither white space nor control characters."""
     return text.isascii() or not any(
         unicodedata.category(c)[0] == "Z" or unicodedata.category(c) == "Cc"
         for c in text

@@ -90,7 +90,7 @@ def json_array_contains(text: str | None, value: Value) -> bool:
 
 
 def _is_same(element: Json, value: Value) -> bool:
-    """Whether an element of an array is the SQL value."""
+    """Return whether an element of an array is the SQL value."""
     match element:
         case None:
             return value is None
@@ -217,7 +217,7 @@ def parse_path(path: str) -> tuple[str, ...]:
 
 
 def follow(value: Json, tokens: tuple[str, ...]) -> tuple[bool, Json]:
-    """Whether the path leads to a value, and the value (JSON's null is one)."""
+    """Return whether the path leads to a value, and the value (JSON's null is one)."""
     for token in tokens:
         if isinstance(value, dict):
             if token not in value:

@@ -65,14 +65,14 @@ def parse_at(text: str, start: int) -> tuple[Json, int]:
 
 
 def skip_blank(text: str, start: int) -> int:
-    """Where the white space that begins there ends."""
+    """Return where the white space that begins there ends."""
     match = _BLANK.match(text, start)
     assert match is not None
     return match.end()
 
 
 def _ends_well(text: str, start: int, end: int) -> bool:
-    """Whether what follows a number or a word (`true`) can follow it."""
+    """Return whether what follows a number or a word (`true`) can follow it."""
     if text[start] in '"[{':
         return True
     after = _AFTER_WORD if text[start].isalpha() else _AFTER_NUMBER

@@ -54,7 +54,7 @@ Pattern: TypeAlias = (
 
 
 def has_variables(pattern: Pattern) -> bool:
-    """Whether types of arguments decide what the pattern means."""
+    """Return whether types of arguments decide what the pattern means."""
     match pattern:
         case Variable():
             return True

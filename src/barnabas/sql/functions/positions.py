@@ -102,7 +102,7 @@ def instr(
 
 
 def _occurrence(text: str, part: str, occurrence: int) -> int:
-    """Where the part occurs for the n-th time (occurrences may overlap), or -1."""
+    """Return where the part occurs for the n-th time (occurrences may overlap), or -1."""
     if occurrence <= 0:
         return -1
     if not part:

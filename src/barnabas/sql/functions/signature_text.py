@@ -29,7 +29,7 @@ class Parameter:
     pattern: Pattern
     is_variadic: bool = False
     is_constant: bool = False
-    """Whether the argument must be a literal."""
+    """True if the argument must be a literal."""
 
     def __str__(self) -> str:
         dots = "..." if self.is_variadic else ""
@@ -120,7 +120,7 @@ class _SignatureReader:
         self._at = 0
 
     def takes(self, token: str) -> bool:
-        """Whether the next token is that one; then it is read."""
+        """Return whether the next token is that one; then it is read."""
         is_next = self._at < len(self._tokens) and self._tokens[self._at] == token
         self._at += is_next
         return is_next

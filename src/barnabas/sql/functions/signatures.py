@@ -90,7 +90,7 @@ def _fits(parameters: Sequence[Parameter], arguments: Sequence[Argument], casts:
 
 
 def _takes(pattern: Pattern, argument: Argument, casts: bool) -> bool:
-    """Whether a parameter without variables takes the argument."""
+    """Return whether a parameter without variables takes the argument."""
     match pattern, argument:
         case (_, None) | (Wildcard.ANY, _):
             return True

@@ -410,7 +410,7 @@ def _is_null(expressions: Sequence[Expression]) -> bool:
 
 
 def _key_row(layout: Layout, keys: Sequence[str]) -> Callable[[Row | None], Row]:
-    """What makes a row of a key alone, for records without a value."""
+    """Return what makes a row of a key alone, for records without a value."""
     width = len(layout.columns)
     places = [layout.place(name) for name in keys]
 

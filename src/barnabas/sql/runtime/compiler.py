@@ -75,7 +75,7 @@ class PlanCompiler:
         taken: SqlType | None,
         columns: Sequence[Column],
     ) -> Callable[[Row], Value]:
-        """What gives a table function its argument: NULL where there is no value."""
+        """Return what gives a table function its argument: NULL where there is no value."""
         evaluate = self.expression(expression, columns).evaluate
         cast = None if taken is None else cast_maker(own, taken)
 

@@ -54,7 +54,7 @@ class Compiler(Protocol):
     """Makes what processors run from what plans say."""
 
     fails_on_timestamps: bool
-    """Whether a source's record without a timestamp in its column stops the query, as
+    """True if a source's record without a timestamp in its column stops the query, as
     `ksql.timestamp.throw.on.invalid` has it, and is not just left out."""
 
     def expression(self, expression: Expression, columns: Sequence[Column]) -> Evaluator: ...
@@ -68,7 +68,7 @@ class Compiler(Protocol):
     def table_function(self, call: FunctionCall, columns: Sequence[Column]) -> TableFunction: ...
 
     def timestamp_parser(self, pattern: str) -> Callable[[str], int]:
-        """What reads the text of a TIMESTAMP column as milliseconds."""
+        """Return what reads the text of a TIMESTAMP column as milliseconds."""
         ...
 
 

@@ -51,7 +51,7 @@ class Flow:
     keys: tuple[Column, ...]
     parts: Parts
     has_sessions: bool = False
-    """Whether the keys are windowed by sessions, whose ends are part of them."""
+    """True if the keys are windowed by sessions, whose ends are part of them."""
     is_rekeyed: bool = False
     """Of a stream: records of one key may lie in several partitions."""
 

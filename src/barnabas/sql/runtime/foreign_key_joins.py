@@ -42,7 +42,7 @@ _DELETES = (Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROP
 
 
 def row_hash(row: Row | None) -> bytes | None:
-    """What tells one state of a left row from another."""
+    """Return what tells one state of a left row from another."""
     return None if row is None else blake2b(pack(list(row)), digest_size=16).digest()
 
 

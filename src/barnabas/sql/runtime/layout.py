@@ -27,7 +27,7 @@ class Layout:
     columns: tuple[Column, ...]
 
     def place(self, name: str) -> int | None:
-        """Where the column lies."""
+        """Return where the column lies."""
         return self._places.get(name)
 
     @cached_property
@@ -36,7 +36,7 @@ class Layout:
         return {c.name: place for place, c in reversed(list(enumerate(self.columns)))}
 
     def places(self, names: Iterable[str]) -> list[int]:
-        """Where the columns lie; all must be there."""
+        """Return where the columns lie; all must be there."""
         return [self._must(name) for name in names]
 
     def _must(self, name: str) -> int:

@@ -31,7 +31,7 @@ class Segments:
         return latest_ms - self.retention_ms + 1
 
     def is_live(self, time_ms: int, latest_ms: int) -> bool:
-        """Whether the segment of a time is still kept."""
+        """Return whether the segment of a time is still kept."""
         return self.of(time_ms) >= self.of(latest_ms - self.retention_ms)
 
     def expire(self, store: Store, latest_ms: int, expired_until: int) -> int:

@@ -215,7 +215,7 @@ class StreamGroupByNode(Node):
 
 
 def grouper(expressions: Sequence[Evaluator], log: Log) -> Callable[[Row], Row | None]:
-    """What tells the group of a row; None where an expression is null or fails."""
+    """Return what tells the group of a row; None where an expression is null or fails."""
     evaluators = tuple(expression.evaluate for expression in expressions)
 
     def group(row: Row) -> Row | None:

@@ -25,7 +25,7 @@ def grace_of(window: Window) -> int:
 
 
 def retention_of(window: Window) -> int:
-    """How long a window is kept after its start (a session: after its end), in ms."""
+    """Return how long a window is kept after its start (a session: after its end), in ms."""
     return max(window.retention_ms or 0, window.size_ms + grace_of(window))
 
 

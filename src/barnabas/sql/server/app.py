@@ -355,7 +355,7 @@ def _is_pattern(text: Any) -> bool:
 
 
 def is_push(parsed: ParsedStatement) -> bool:
-    """Whether a query goes on for ever."""
+    """Return whether a query goes on for ever."""
     statement = parsed.statement
     return isinstance(statement, tree.Query) and isinstance(statement.emit, Emit)
 

@@ -184,7 +184,7 @@ class ServerConfig:
 
     @property
     def is_on_loopback(self) -> bool:
-        """Whether only this machine reaches the listeners, by what they are called here."""
+        """True if only this machine reaches the listeners, by what they are called here."""
         return only_loopback(listener.host for listener in self.listeners)
 
     def protected(self, app: ASGIApp, watch: Watch | None = None) -> Protection:
@@ -201,7 +201,7 @@ class ServerConfig:
 
     @property
     def runs_on_spark(self) -> bool:
-        """Whether Spark runs persistent queries. Raises ServerConfigError."""
+        """True if Spark runs persistent queries. Raises ServerConfigError."""
         runner = str(self.values.get(RUNNER) or "spark").lower()
         if runner not in ("spark", "local"):
             raise ServerConfigError(f"{RUNNER} is spark or local, not {runner}")
@@ -237,7 +237,7 @@ class ServerConfig:
         return self._whole_number(TASKS)
 
     def is_set(self, key: str) -> bool:
-        """Whether a property is true; false if it is not given. Raises ServerConfigError."""
+        """Return whether a property is true; false if it is not given. Raises ServerConfigError."""
         value = str(self.values.get(key) or "false").lower()
         if value not in ("true", "false"):
             raise ServerConfigError(f"{key} is true or false, not {value}")

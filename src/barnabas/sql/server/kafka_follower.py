@@ -286,7 +286,7 @@ def _header(name: Any, value: Any) -> tuple[str, bytes | None]:
 
 
 def _first(place: TopicPartition) -> int:
-    """Where the group began, as the commit's metadata tells."""
+    """Return where the group began, as the commit's metadata tells."""
     text = place.metadata or ""
     return int(text.removeprefix("first=")) if text.startswith("first=") else place.offset
 

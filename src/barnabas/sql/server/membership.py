@@ -92,7 +92,7 @@ class Membership:
             thread.start()
 
     def may_write(self) -> bool:
-        """Whether no other server can have this one's slots yet."""
+        """Return whether no other server can have this one's slots yet."""
         return self._lease.is_held(time.monotonic())
 
     # --- slots -------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class ProcessingTopic:
             self.dropped += 1
 
     def _reads_log(self, query_id: str) -> bool:
-        """Whether it is a query over this topic: each entry would make it write another."""
+        """Return whether it is a query over this topic: each entry would make it write another."""
         engine = self._engine
         if engine is None:
             return False

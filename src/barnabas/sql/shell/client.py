@@ -87,7 +87,7 @@ class KsqlClient:
         self._http.close()
 
     def info(self) -> ServerInfo:
-        """Who answers there. Raises UnreachableError, ServerError."""
+        """Return who answers there. Raises UnreachableError, ServerError."""
         try:
             body = self._get("/info")
         except UnreachableError as error:

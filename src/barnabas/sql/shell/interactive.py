@@ -55,7 +55,7 @@ class PlainReader:
 
 
 def state_directory() -> str:
-    """Where a user's programs keep what they may lose."""
+    """Return where a user's programs keep what they may lose."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.path.join(home, "barnabas")
 

@@ -54,7 +54,7 @@ def split(text: str) -> tuple[list[Piece], str]:
 
 
 def _opens(token: Token, following: list[Token]) -> bool:
-    """Whether a string, a quoted name or a comment begins here and has no end."""
+    """Return whether a string, a quoted name or a comment begins here and has no end."""
     if token.kind is TokenKind.UNKNOWN:
         return token.text in _QUOTES
     if token.text != "/" or not following:

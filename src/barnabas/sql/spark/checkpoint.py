@@ -41,7 +41,7 @@ class Checkpoint:
 
 
 def plan_hash(encoded_plan: str) -> str:
-    """What tells plans apart."""
+    """Return what tells plans apart."""
     return hashlib.sha256(encoded_plan.encode()).hexdigest()
 
 

@@ -80,7 +80,7 @@ class Hosting:
     registry_urls: tuple[str, ...] = ()
     registry_user_info: str | None = field(default=None, repr=False)
     is_copartitioned: bool = True
-    """Whether all topics have as many partitions, each key in the same one."""
+    """True if all topics have as many partitions, each key in the same one."""
     emits_every_change: bool = False
     state_name: str = ""
     """Names this query's state among all that a worker process has seen."""
@@ -180,7 +180,7 @@ class HostedPlan:
             self._notes.notes.append((message, entry.step, text))
 
     def take_notes(self) -> Notes:
-        """What was noted since the last call."""
+        """Return what was noted since the last call."""
         notes = Notes(self._notes.read, self._notes.count, self._notes.notes)
         notes.latest_ms = self._notes.latest_ms
         notes.by_columns = self._notes.by_columns
@@ -257,7 +257,7 @@ class HostedPlan:
         return tuple(sorted(found))
 
     def _stream_program(self, stage: int, input_place: int) -> StreamProgram | None:
-        """What runs records of a topic to the sink as columns."""
+        """Return what runs records of a topic to the sink as columns."""
         place = stage, input_place
         if place not in self._stream_programs:
             self._stream_programs[place] = stream_program(
@@ -270,7 +270,7 @@ class HostedPlan:
         return self._stream_programs[place]
 
     def _operator_program(self, members: frozenset[int]) -> AggregateProgram | JoinProgram | None:
-        """What runs an operator's records to the sink as columns."""
+        """Return what runs an operator's records to the sink as columns."""
         if len(members) != 1:
             return None
         (number,) = members

@@ -71,7 +71,7 @@ class PagedStore:
         self._nodes: dict[int, _Node] = {}
         self._next_id = self._written_next_id = _ROOT + 1
         self.is_dirty = False
-        """Whether there is something to write."""
+        """True if there is something to write."""
 
     def get(self, key: Key) -> Any:
         encoded = encode_key(key)

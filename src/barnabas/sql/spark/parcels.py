@@ -120,7 +120,7 @@ class Written:
 
     prepared: Prepared
     was_retried: bool
-    """Whether the task had run before."""
+    """True if the task had run before."""
 
 
 Parcel = Raw | Records | Results | Notes | Written

@@ -260,7 +260,7 @@ class SparkQuery:
             self._spark.conf.set(name, value)
 
     def _exactly_once(self, hosted: HostedPlan) -> ExactlyOnce | None:
-        """How results are written, if not at least once. Raises ConfigError."""
+        """Return how results are written, if not at least once. Raises ConfigError."""
         options = self.options
         if options.guarantee is Guarantee.AT_LEAST_ONCE:
             return None

@@ -51,7 +51,7 @@ class Topology:
         return min((number for number in operators if number is not None), default=None)
 
     def takes_topics_only(self, number: int, stages: Sequence[Stage]) -> bool:
-        """Whether an operator can be partitioned as its topics are."""
+        """Return whether an operator can be partitioned as its topics are."""
         members = self.operators[number]
         return not any(
             self.channels[given.index][0] in members
@@ -63,7 +63,7 @@ class Topology:
 
 
 def topology(stages: Sequence[Stage], partitions: int) -> Topology:
-    """How to run the stages in so many partitions, or in one."""
+    """Return how to run the stages in so many partitions, or in one."""
     channels: dict[int, Place] = {}
     topics: dict[Place, str] = {}
     for stage in stages:
@@ -120,7 +120,7 @@ def labels(partitions: int, tasks: int) -> Sequence[int]:
 
 
 def task_of(label: int, tasks: int) -> int:
-    """Where Spark runs the group of an INT. Source: its Murmur3Hash with seed 42."""
+    """Return where Spark runs the group of an INT. Source: its Murmur3Hash with seed 42."""
     hashed = _murmur3(label)
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
     return signed % tasks

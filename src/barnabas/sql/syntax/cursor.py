@@ -36,15 +36,15 @@ class Cursor:
         return self.tokens[min(self.position + count, len(self.tokens) - 1)]
 
     def at(self, *words: str) -> bool:
-        """Whether the next tokens are these words or symbols."""
+        """Return whether the next tokens are these words or symbols."""
         return all(self.ahead(index).word == word for index, word in enumerate(words))
 
     def at_any(self, *words: str) -> bool:
-        """Whether the next token is one of these words or symbols."""
+        """Return whether the next token is one of these words or symbols."""
         return self.token.word in words
 
     def is_identifier(self, count: int = 0) -> bool:
-        """Whether the token there can be a name."""
+        """Return whether the token there can be a name."""
         token = self.ahead(count)
         if token.kind is TokenKind.WORD:
             return token.word not in RESERVED

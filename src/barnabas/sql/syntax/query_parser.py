@@ -173,7 +173,7 @@ class QueryParser(ExpressionParser):
         return self._values()
 
     def _parentheses_hold_list(self) -> bool:
-        """Whether the parentheses that open here hold nothing, or a comma of their own."""
+        """Return whether the parentheses that open here hold nothing, or a comma of their own."""
         depth, count = 0, 0
         while (token := self.ahead(count)).kind is not TokenKind.END:
             if token.word in ("(", "["):

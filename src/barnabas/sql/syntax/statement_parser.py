@@ -228,7 +228,7 @@ class StatementParser(QueryParser):
         return self.identifier(), self.type()
 
     def _ends_column(self, count: int) -> bool:
-        """Whether a column that is called COLUMN ends there: `ADD column INT;`."""
+        """Return whether a column that is called COLUMN ends there: `ADD column INT;`."""
         return self.ahead(count).word in (",", ";", "")
 
     # --- about statements -------------------------------------------------------------------------

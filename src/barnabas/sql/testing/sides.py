@@ -76,14 +76,14 @@ class Side:
 
     @property
     def wraps(self) -> bool:
-        """Whether a single column is written as a record with one field."""
+        """True if a single column is written as a record with one field."""
         format_ = format_named(self.choice.name)
         if self.part is Part.KEY:
             return is_wrapped(format_, key_wrapping(format_, self.columns))
         return is_wrapped(format_, value_wrapping(format_, self.columns, self.choice.wraps_single))
 
     def _is_unread(self) -> bool:
-        """Whether the stream has no columns for what the case puts in: then any bytes do."""
+        """Return whether the stream has no columns for what the case puts in: then any bytes do."""
         return not self.columns and self.schemas.latest(self.subject) is None
 
     def _header(self) -> bytes:

@@ -56,7 +56,7 @@ class HttpSource(SourceConnector):
         return PageReader(values, stored, context.wait)
 
     def exactly_once_support(self, settings: Settings) -> bool | None:
-        """Where pages name the next page."""
+        """Return where pages name the next page."""
         return settings.get("paging.mode", "none") != "none"
 
     def alter_offsets(

@@ -320,7 +320,7 @@ def spark_type(type_: Any) -> str:
 
 
 def is_wider(old: str, new: str) -> bool:
-    """Whether a column of one type can become one of another without loss."""
+    """Return whether a column of one type can become one of another without loss."""
     if (old, new) in _WIDER:
         return True
     if old.startswith("decimal(") and new.startswith("decimal("):

@@ -70,7 +70,7 @@ class Dialect(ABC):
         """Return a table's columns that are never null."""
 
     def has_text(self, connection: Any, table: str, column: str) -> bool:
-        """Whether a column of times has texts, which never compare with moments."""
+        """Return whether a column of times has texts, which never compare with moments."""
         return False
 
     def declared_types(self, connection: Any, table: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ _WIDE: Final = Context(prec=20_000)
 
 
 def is_truncation(record: SinkRecord) -> bool:
-    """Whether the record says that all of its table's rows are gone."""
+    """Return whether the record says that all of its table's rows are gone."""
     return (
         record.value is not None
         and is_envelope(record)

@@ -352,7 +352,7 @@ def _batches(records: Iterator[SinkRecord], size: int) -> Iterator[list[SinkReco
 
 
 def _is_alike(one: SinkRecord, other: SinkRecord) -> bool:
-    """Whether two records go to the same columns; a tombstone goes with any."""
+    """Return whether two records go to the same columns; a tombstone goes with any."""
     return (
         one.topic == other.topic
         and _same(one.key_schema, other.key_schema)

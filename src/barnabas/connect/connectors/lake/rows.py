@@ -45,7 +45,7 @@ def tables_of(settings: LakeSettings, record: SinkRecord) -> list[str]:
 
 
 def is_delete(settings: LakeSettings, record: SinkRecord) -> bool:
-    """Whether a record says that its row is gone."""
+    """Return whether a record says that its row is gone."""
     if settings.operation_field is None:
         return False
     _, value = field_of(record.value, settings.operation_field)

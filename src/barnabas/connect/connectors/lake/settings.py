@@ -150,7 +150,7 @@ class LakeSettings:
 
     @property
     def has_ids(self) -> bool:
-        """Whether records replace and delete rows."""
+        """True if records replace and delete rows."""
         return self.is_upserted or self.operation_field is not None
 
     def of_table(self, table: str) -> TableSettings:

@@ -338,7 +338,7 @@ class GroupOffsets:
 
 
 def is_static(entry: ConfigEntry) -> bool:
-    """Whether a topic's setting comes from the broker's file."""
+    """Return whether a topic's setting comes from the broker's file."""
     return bool(ConfigSource(entry.source) is ConfigSource.STATIC_BROKER_CONFIG)
 
 

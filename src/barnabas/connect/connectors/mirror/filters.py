@@ -49,7 +49,7 @@ class DefaultTopicFilter(_Lists):
     INCLUDE, EXCLUDE, EXCLUDED = "topics", "topics.exclude", TOPICS_EXCLUDED
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether a topic is mirrored."""
+        """Return whether a topic is mirrored."""
         return self._has(topic)
 
 
@@ -59,7 +59,7 @@ class DefaultGroupFilter(_Lists):
     INCLUDE, EXCLUDE, EXCLUDED = "groups", "groups.exclude", GROUPS_EXCLUDED
 
     def should_replicate_group(self, group: str) -> bool:
-        """Whether the offsets of a group are translated."""
+        """Return whether the offsets of a group are translated."""
         return self._has(group)
 
 
@@ -76,11 +76,11 @@ class DefaultConfigPropertyFilter:
         self._uses_source = settings.get("use.defaults.from", "target") == "source"
 
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether a setting of topics is mirrored."""
+        """Return whether a setting of topics is mirrored."""
         return self._exclude is None or not self._exclude.matches(name)
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """Whether a default of the source is set in the target, too."""
+        """Return whether a default of the source is set in the target, too."""
         return self._uses_source
 
 

@@ -67,7 +67,7 @@ class Flow:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is mirrored at all."""
+        """True if anything is mirrored at all."""
         return bool(self.values["enabled"])
 
     @property
@@ -157,7 +157,7 @@ class Flow:
 
     @property
     def reads_committed(self) -> bool:
-        """Whether records of open and aborted transactions are passed over."""
+        """True if records of open and aborted transactions are passed over."""
         given = self.java_client("source", "consumer")
         return given.get("isolation.level", "").lower() == "read_committed"
 
@@ -183,5 +183,5 @@ def client_errors(settings: Settings) -> dict[str, list[str]]:
 
 
 def is_client_setting(name: str) -> bool:
-    """Whether a setting is one of all clients: of a cluster."""
+    """Return whether a setting is one of all clients: of a cluster."""
     return name in _SHARED or name.startswith(_SECURITY)

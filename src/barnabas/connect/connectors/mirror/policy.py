@@ -59,11 +59,11 @@ class DefaultReplicationPolicy:
         return f"{alias}{self._inner}checkpoints{self._inner}internal"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether a topic carries heartbeats, from however far."""
+        """Return whether a topic carries heartbeats, from however far."""
         return self.original_topic(topic) == HEARTBEATS
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether a topic is Kafka's or MirrorMaker's own."""
+        """Return whether a topic is Kafka's or MirrorMaker's own."""
         inner = self._inner
         is_ours = topic.startswith("mm2") and topic.endswith(f"{inner}internal")
         is_checkpoints = topic.endswith(f"{inner}checkpoints{inner}internal")
@@ -96,7 +96,7 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 
 def is_cycle(policy: DefaultReplicationPolicy, topic: str, target: str) -> bool:
-    """Whether a topic came from the target, so that mirroring it there would never end."""
+    """Return whether a topic came from the target, so that mirroring it there would never end."""
     while True:
         source = policy.topic_source(topic)
         if source is None:

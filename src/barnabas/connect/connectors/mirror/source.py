@@ -128,7 +128,7 @@ class MirrorSource(SourceConnector):
         return MirrorReader(context, Flow.read(context.settings, self.definition))
 
     def exactly_once_support(self, settings: Settings) -> bool | None:
-        """Whether records of aborted transactions are skipped."""
+        """Return whether records of aborted transactions are skipped."""
         return _reads_committed(settings)
 
     def alter_offsets(

@@ -37,7 +37,7 @@ class TopicMirror:
         self.known: dict[str, int] = {}
 
     def is_mirrored(self, topic: str) -> bool:
-        """Whether a topic of the source is mirrored."""
+        """Return whether a topic of the source is mirrored."""
         is_wanted = self._filter.should_replicate_topic(topic) or (
             self._beats and self._policy.is_heartbeats_topic(topic)
         )

@@ -376,7 +376,7 @@ def _offset(token: Any) -> JsonMap:
 
 
 def is_token(text: Any) -> bool:
-    """Whether a stored offset's `_id` can be one."""
+    """Return whether a stored offset's `_id` can be one."""
     try:
         return isinstance(json.loads(str(text)), dict)
     except ValueError:

@@ -289,7 +289,7 @@ def short(class_name: Any) -> str:
 
 
 def is_tolerant(values: Mapping[str, Any]) -> bool:
-    """Whether single documents may fail."""
+    """Return whether single documents may fail."""
     return str(values["mongo.errors.tolerance"] or values["errors.tolerance"]).lower() == "all"
 
 

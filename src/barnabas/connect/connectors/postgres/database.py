@@ -197,7 +197,7 @@ class SeenTransactions:
         return SeenTransactions(int(end), frozenset(map(int, filter(None, running.split(",")))))
 
     def has(self, xid: int) -> bool:
-        """Whether it has seen a transaction, whose number is the log's: of 32 bits.
+        """Return whether it has seen a transaction, whose number is the log's: of 32 bits.
 
         Such a number means the transaction that is nearest to the snapshot's end.
         """

@@ -176,7 +176,7 @@ class PostgresCursor:
 
     @property
     def is_in_transaction(self) -> bool:
-        """Whether the place is in a transaction."""
+        """True if the place is in a transaction."""
         return self._transaction is not None
 
     @property
@@ -257,7 +257,7 @@ class PostgresLogState:
         return None if self._transaction is None else self._transaction.xid
 
     def is_beyond(self, offset: JsonMap) -> bool:
-        """Whether more transactions are read than an offset says."""
+        """Return whether more transactions are read than an offset says."""
         return self.done > position_of(offset).done
 
     def start(self) -> LogStart:

@@ -117,7 +117,7 @@ def row_change(data: bytes) -> RowChange:
 
 
 def has_old_row(data: bytes) -> bool:
-    """Whether an insert, update or delete has the row before it."""
+    """Return whether an insert, update or delete has the row before it."""
     return data[0] != INSERT and data[5] != ord("N")
 
 

@@ -41,11 +41,11 @@ class LogPosition:
         return commit_lsn < self.done
 
     def events_done(self, commit_lsn: int) -> int:
-        """How many changes of a transaction are written."""
+        """Return how many changes of a transaction are written."""
         return self.events if commit_lsn == self.transaction else 0
 
     def is_event_done(self, xid: int, lsn: int) -> bool:
-        """Whether Debezium has written a change of the transaction that it was in."""
+        """Return whether Debezium has written a change of the transaction that it was in."""
         return self.after_lsn is not None and xid == self.after_xid and lsn <= self.after_lsn
 
     @property
@@ -71,7 +71,7 @@ def position_of(offset: JsonMap) -> LogPosition:
 
 
 def is_in_snapshot(offset: JsonMap) -> bool:
-    """Whether a snapshot was begun and not ended when the offset was stored."""
+    """Return whether a snapshot was begun and not ended when the offset was stored."""
     running = offset.get("snapshot")
     if running in (None, False, "false", "False"):
         return False

@@ -111,7 +111,7 @@ class HeldSnapshot:
 
     @property
     def is_planned_out(self) -> bool:
-        """Whether `next_splits` has given all."""
+        """True if `next_splits` has given all."""
         return self._plan.is_planned_out
 
     def close(self) -> None:

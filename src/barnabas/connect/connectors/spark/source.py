@@ -197,7 +197,7 @@ def class_errors(settings: Settings) -> dict[str, list[str]]:
 
 
 def is_class(settings: Settings) -> bool:
-    """Whether `format` is a class on the Python Data Source API."""
+    """Return whether `format` is a class on the Python Data Source API."""
     return ":" in settings.get("format", "")
 
 

@@ -41,7 +41,7 @@ class Compatibility(StrEnum):
     FULL = "FULL"
 
     def needs_new_file(self, schema: Schema | None, current: Schema | None) -> bool:
-        """Whether a record's schema does not fit the file's. Raises SchemaProjectorError."""
+        """Return whether a record's schema does not fit the file's. Raises SchemaProjectorError."""
         if schema is current:
             return False
         if schema is None or current is None:

@@ -75,7 +75,7 @@ class FileParts:
 
     @property
     def has_values_only(self) -> bool:
-        """Whether neither keys nor headers are stored."""
+        """True if neither keys nor headers are stored."""
         return self.keys is None and self.headers is None
 
     def extension(self, format_: FileFormat) -> str:
@@ -142,7 +142,7 @@ class DirectoryFiles:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no file yet."""
+        """True if there is no file yet."""
         return not self._files
 
     def write(self, parts: FileParts, record: SinkRecord, placed: Placed) -> None:

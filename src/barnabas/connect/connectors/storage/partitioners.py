@@ -40,7 +40,7 @@ class Partitioner(ABC):
 
     delimiter: str = "/"
     is_timed = False
-    """Whether records have a time, which `rotate.interval.ms` goes by."""
+    """True if records have a time, which `rotate.interval.ms` goes by."""
 
     @abstractmethod
     def encode(self, record: SinkRecord, now_ms: int) -> str:

@@ -45,7 +45,7 @@ class Pace:
 
     flush_size: int
     has_timed_files: bool
-    """Whether a record's time may end files before `flush_size`."""
+    """True if a record's time may end files before `flush_size`."""
     schedule_ms: int = -1
     zone: tzinfo | None = None
 

@@ -89,7 +89,7 @@ def _header_of(name: str | None) -> Schema | None:
 
 
 def _is_same(value: Any, old: Any) -> bool:
-    """Whether Java's equals holds, by which NaN is NaN and 0.0 is not -0.0."""
+    """Return whether Java's equals holds, by which NaN is NaN and 0.0 is not -0.0."""
     if isinstance(value, float) and isinstance(old, float):
         if isnan(value) or isnan(old):
             return isnan(value) and isnan(old)

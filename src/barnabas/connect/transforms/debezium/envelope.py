@@ -25,7 +25,7 @@ def refused(name: str, value: Any, text: str) -> ConfigError:
 
 
 def is_envelope(record: ConnectRecord) -> bool:
-    """Whether the value is a change in Debezium's envelope."""
+    """Return whether the value is a change in Debezium's envelope."""
     schema = record.value_schema
     return schema is not None and schema.name is not None and schema.name.endswith(".Envelope")
 

@@ -47,7 +47,7 @@ def _field_schema(schema: Schema) -> Schema:
 
 
 def _is_walked(schema: Schema) -> bool:
-    """Whether a struct's fields are looked at: a struct within itself stays as it is."""
+    """Return whether a struct's fields are looked at: a struct within itself stays as it is."""
     return schema.type is Type.STRUCT and type(schema) is not SchemaReference
 
 

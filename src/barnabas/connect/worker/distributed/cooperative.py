@@ -50,7 +50,7 @@ class Memory:
     """When what is lost goes to others; 0 while nothing waits."""
     delay_ms: int = 0
     has_revoked: bool = False
-    """Whether the last round balanced by revoking."""
+    """True if the last round balanced by revoking."""
     rounds_revoking: int = 0
 
 

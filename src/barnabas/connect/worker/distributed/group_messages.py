@@ -72,7 +72,7 @@ class Assignment:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the leader could not assign."""
+        """True if the leader could not assign."""
         return self.error != NO_ERROR
 
 

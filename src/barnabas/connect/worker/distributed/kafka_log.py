@@ -101,7 +101,7 @@ class WorkerLog:
 
     @property
     def leads(self) -> bool:
-        """Whether this worker has taken the right to write in transactions."""
+        """True if this worker has taken the right to write in transactions."""
         return self._log.leads
 
     def lead(self, transactional_id: str) -> None:

@@ -105,7 +105,7 @@ class Position:
                 self.session_key = state.session_key
 
     def has_wishes(self) -> bool:
-        """Whether anything is asked for."""
+        """Return whether anything is asked for."""
         with self._lock:
             return bool(self._wishes)
 

@@ -58,7 +58,7 @@ class SigningRules:
         return self.key_size_bytes or _HASHES[self.key_algorithm.lower()][1]
 
     def must_renew(self, key: SessionKey | None, now_ms: int) -> bool:
-        """Whether the leader has to make another key."""
+        """Return whether the leader has to make another key."""
         if key is None:
             return True
         if 0 < self.key_ttl_ms <= now_ms - key.created_ms:

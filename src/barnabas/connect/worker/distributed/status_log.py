@@ -93,7 +93,7 @@ class StatusLog:
         return self.topics.get(connector, {})
 
     def can_write_safely(self, name: str | TaskId, status: Status) -> bool:
-        """Whether nobody newer has told a state."""
+        """Return whether nobody newer has told a state."""
         was = self.get(name)
         return (
             was is None or was.worker_id == status.worker_id or was.generation <= status.generation

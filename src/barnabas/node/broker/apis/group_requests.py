@@ -44,7 +44,7 @@ def subscriber_of(services: BrokerServices, context: RequestContext) -> ClientIn
 
 
 def may_read_group(services: BrokerServices, context: RequestContext, group_id: str) -> bool:
-    """Whether the sender may be a member of the group, and commit its offsets."""
+    """Return whether the sender may be a member of the group, and commit its offsets."""
     authorizer = services.authorizer  # `may` at half its cost: members ask all the time
     return not authorizer.is_enabled or authorizer.allows(
         context.caller, Operation.READ, ResourceType.GROUP, group_id
@@ -80,7 +80,7 @@ def allowed_topics(
 def may_describe_topics(
     services: BrokerServices, context: RequestContext, names: Iterable[str]
 ) -> bool:
-    """Whether the sender may know of all these topics."""
+    """Return whether the sender may know of all these topics."""
     if not services.authorizer.is_enabled:
         return True
     asked = set(names)
@@ -106,12 +106,12 @@ def serves_consumer_protocol(services: BrokerServices) -> bool:
 
 
 def serves_share_groups(services: BrokerServices) -> bool:
-    """Whether share groups are served: by `share.version` alone."""
+    """Return whether share groups are served: by `share.version` alone."""
     return services.image.features.get(SHARE_VERSION, 0) > 0
 
 
 def serves_streams_protocol(services: BrokerServices) -> bool:
-    """Whether groups of Kafka Streams are served: by configuration and `streams.version`."""
+    """Return whether groups of Kafka Streams are served: by configuration and `streams.version`."""
     return (
         GroupType.STREAMS in services.config.get_list("group.coordinator.rebalance.protocols")
         and services.image.features.get(STREAMS_VERSION, 0) > 0

@@ -43,7 +43,7 @@ ERROR_TIMESTAMP_MS: Final = -1
 
 
 def may_ask_for_tokens(context: RequestContext) -> bool:
-    """Whether a connection is one over which tokens are handed out.
+    """Return whether a connection is one over which tokens are handed out.
 
     Not where anybody could listen in on PLAINTEXT or come as nobody, and not to who logged in by a
     token: then a stolen one would live as long as it is renewed. Source: Kafka's KafkaApis.

@@ -186,7 +186,7 @@ class Fetch:
         self._timer: Timer | None = None
         self._is_hurried = False
         self._is_overdue = False
-        """Whether it waits for remote records alone: its own time is over."""
+        """True if it waits for remote records alone: its own time is over."""
 
     def look(self, *, is_first: bool) -> None:
         """Read every partition that is ready, in order, within the request's limits."""
@@ -219,7 +219,7 @@ class Fetch:
         return target.fetch_offset < answer.high_watermark
 
     def is_satisfied(self) -> bool:
-        """Whether to answer now: enough bytes, an error, nothing to wait for, or no time."""
+        """Return whether to answer now: enough bytes, an error, nothing to wait for, or no time."""
         request = self._request
         awaits_remote = self._reader.late is not None and self._awaits_remote()
         if (request.max_wait_ms <= 0 and not awaits_remote) or not self._session.targets:
@@ -395,7 +395,7 @@ class Fetch:
         )
 
     def _is_news(self, target: FetchTarget, answer: FetchAnswer) -> bool:
-        """Whether a client in a session does not know what is said of the log."""
+        """Return whether a client in a session does not know what is said of the log."""
         return not answer.error and (
             answer.high_watermark != target.high_watermark_sent
             or answer.log_start_offset != target.log_start_offset_sent

@@ -24,7 +24,7 @@ class LateReads:
 
     @property
     def are_pending(self) -> bool:
-        """Whether to wait: some records have not come."""
+        """True if to wait: some records have not come."""
         return not all(read.is_settled for read in self._reads.values())
 
     def get(self, target: FetchTarget) -> DeferredRead | None:

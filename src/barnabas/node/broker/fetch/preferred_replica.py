@@ -15,7 +15,7 @@ from barnabas.node.replication.partition import Partition
 
 
 def is_rack_aware(config: NodeConfig) -> bool:
-    """Whether consumers are sent to replicas of their rack."""
+    """Return whether consumers are sent to replicas of their rack."""
     return config.get_str_or_none("replica.selector.class") == RACK_AWARE_SELECTOR
 
 

@@ -56,7 +56,7 @@ class Reader:
     grants: Grants | None
     """The topics that a consumer may read; None: all."""
     may_follow: bool
-    """Whether a follower may read."""
+    """True if a follower may read."""
     late: LateReads | None = None
     """Made at the first read that is answered later."""
 
@@ -253,7 +253,7 @@ class Reader:
         return True
 
     def _is_throttled(self, partition: Partition) -> bool:
-        """Whether to hold records back from a follower that is not in sync (KIP-73)."""
+        """Return whether to hold records back from a follower that is not in sync (KIP-73)."""
         quota = self.services.replicas.fetchers.leader_quota
         if not quota.is_active or not quota.is_throttled(partition.topic_partition):
             return False

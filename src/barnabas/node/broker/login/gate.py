@@ -128,7 +128,7 @@ class LoginGate:
         self._state = _State.VERSIONS_OR_HANDSHAKE
         self._requests = 0
         self._is_noted = False
-        """Whether a failure was."""
+        """True if a failure was."""
         self._mechanism: str | None = None
         self._exchange: Exchange | None = None
         self._refusal: str | None = None

@@ -235,12 +235,12 @@ def find_partition(
 
 
 def is_transactional(records: memoryview) -> bool:
-    """Whether a batch is part of a transaction."""
+    """Return whether a batch is part of a transaction."""
     return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & TRANSACTIONAL_MASK != 0
 
 
 def is_compressed(records: memoryview) -> bool:
-    """Whether a batch has a codec."""
+    """Return whether a batch has a codec."""
     return len(records) > ATTRIBUTES_AT and records[ATTRIBUTES_AT] & CODEC_MASK != 0
 
 

@@ -190,7 +190,7 @@ class RepeatedProduce:
 def _is_under_way(
     connection: Connection, log: PartitionLog, frame: bytearray, start: int, end: int
 ) -> bool:
-    """Whether the batch from `start` to `end` is part of a transaction that has begun here.
+    """Return whether the batch from `start` to `end` is part of a transaction that has begun here.
 
     Then nobody need be asked, unless a request before it still waits for an answer.
     """

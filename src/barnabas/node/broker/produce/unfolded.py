@@ -44,7 +44,7 @@ telemetry = logging.getLogger(__name__)
 
 
 def may_take_long(request: ParsedProduce, frame: bytearray) -> bool:
-    """Whether a batch of the request has a codec, or is large enough to be a long one."""
+    """Return whether a batch of the request has a codec, or is large enough to be a long one."""
     for _, partitions in request.topics:
         for _, start, end in partitions:
             if end - start > ATTRIBUTES_AT and (

@@ -42,7 +42,7 @@ class Unfolding:
         self._is_counting = False
 
     def is_good(self, batch: memoryview, config: LogConfig, now_ms: int) -> bool:
-        """Whether a compressed batch is small and well-formed; False says nothing of it."""
+        """Return whether a compressed batch is small and well-formed; False says nothing of it."""
         if len(batch) > PACKED_SMALL_MAX_BYTES:
             return False
         header = header_to_check(batch, config, now_ms)

@@ -79,7 +79,7 @@ class KnownSchemas:
         self._failures = 0
         self._paused_until_ms = 0
         self.is_needed = False
-        """Whether a topic here has asked for validation since the node was started."""
+        """True if a topic here has asked for validation since the node was started."""
         self.is_closed = False
 
     def configure(self, config: NodeConfig) -> None:

@@ -31,7 +31,7 @@ class Claim(NamedTuple):
 
     @property
     def needs_record_name(self) -> bool:
-        """Whether the subject is named after the schema's record."""
+        """True if the subject is named after the schema's record."""
         return self.strategy != TOPIC_NAME_STRATEGY
 
 
@@ -43,4 +43,4 @@ class Registry(Protocol):
     """A registry, or several instances of one."""
 
     async def holds(self, claim: Claim) -> bool:
-        """Whether `claim` is true. Raises NoAnswerError."""
+        """Return whether `claim` is true. Raises NoAnswerError."""

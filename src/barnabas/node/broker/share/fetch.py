@@ -61,7 +61,7 @@ def handle_share_fetch(
 
 
 def _is_greedy_renewal(request: ShareFetchRequest, version: int) -> bool:
-    """Whether a request that renews locks asks for records too, which it may not."""
+    """Return whether a request that renews locks asks for records too, which it may not."""
     return (
         version >= RENEWALS_FROM
         and request.is_renew_ack

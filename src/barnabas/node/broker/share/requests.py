@@ -133,7 +133,7 @@ def _acknowledge_one(
 
 
 def _are_valid(batches: Sequence[_Batch], type_max: int, *, is_renewal: bool) -> bool:
-    """Whether ranges ascend and have a type for all of their records, or one for each."""
+    """Return whether ranges ascend and have a type for all of their records, or one for each."""
     previous_last = -1
     for batch in batches:
         types = batch.acknowledge_types

@@ -36,17 +36,17 @@ class MigrationPolicy(StrEnum):
 
     @property
     def allows_upgrade(self) -> bool:
-        """Whether a classic group may become a consumer group while it has members."""
+        """True if a classic group may become a consumer group while it has members."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
 
     @property
     def allows_downgrade(self) -> bool:
-        """Whether a consumer group may become a classic group while it has members."""
+        """True if a consumer group may become a classic group while it has members."""
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
     @property
     def allows_classic_members(self) -> bool:
-        """Whether classic members may join a consumer group."""
+        """True if classic members may join a consumer group."""
         return self is not MigrationPolicy.DISABLED
 
 

@@ -35,7 +35,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members."""
+        """True if the group has no members."""
 
     @property
     def members(self) -> Mapping[str, object]:
@@ -44,7 +44,7 @@ class Group(Protocol):
     # Offsets
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads `topic`, for which its offsets are kept."""
+        """Return whether a member reads `topic`, for which its offsets are kept."""
 
     def check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
         """Check whether the sender may commit offsets."""
@@ -65,7 +65,7 @@ class Group(Protocol):
 
     @property
     def keeps_offsets(self) -> bool:
-        """Whether nothing of the group may expire now, neither offsets nor the group itself."""
+        """True if nothing of the group may expire now, neither offsets nor the group itself."""
 
     @property
     def retention_since_ms(self) -> int | None:
@@ -73,7 +73,7 @@ class Group(Protocol):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody is about to join, for whom a group without members is kept."""
+        """True if somebody is about to join, for whom a group without members is kept."""
 
     # Records and timers
 

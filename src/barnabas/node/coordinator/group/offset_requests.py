@@ -91,7 +91,7 @@ def commit(
 
 
 def _is_too_long(partition: _Committed, config: GroupConfig) -> bool:
-    """Whether more is to be kept with an offset than may be."""
+    """Return whether more is to be kept with an offset than may be."""
     return _utf16_length(partition.committed_metadata or "") > config.offset_metadata_size_max
 
 

@@ -53,13 +53,13 @@ class OffsetStore:
         return self._committed.get(group_id, {}).get(topic, {}).get(partition)
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction commits this partition (KIP-447)."""
+        """Return whether an open transaction commits this partition (KIP-447)."""
         return any(
             partition in groups.get(group_id, {}).get(topic, {}) for groups in self._open.values()
         )
 
     def has_open_transactions(self, group_id: str) -> bool:
-        """Whether an open transaction commits offsets of the group."""
+        """Return whether an open transaction commits offsets of the group."""
         return any(group_id in groups for groups in self._open.values())
 
     def all_partitions(self, group_id: str) -> list[tuple[str, int]]:
@@ -163,7 +163,7 @@ class OffsetStore:
 
 
 def is_valid_for(offset: CommittedOffset | None, topic_id: Uuid) -> bool:
-    """Whether there is an offset and it is of this topic, not of a namesake deleted since.
+    """Return whether there is an offset and it is of this topic, not of a namesake deleted since.
 
     ZERO_UUID, on either side, means that the id is not known.
     """

@@ -33,7 +33,7 @@ class GroupRequests(ABC):
     __slots__ = ("_config", "_groups", "_metadata", "_timers")
 
     makes_way: ClassVar[bool] = False
-    """Whether a group without members is replaced by a classic one that somebody joins."""
+    """True if a group without members is replaced by a classic one that somebody joins."""
 
     def __init__(
         self,

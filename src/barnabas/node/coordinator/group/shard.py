@@ -243,7 +243,7 @@ class GroupShard:
     # Time
 
     def next_deadline_ms(self) -> int | None:
-        """When the next timer may be due."""
+        """Return when the next timer may be due."""
         return self._timers.next_deadline_ms()
 
     def expire(self, now: Moment) -> Iterator[Decision]:

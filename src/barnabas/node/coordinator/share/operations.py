@@ -62,7 +62,7 @@ class Operation(Generic[Resp]):
     read: Callable[[Any], Any]
     takes_topics_without_partitions: bool = False
     answers_once: bool = False
-    """Whether a share-partition that a request names repeatedly is answered once: its state may be
+    """True if a share-partition that a request names repeatedly is answered once: its state may be
     many times as large as the question."""
 
 

@@ -28,12 +28,12 @@ class TransactionState(IntEnum):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the outcome is decided and markers are being written."""
+        """True if the outcome is decided and markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no transaction is under way; such an id may expire."""
+        """True if no transaction is under way; such an id may expire."""
         return self in _AT_REST
 
 

@@ -28,7 +28,7 @@ from barnabas.protocol.records.control import TRANSACTION_VERSION_2
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether no producer may get a higher epoch: the last one is kept for fencing."""
+    """Return whether no producer may get a higher epoch: the last one is kept for fencing."""
     return epoch >= PRODUCER_EPOCH_MAX - 1
 
 
@@ -57,7 +57,7 @@ class Transaction:
 
     @property
     def bumps_epochs(self) -> bool:
-        """Whether its client works with transaction.version 2."""
+        """True if its client works with transaction.version 2."""
         return self.client_version >= TRANSACTION_VERSION_2
 
     def after(self, event: TransactionEvent, **changes: Any) -> "Transaction":

@@ -70,7 +70,7 @@ class Question:
     producer_epoch: int
     partitions: list[TopicPartition]
     adds: bool
-    """Whether partitions are to be added that are not part of it."""
+    """True if partitions are to be added that are not part of it."""
     answer: Promise[Errors]
 
 
@@ -246,7 +246,7 @@ def _answer_all(questions: Iterable[Question], error: ErrorCode) -> None:
 
 
 def _must_wait(errors: Errors) -> bool:
-    """Whether the transaction before is not complete yet."""
+    """Return whether the transaction before is not complete yet."""
     return ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
 
 

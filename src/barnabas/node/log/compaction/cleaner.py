@@ -40,7 +40,7 @@ class Cleaner:
         self._job = job
         self._map = OffsetMap(job.map_bytes_max, job.map_load_factor)
         self._is_keyless = False
-        """Whether a record without a key was met, of which the map knows nothing."""
+        """True if a record without a key was met, of which the map knows nothing."""
         self._aborted = self._read_aborted()
         self._transactions = TransactionTracker(self._aborted)
         self._filter = BatchFilter(

@@ -99,7 +99,7 @@ class Survivors:
         return list(compress(range(first, last + 1), part))
 
     def is_any_between(self, first: int, last: int) -> bool:
-        """Whether there is one from `first` to `last`."""
+        """Return whether there is one from `first` to `last`."""
         flags = self._flags
         if flags is None:
             start = bisect_left(self._sorted, first)

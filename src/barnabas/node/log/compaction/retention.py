@@ -67,7 +67,7 @@ class BatchFilter:
         self._plain_from = offset
 
     def is_superseded(self, header: BatchHeader) -> bool:
-        """Whether it can be told without the batch that none of its records stays."""
+        """Return whether it can be told without the batch that none of its records stays."""
         return (
             self._is_plain(header)
             and header.record_count > 0
@@ -75,7 +75,7 @@ class BatchFilter:
         )
 
     def _is_plain(self, header: BatchHeader) -> bool:
-        """Whether what stays of the batch are the survivors of the map."""
+        """Return whether what stays of the batch are the survivors of the map."""
         return (
             self._plain_from is not None
             and self._plain_from <= header.base_offset
@@ -173,7 +173,7 @@ class BatchFilter:
         return kept
 
     def _is_producers_last(self, header: BatchHeader) -> bool:
-        """Whether this batch is the only source of an active producer's state."""
+        """Return whether this batch is the only source of an active producer's state."""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False

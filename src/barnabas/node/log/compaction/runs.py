@@ -56,7 +56,7 @@ class Run(NamedTuple):
     """-1: no keys."""
     value_at: int
     is_dense: bool
-    """Whether offset deltas are the records' indexes."""
+    """True if offset deltas are the records' indexes."""
 
     @property
     def end(self) -> int:

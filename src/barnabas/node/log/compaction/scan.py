@@ -53,7 +53,7 @@ class Scan:
     key_size_max: int = 0
     """Bytes."""
     is_keyless: bool = False
-    """Whether a record has no key."""
+    """True if a record has no key."""
 
     @property
     def keys(self) -> list[bytes | None]:

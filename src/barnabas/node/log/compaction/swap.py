@@ -24,7 +24,7 @@ from barnabas.node.log.segment import Segment
 
 
 def is_still_there(log: PartitionLog, group: Sequence[Segment]) -> bool:
-    """Whether the log still has these segments, as it had when they were read."""
+    """Return whether the log still has these segments, as it had when they were read."""
     if log.is_offline:
         return False
     start = log.segment_index(group[0].base_offset)

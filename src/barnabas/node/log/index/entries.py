@@ -31,7 +31,7 @@ class EntryFile:
         self._pending = bytearray() if is_new else None
         self._written = 0 if is_new else _UNKNOWN
         self.is_written = False
-        """Whether the file has changed since this object was made."""
+        """True if the file has changed since this object was made."""
 
     @property
     def count(self) -> int:

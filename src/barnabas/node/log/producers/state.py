@@ -207,7 +207,7 @@ class ProducerState:
         return first
 
     def is_open_in(self, producer_id: int, epoch: int) -> bool:
-        """Whether the producer's transaction of this epoch is under way.
+        """Return whether the producer's transaction of this epoch is under way.
 
         One of an epoch before is decided, and waits for its marker: what has a later epoch
         belongs to the next transaction, which its coordinator must know.
@@ -216,7 +216,7 @@ class ProducerState:
         return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
     def is_open(self, producer_id: int) -> bool:
-        """Whether that producer has a transaction under way here."""
+        """Return whether that producer has a transaction under way here."""
         entry = self.producers.get(producer_id)
         return entry is not None and entry.txn_first_offset >= 0
 

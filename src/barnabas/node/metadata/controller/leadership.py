@@ -72,7 +72,7 @@ class ChangeRules:
         )
 
     def allows_unclean_election(self, topic: str) -> bool:
-        """Whether the topic would rather lose data than wait for who has it."""
+        """Return whether the topic would rather lose data than wait for who has it."""
         return self._topic(topic)[0]
 
     def _topic(self, name: str) -> tuple[bool, int]:
@@ -115,7 +115,7 @@ def _topic_value(state: ControllerState, topic: str, name: str) -> Any:
 
 
 def is_active(state: ControllerState, broker_id: int) -> bool:
-    """Whether the broker is registered, unfenced and not shutting down."""
+    """Return whether the broker is registered, unfenced and not shutting down."""
     broker = state.image.brokers.get(broker_id)
     return broker is not None and broker.is_active
 
@@ -179,7 +179,7 @@ def partitions_in_directory(
 
 
 def has_leaderships(state: ControllerState, broker_id: int) -> bool:
-    """Whether the broker leads any partition."""
+    """Return whether the broker leads any partition."""
     return state.image.topics.index.leadership_count(broker_id) > 0
 
 
@@ -192,7 +192,7 @@ def locate(image: MetadataImage, keys: Iterable[PartitionKey]) -> Iterator[Locat
 
 
 def _is_online(broker: BrokerImage | None, directory: Uuid | None) -> bool:
-    """Whether the replica's directory answers. Source: Kafka's DirectoryId.isOnline."""
+    """Return whether the replica's directory answers. Source: Kafka's DirectoryId.isOnline."""
     if directory in (None, DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
         return True
     if directory == DIRECTORY_LOST:

@@ -63,7 +63,7 @@ def _default_directory(broker: BrokerImage | None) -> Uuid:
 
 
 def _has_open_dir(broker: BrokerImage) -> bool:
-    """Whether new replicas may go to the broker: not if all its directories are cordoned."""
+    """Return whether new replicas may go to the broker: not if all its directories are cordoned."""
     if not broker.log_dirs or broker.cordoned_log_dirs is None:
         return True
     return not set(broker.log_dirs) <= set(broker.cordoned_log_dirs)

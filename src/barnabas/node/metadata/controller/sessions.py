@@ -55,7 +55,7 @@ class BrokerSessions:
             del self._sessions[broker_id]
 
     def is_live(self, broker_id: int, now_ms: int) -> bool:
-        """Whether the broker was heard of within the time-out."""
+        """Return whether the broker was heard of within the time-out."""
         session = self._sessions.get(broker_id)
         return session is not None and now_ms - session.heard_ms < self.timeout_ms
 
@@ -68,7 +68,7 @@ class BrokerSessions:
         return session is not None and session.is_connected and self.is_live(broker_id, now_ms)
 
     def heard_ms(self, broker_id: int) -> int | None:
-        """When the broker was heard of last."""
+        """Return when the broker was heard of last."""
         session = self._sessions.get(broker_id)
         return None if session is None else session.heard_ms
 

@@ -55,7 +55,7 @@ class Held:
 def refresh_at_ms(
     settings: RefreshSettings, issued_ms: int | None, expires_ms: int, now_ms: int, jitter: float
 ) -> int:
-    """When to renew a token; `jitter` is a random number from 0 to 1."""
+    """Return when to renew a token; `jitter` is a random number from 0 to 1."""
     part = settings.window_factor + settings.window_jitter * jitter
     start_ms = now_ms if issued_ms is None else issued_ms
     if now_ms + settings.min_period_ms + settings.buffer_ms > expires_ms:

@@ -89,7 +89,7 @@ def _check_vote(state: RaftState, request: Vote) -> ErrorCode:
 
 
 def would_vote(state: RaftState, request: Vote) -> bool:
-    """Whether a pre-vote is given."""
+    """Return whether a pre-vote is given."""
     if request.last < state.end or not state.is_whole:
         return False
     role_state = state.role_state
@@ -138,7 +138,7 @@ def _is_same(voted: ReplicaKey, candidate: ReplicaKey) -> bool:
 
 
 def is_local(state: RaftState, key: ReplicaKey | None) -> bool:
-    """Whether a request that names its addressee means this replica."""
+    """Return whether a request that names its addressee means this replica."""
     if key is None:
         return True
     return key.id == state.key.id and key.directory_id in (ZERO_UUID, state.key.directory_id)

@@ -126,7 +126,7 @@ def advance(state: RaftState, follower: Follower, out: list[Effect]) -> None:
 
 
 def _is_restored(state: RaftState, follower: Follower) -> bool:
-    """Whether the log has all committed records despite any loss.
+    """Return whether the log has all committed records despite any loss.
 
     A leader knows the true high watermark once something of its own epoch is committed; its log
     has all that was committed before, and so has one that agrees with it up to there.

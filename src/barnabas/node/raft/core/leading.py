@@ -131,7 +131,7 @@ def _known(leader: Leader) -> int:
 
 
 def _is_behind(leader: Leader, high_watermark: int) -> bool:
-    """Whether a follower that knows `high_watermark` has something to learn (KIP-1166)."""
+    """Return whether a follower that knows `high_watermark` has something to learn (KIP-1166)."""
     return (
         high_watermark != HIGH_WATERMARK_NOT_COMPARED
         and leader.high_watermark is not None

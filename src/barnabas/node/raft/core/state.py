@@ -123,16 +123,16 @@ class Tally:
     rejected: dict[int, None] = field(default_factory=dict)
 
     def is_won(self, voters: VoterSet) -> bool:
-        """Whether a majority said yes."""
+        """Return whether a majority said yes."""
         return sum(voter in voters.by_id for voter in self.granted) >= voters.majority
 
     def is_lost(self, voters: VoterSet) -> bool:
-        """Whether too many refused for a majority to be possible."""
+        """Return whether too many refused for a majority to be possible."""
         against = sum(voter in voters.by_id for voter in self.rejected)
         return len(voters.by_id) - against < voters.majority
 
     def is_open(self, voter_id: int) -> bool:
-        """Whether a voter has not said anything."""
+        """Return whether a voter has not said anything."""
         return voter_id not in self.granted and voter_id not in self.rejected
 
 
@@ -170,7 +170,7 @@ class Follower:
 
     fetch_deadline_ms: int
     has_fetched: bool = False
-    """Whether the leader answered a fetch in this epoch."""
+    """True if the leader answered a fetch in this epoch."""
     is_cut_off: bool = False
     """There is evidence that the leader is dead or resigned."""
     stand_at_ms: int = NEVER
@@ -182,7 +182,7 @@ class Follower:
     update_at_ms: int = 0
     """When to look whether the leader knows where this voter answers."""
     has_told: bool = False
-    """Whether the leader knows this voter's directory, which voters report while kraft.version is
+    """True if the leader knows this voter's directory, which voters report while kraft.version is
     0."""
 
 
@@ -332,17 +332,17 @@ class RaftState:
 
     @property
     def is_voter(self) -> bool:
-        """Whether this replica votes."""
+        """True if this replica votes."""
         return self.is_controller and self.voters.is_voter(self.key)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its log has all that it ever acknowledged."""
+        """True if its log has all that it ever acknowledged."""
         return self.lost_from == NEVER
 
     @property
     def may_stand(self) -> bool:
-        """Whether it stands for election: a voter, or one whose removal may not be committed.
+        """True if it stands for election: a voter, or one whose removal may not be committed.
 
         The latter may be the only one that has all of the log, so that nobody else is elected
         (Ongaro's dissertation, section 4.2.2). Its own vote does not count.
@@ -376,12 +376,12 @@ class RaftState:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether all of its log is on the medium."""
+        """True if all of its log is on the medium."""
         return self.log.flushed_offset >= self.log.end_offset
 
     @property
     def must_flush(self) -> bool:
-        """Whether what it says it has may be counted on: a voter, or one that may become one."""
+        """True if what it says it has may be counted on: a voter, or one that may become one."""
         return self.is_controller
 
 

@@ -241,5 +241,5 @@ def leave_role(state: RaftState, out: list[Effect]) -> None:
 
 
 def check_quorum_ms(state: RaftState) -> int:
-    """How long a leader continues without a majority."""
+    """Return how long a leader continues without a majority."""
     return int(state.settings.fetch_timeout_ms * CHECK_QUORUM_FACTOR)

@@ -41,7 +41,7 @@ class VoterHistory:
         return self.voters[-1][0] if self.voters else NEVER_LOGGED
 
     def is_needed(self, replica: ReplicaKey, high_watermark: int) -> bool:
-        """Whether `replica` votes, or did until a change that may not be committed."""
+        """Return whether `replica` votes, or did until a change that may not be committed."""
         if self.latest.is_voter(replica):
             return True
         if self.kraft_version < 1 or not self.voters or self.latest_offset < high_watermark:

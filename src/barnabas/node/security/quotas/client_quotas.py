@@ -83,12 +83,12 @@ class ClientQuotas:
 
     @property
     def is_enforced(self) -> bool:
-        """Whether any client may have a limit."""
+        """True if any client may have a limit."""
         return any(self._by_key.values())
 
     @property
     def limits_mutations(self) -> bool:
-        """Whether any client may have a limit on topic changes."""
+        """True if any client may have a limit on topic changes."""
         return bool(self._by_key[CONTROLLER_MUTATION_RATE])
 
     def configure(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:

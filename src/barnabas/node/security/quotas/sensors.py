@@ -77,7 +77,7 @@ class MutationSensor(Sensor):
         self.bucket = TokenBucket(limit, samples * sample_ms / 1000, now_ms)
         self.rate = Rate(THROTTLE_SAMPLES, THROTTLE_SAMPLE_MS)
         self.was_used = False
-        """Whether topics were changed here: brokers leave that to the controller."""
+        """True if topics were changed here: brokers leave that to the controller."""
 
     def set_limit(self, limit: float, now_ms: int) -> None:
         """Measure against another limit from now on."""

@@ -37,7 +37,7 @@ class Login:
     expires_at_ms: int | None = None
     """When what was shown (a token) ends, in wall-clock time; None: it does not."""
     is_token: bool = False
-    """Whether it was a delegation token, with which no further token may be made."""
+    """True if it was a delegation token, with which no further token may be made."""
 
 
 class Exchange(Protocol):

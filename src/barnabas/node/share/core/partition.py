@@ -186,7 +186,7 @@ class SharePartition:
         return self.end_offset + 1
 
     def can_acquire(self, limits: ShareLimits) -> bool:
-        """Whether more may be in flight, or something in flight be delivered again."""
+        """Return whether more may be in flight, or something in flight be delivered again."""
         return (
             self.in_flight_count < limits.records_in_flight_max
             or self.next_fetch_offset() != self.end_offset + 1

@@ -100,7 +100,7 @@ class Span:
 
     @property
     def is_available(self) -> bool:
-        """Whether the records can be acquired."""
+        """True if the records can be acquired."""
         return self.state is RecordState.AVAILABLE and self.change is None
 
     def copy(self, first: int, last: int) -> "Span":

@@ -38,7 +38,7 @@ def list_all(call: Call) -> Answer:
 
 
 def _has_associations(call: Call) -> bool:
-    """Whether any schema can have the associations asked for: none has one here."""
+    """Return whether any schema can have the associations asked for: none has one here."""
     lifecycles = call.query.texts("lifecycle")
     for lifecycle in lifecycles:
         if lifecycle not in _LIFECYCLES:

@@ -22,12 +22,12 @@ class Schema:
 
     @property
     def has_default(self) -> bool:
-        """Whether the object gives a value to take where there is none."""
+        """True if the object gives a value to take where there is none."""
         return isinstance(self.source, dict) and "default" in self.source
 
     @property
     def is_connect_bytes(self) -> bool:
-        """Whether Kafka Connect wrote it for bytes; it has written two types for decimals."""
+        """True if Kafka Connect wrote it for bytes; it has written two types for decimals."""
         return isinstance(self.source, dict) and self.source.get("connect.type") == "bytes"
 
 

@@ -37,7 +37,7 @@ SourcesOf = Callable[[Sequence[str]], list[Entity]]
 
 
 def is_about_connectors(statement: object) -> bool:
-    """Whether a Connect worker answers the statement."""
+    """Return whether a Connect worker answers the statement."""
     return (
         isinstance(statement, (tree.CreateConnector, tree.DropConnector))
         or (isinstance(statement, tree.Show) and statement.listed in _LISTED)

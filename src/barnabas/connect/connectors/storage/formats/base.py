@@ -37,10 +37,10 @@ class FileFormat(ABC):
     """One format with its settings. Picklable."""
 
     is_compressible: ClassVar[bool] = False
-    """Whether whole files may be compressed, which then shows in their names."""
+    """True if whole files may be compressed, which then shows in their names."""
     wraps_keys: ClassVar[bool] = False
     wraps_headers: ClassVar[bool] = False
-    """Whether keys or headers are put into a struct, where the format stores nothing else."""
+    """True if keys or headers are put into a struct, where the format stores nothing else."""
 
     @property
     @abstractmethod

@@ -16,7 +16,7 @@ Plain = Callable[[Any], Any]
 
 
 def is_text_keyed(schema: Schema) -> bool:
-    """Whether a map's keys are texts that are never null, as Avro's are."""
+    """Return whether a map's keys are texts that are never null, as Avro's are."""
     keys = schema.key_schema
     return keys is not None and keys.type is Type.STRING and not keys.optional
 

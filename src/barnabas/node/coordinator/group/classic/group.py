@@ -99,12 +99,12 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members (some may be about to join)."""
+        """True if the group has no members (some may be about to join)."""
         return self.state is GroupState.EMPTY
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance may begin now; not while one is being prepared."""
+        """True if a rebalance may begin now; not while one is being prepared."""
         return self.state in (
             GroupState.STABLE,
             GroupState.COMPLETING_REBALANCE,
@@ -113,7 +113,7 @@ class ClassicGroup:
 
     @property
     def have_all_joined(self) -> bool:
-        """Whether nobody is missing: members that wait, and ids that were given out."""
+        """True if nobody is missing: members that wait, and ids that were given out."""
         return self.awaiting_join_count == len(self.members) and not self.pending_joins
 
     @property
@@ -253,7 +253,7 @@ class ClassicGroup:
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether the members are consumers, whose subscriptions can be read."""
+        """True if the members are consumers, whose subscriptions can be read."""
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 
     def refresh_subscribed_topics(self) -> None:
@@ -270,7 +270,7 @@ class ClassicGroup:
             )
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads `topic`, or might."""
+        """Return whether a member reads `topic`, or might."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
@@ -319,7 +319,7 @@ class ClassicGroup:
 
     @property
     def keeps_offsets(self) -> bool:
-        """Whether members may read any topic, and so keep all offsets."""
+        """True if members may read any topic, and so keep all offsets."""
         return not (
             self.protocol_type is None
             or self.is_empty
@@ -339,7 +339,7 @@ class ClassicGroup:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a member got its id and has not joined with it yet."""
+        """True if a member got its id and has not joined with it yet."""
         return bool(self.pending_joins)
 
     def _check_generation(

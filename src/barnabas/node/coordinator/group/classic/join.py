@@ -109,7 +109,7 @@ def join(step: Step, group: ClassicGroup, request: Join) -> JoinGroupResponse | 
 
 
 def _accepts(step: Step, group: ClassicGroup, member_id: str) -> bool:
-    """Whether the group has room.
+    """Return whether the group has room.
 
     While a rebalance is prepared those count who wait to join, so that in a group above a
     lowered limit the last to come back are the ones who leave.

@@ -35,12 +35,12 @@ class Member:
 
     @property
     def is_static(self) -> bool:
-        """Whether the member has a group.instance.id (KIP-345)."""
+        """True if the member has a group.instance.id (KIP-345)."""
         return self.instance_id is not None
 
     @property
     def is_exempt_from_session(self) -> bool:
-        """Whether the member need not send heartbeats: it waits for the coordinator."""
+        """True if the member need not send heartbeats: it waits for the coordinator."""
         if self.is_new:
             return False
         return self.join_waiter is not None or self.sync_waiter is not None

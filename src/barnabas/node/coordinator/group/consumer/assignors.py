@@ -45,7 +45,7 @@ class GroupSpec:
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members subscribe to the same topics."""
+        """True if all members subscribe to the same topics."""
         subscriptions = {member.topic_ids for member in self.members.values()}
         return len(subscriptions) <= 1
 

@@ -77,7 +77,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         return self._names
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads `topic`."""
+        """Return whether a member reads `topic`."""
         return topic in self.subscribed_names
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
@@ -90,7 +90,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Target]):
         return self._owner_epochs.get(topic_id, {}).get(partition)
 
     def awaits_others(self, member: ConsumerMember) -> bool:
-        """Whether a partition of the member's target still belongs to another member."""
+        """Return whether a partition of the member's target still belongs to another member."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(

@@ -56,7 +56,7 @@ REBALANCE_INTERVAL_MS = 1_000
 
 
 def next_heartbeat_ms(step: Step, group: ConsumerGroup, *, is_settled: bool) -> int:
-    """When a member shall be heard again.
+    """Return when a member shall be heard again.
 
     One for which an assignment is still to be made, or which waits for others to give partitions
     up, asks more often than those that only show that they live. (Kafka gives it the same
@@ -327,7 +327,7 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> dict[Uuid, list[int]] | No
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member has said everything, as it does when it joins and after errors."""
+    """Return whether the member has said everything, as it does when it joins and after errors."""
     return request.member_epoch == JOINING_EPOCH or (
         request.rebalance_timeout_ms != -1
         and request.topic_partitions is not None

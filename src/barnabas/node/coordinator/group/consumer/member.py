@@ -44,7 +44,7 @@ class ConsumerMember(ModernMember):
 
     @property
     def is_classic(self) -> bool:
-        """Whether the member speaks the classic protocol."""
+        """True if the member speaks the classic protocol."""
         return self.classic is not None
 
     @property
@@ -54,17 +54,17 @@ class ConsumerMember(ModernMember):
 
     @property
     def has_left(self) -> bool:
-        """Whether it is a static member that is away."""
+        """True if it is a static member that is away."""
         return self.member_epoch == STATIC_LEAVING_EPOCH
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it must revoke partitions and has not confirmed that it did."""
+        """True if it must revoke partitions and has not confirmed that it did."""
         return self.state is MemberState.UNREVOKED_PARTITIONS and not self.has_left
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has exactly its target assignment of its epoch."""
+        """True if it has exactly its target assignment of its epoch."""
         return self.state is MemberState.STABLE
 
     def assignment_epoch(self, topic_id: Uuid, partition: int) -> int | None:

@@ -135,7 +135,7 @@ def _drop_unsubscribed(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 
 def _owns_any(owned: Owned | None, partitions: Partitions) -> bool:
-    """Whether the member may still have one of `partitions`; if it does not say, it may."""
+    """Return whether the member may still have one of `partitions`; if it does not say, it may."""
     if owned is None:
         return True
     return any(

@@ -44,7 +44,7 @@ def compile_regex(regex: str, program_bytes_max: int = PROGRAM_BYTES_MAX) -> Any
 
 
 def matches(pattern: Any, name: str) -> bool:
-    """Whether the whole of `name` fits."""
+    """Return whether the whole of `name` fits."""
     return pattern.fullmatch(name) is not None
 
 

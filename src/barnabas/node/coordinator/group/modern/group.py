@@ -99,7 +99,7 @@ class ModernGroup(ABC, Generic[M, T]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members."""
+        """True if the group has no members."""
         return not self.members
 
     @property
@@ -115,10 +115,10 @@ class ModernGroup(ABC, Generic[M, T]):
 
     @abstractmethod
     def is_subscribed(self, topic: str) -> bool:
-        """Whether a member reads `topic`, for which its offsets are kept."""
+        """Return whether a member reads `topic`, for which its offsets are kept."""
 
     def has_checked(self, topics: object) -> bool:
-        """Whether a handler has looked at these topics, and what came of it was not lost.
+        """Return whether a handler has looked at these topics, and what came of it was not lost.
 
         If the group has not reached the epoch that came of it, the look was in vain.
         """

@@ -24,7 +24,7 @@ class ModernMember:
 
     @property
     def is_classic(self) -> bool:
-        """Whether the member speaks the classic protocol."""
+        """True if the member speaks the classic protocol."""
         return False
 
     @property
@@ -34,14 +34,14 @@ class ModernMember:
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it must revoke something and has not confirmed that it did."""
+        """True if it must revoke something and has not confirmed that it did."""
         return False
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has exactly its target assignment of its epoch."""
+        """True if it has exactly its target assignment of its epoch."""
         return True
 
     def is_reconciled_to(self, epoch: int) -> bool:
-        """Whether the member has exactly the assignment of `epoch`."""
+        """Return whether the member has exactly the assignment of `epoch`."""
         return self.is_settled and self.member_epoch == epoch

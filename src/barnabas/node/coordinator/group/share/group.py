@@ -65,7 +65,7 @@ class ShareGroup(ModernGroup[ShareMember, Target]):
 
     @property
     def awaits_assignment(self) -> bool:
-        """Whether initialised partitions of subscribed topics are assigned to nobody yet."""
+        """True if initialised partitions of subscribed topics are assigned to nobody yet."""
         if not self.members:
             return False
         assigned: dict[Uuid, set[int]] = {}

@@ -73,7 +73,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return super().state if is_valid or not self.members else ModernGroupState.NOT_READY
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether the group's members read `topic`, for which its offsets are kept."""
+        """Return whether the group's members read `topic`, for which its offsets are kept."""
         return (
             bool(self.members)
             and self.topology is not None
@@ -85,7 +85,7 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return self._active_processes.get(task)
 
     def is_kept_by(self, process_id: str, task: TaskId) -> bool:
-        """Whether a process has a task as standby or warm-up."""
+        """Return whether a process has a task as standby or warm-up."""
         return process_id in self._keepers.get(task, ())
 
     def held_since(self, member: StreamsMember, partition: CommittedPartition) -> int | None:

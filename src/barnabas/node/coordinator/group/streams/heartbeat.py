@@ -342,7 +342,7 @@ def _task_ids(tasks: Iterable[TaskId]) -> list[StreamsGroupHeartbeatResponseTask
 
 
 def initial_rebalance_delay_ms(step: Step, group_id: str) -> int:
-    """How long a group that was empty waits for more members before it assigns."""
+    """Return how long a group that was empty waits for more members before it assigns."""
     value = step.metadata.group_setting(group_id, "streams.initial.rebalance.delay.ms")
     return step.config.streams_initial_rebalance_delay_ms if value is None else value
 

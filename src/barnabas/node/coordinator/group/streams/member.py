@@ -53,10 +53,10 @@ class StreamsMember(ModernMember):
 
     @property
     def must_give_up(self) -> bool:
-        """Whether it must revoke tasks and has not confirmed that it did."""
+        """True if it must revoke tasks and has not confirmed that it did."""
         return self.state is MemberState.UNREVOKED_TASKS
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has exactly its target assignment of its epoch."""
+        """True if it has exactly its target assignment of its epoch."""
         return self.state is MemberState.STABLE

@@ -32,7 +32,7 @@ class Tasks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no task in any role."""
+        """True if there is no task in any role."""
         return not (self.active or self.standby or self.warmup)
 
 
@@ -46,11 +46,11 @@ class AssignedTasks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no task in any role."""
+        """True if there is no task in any role."""
         return not (self.active or self.standby or self.warmup)
 
     def overlaps(self, tasks: Tasks) -> bool:
-        """Whether a task is in both, in the same role."""
+        """Return whether a task is in both, in the same role."""
         return (
             any(task in self.active for task in tasks.active)
             or not self.standby.isdisjoint(tasks.standby)
@@ -58,7 +58,7 @@ class AssignedTasks:
         )
 
     def contains(self, tasks: Tasks) -> bool:
-        """Whether all of `tasks` are in this, in the same roles."""
+        """Return whether all of `tasks` are in this, in the same roles."""
         return (
             all(task in self.active for task in tasks.active)
             and tasks.standby <= self.standby

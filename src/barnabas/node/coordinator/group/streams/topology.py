@@ -82,7 +82,7 @@ class ConfiguredSubtopology:
 
     @property
     def is_stateful(self) -> bool:
-        """Whether its tasks have state that standby tasks can keep a copy of."""
+        """True if its tasks have state that standby tasks can keep a copy of."""
         return bool(self.changelog_topics)
 
 
@@ -108,7 +108,7 @@ class ConfiguredTopology:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all topics are there as they must be."""
+        """True if all topics are there as they must be."""
         return self.problem is None
 
     @property

@@ -48,7 +48,7 @@ class PublicKey:
     key: Any
 
     def fits(self, algorithm: str) -> bool:
-        """Whether it can have made a signature of this algorithm."""
+        """Return whether it can have made a signature of this algorithm."""
         kind, curve = ALGORITHMS[algorithm]
         return (
             self.kind == kind
@@ -57,7 +57,7 @@ class PublicKey:
         )
 
     def verifies(self, algorithm: str, signed: bytes, signature: bytes) -> bool:
-        """Whether it made the signature."""
+        """Return whether it made the signature."""
         import jwt
 
         try:
