@@ -3,7 +3,7 @@
 bootstrap.servers            the brokers
 client.…                     what a Kafka client takes, as client.security.protocol
 listeners                    http:// or https:// addresses; https needs ssl.keystore.location
-schema.registry.url, connect.url, sql.url        the other services; each may have name:password@
+schema.registry.url          the registries, each may have name:password@
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
 console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups
@@ -29,8 +29,6 @@ from barnabas.web.listening import ListenAddress
 BOOTSTRAP: Final = "bootstrap.servers"
 LISTENERS: Final = "listeners"
 REGISTRY: Final = "schema.registry.url"
-CONNECT: Final = "connect.url"
-SQL: Final = "sql.url"
 USERS_FILE: Final = "console.users.file"
 READ_ONLY: Final = "console.read.only"
 MASKED: Final = "console.masked.fields"
@@ -39,7 +37,7 @@ SESSION_MINUTES: Final = "console.session.minutes"
 DEFAULT_LISTENERS: Final = "http://127.0.0.1:8090"
 _OWN: Final = frozenset(
     {
-        *(BOOTSTRAP, LISTENERS, REGISTRY, CONNECT, SQL, USERS_FILE, READ_ONLY, MASKED),
+        *(BOOTSTRAP, LISTENERS, REGISTRY, USERS_FILE, READ_ONLY, MASKED),
         *(AUDIT_FILE, SESSION_MINUTES),
     }
 )
@@ -77,10 +75,9 @@ class ConsoleConfig:
         object.__setattr__(self, "listeners", listeners)
         object.__setattr__(self, "roles", roles_of(values))
         object.__setattr__(self, "is_read_only", _is_true(values, READ_ONLY))
-        for key in (REGISTRY, CONNECT, SQL):
-            for url in self.urls(key):
-                if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                    raise ConfigError(key, f"{url!r} is not an http:// or https:// address")
+        for url in self.registry_urls:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise ConfigError(REGISTRY, f"{url!r} is not an http:// or https:// address")
         if not self.users_file and not self.is_on_loopback:
             raise ConfigError(
                 LISTENERS, f"an address that others reach needs a login: set {USERS_FILE}"
@@ -98,11 +95,11 @@ class ConsoleConfig:
         """True if a listener speaks https."""
         return any(listener.is_tls for listener in self.listeners)
 
-    def urls(self, key: str) -> tuple[str, ...]:
-        """The addresses of a service; none if it is not configured."""
-        return tuple(
-            part.strip() for part in str(self.values.get(key) or "").split(",") if part.strip()
-        )
+    @property
+    def registry_urls(self) -> tuple[str, ...]:
+        """The addresses of the schema registries; empty without one."""
+        text = str(self.values.get(REGISTRY) or "")
+        return tuple(part.strip() for part in text.split(",") if part.strip())
 
     @property
     def client(self) -> dict[str, str]:

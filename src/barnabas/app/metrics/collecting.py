@@ -76,7 +76,7 @@ Show = Callable[[Exposition], None]
 
 
 class NodeFigures:
-    """What a node measures, from `start` to `close`."""
+    """The measurements of a node, from `start` to `close`."""
 
     def __init__(self, node: "Node") -> None:
         self._node = node
@@ -371,7 +371,7 @@ class NodeFigures:
         return show
 
     def _totals(self, image: MetadataImage) -> ClusterTotals:
-        """Of the image's topics: counted anew when they have changed."""
+        """Of the image's topics: counted again when they have changed."""
         known = self._cluster
         if known is None or known[0].topics is not image.topics:
             known = self._cluster = (
@@ -400,7 +400,7 @@ class NodeFigures:
 
         return show
 
-    # -- what happens meanwhile
+    # -- events between scrapes
 
     def _image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         """Count elections. Source: Kafka's ControllerMetricsChanges."""

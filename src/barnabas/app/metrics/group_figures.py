@@ -5,8 +5,8 @@ ends of the partitions. Of those with a replica here it takes the high watermark
 others are asked from time to time, never by a scrape (`RemoteEnds`).
 
 Lag in seconds is how long ago the first record was appended that the group has not committed, by
-its timestamp in the log. Of partitions without a replica here it is told from the ends that were
-seen before, to some ten seconds.
+its timestamp in the log. Of partitions without a replica here it follows from the ends that
+were seen before, to some ten seconds.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ SLICE_S: Final = 0.001
 LAGS_MAX: Final = 50_000
 """Partitions of groups whose lag a node shows; how many more there are is shown."""
 LOOKUPS_MAX: Final = 2000
-"""Of times of records, by one scrape. What was found is kept."""
+"""Look-ups of times of records by one scrape, which keeps the times."""
 TIMES_MAX: Final = 100_000
 REFRESH_MS: Final = 10_000
 """How often the leaders of other partitions are asked for their ends."""

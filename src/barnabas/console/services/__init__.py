@@ -1,1 +1,1 @@
-"""What the console asks of a cluster, a registry, Connect workers and a SQL server."""
+"""Questions of the console to a cluster and a schema registry."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from barnabas.console.access import Audit
-from barnabas.console.config import REGISTRY, ConsoleConfig
+from barnabas.console.config import ConsoleConfig
 from barnabas.console.services.asking import ClusterAccess
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.decoding import Decoder
@@ -39,7 +39,7 @@ class Services:
 def open_services(config: ConsoleConfig) -> Services:
     """The services of a configuration; nothing is asked yet. Raises ConfigError."""
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
-    urls = config.urls(REGISTRY)
+    urls = config.registry_urls
     registry = RegistryClient(urls, timeout_s=REGISTRY_TIMEOUT_S) if urls else None
     return Services(
         cluster,
