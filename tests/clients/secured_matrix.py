@@ -5,8 +5,8 @@ They run unchanged: `support.client_logins` knows how to log in at the session's
 
 from pathlib import Path
 
-OWN_LOGINS = "has users, certificates or ACLs of its own"
-OWN_NODES = "starts and ends nodes of its own"
+OWN_LOGINS = "has separate users, certificates or ACLs"
+OWN_NODES = "starts and ends nodes"
 OWN_BYTES = "sends bytes that no client sends"
 PRODUCT = "is about a product on top of clients, whose logins have tests of their own"
 LEFT_OUT = {
@@ -56,7 +56,7 @@ LEFT_OUT = {
     "wrong_logins": OWN_LOGINS,
     "zero_timestamps": PRODUCT,
 }
-"""How the names of modules begin, and why they take no part."""
+"""Prefixes of modules that take no part, with the reason."""
 
 
 def left_out(path: Path) -> bool:

@@ -233,7 +233,7 @@ def test_a_group_with_its_lag_and_a_reset(page: Console, kafka: Kafka, protocol:
     assert told(page.http.get(f"/api/groups/{name}"), 404)
 
 
-# Who may do what.
+# The rights of roles.
 
 
 @pytest.fixture
@@ -333,7 +333,7 @@ def test_read_only_changes_nothing(kafka_bootstrap_servers: str, kafka: Kafka) -
             assert told(page.send(method, path, body), 403)["right"] == "read-only"
 
 
-# What must get nowhere.
+# Attacks, which must fail.
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class User:
 
 
 class Sessions:
-    """Who is logged in, by the hash of the token that their browser has."""
+    """Users who are logged in, by the hash of the token that their browser has."""
 
     def __init__(
         self, lasts_s: float = SESSION_S, now_s: Callable[[], float] = time.monotonic

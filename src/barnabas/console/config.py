@@ -124,12 +124,12 @@ class ConsoleConfig:
 
     @property
     def audit_file(self) -> str | None:
-        """Where the audit log goes."""
+        """The path of the audit log; None without one."""
         return str(self.values.get(AUDIT_FILE) or "") or None
 
     @property
     def session_s(self) -> float:
-        """How long a login lasts."""
+        """The time that a login lasts."""
         text = str(self.values.get(SESSION_MINUTES) or "480")
         try:
             return float(text) * 60

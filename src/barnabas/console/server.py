@@ -37,7 +37,7 @@ class ConsoleServer:
         tls = configured_server(config) if config.has_tls else None
         bound = bind_all(config.listeners)
         self.listeners = [one.listener for one in bound]
-        """Where it listens, with the ports that were chosen."""
+        """The addresses that it listens on, with the ports that were chosen."""
         try:
             self._services = open_services(config)
             self._application = Application(config, self._services, accounts)

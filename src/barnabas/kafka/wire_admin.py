@@ -2,7 +2,7 @@
 
 `WireAdmin` finds brokers through DescribeCluster as a client finds them; brokers hand on what the
 controller decides. With `controllers=True` the addresses are those of controllers, and requests go
-to the active one (KIP-919). What it raises is an AdminError, which each product shows its own way.
+to the active one (KIP-919). It raises AdminError, which each product shows its own way.
 """
 
 from __future__ import annotations

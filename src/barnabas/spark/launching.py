@@ -8,8 +8,8 @@
     classes, each read and   an archive of the classes (class-data sharing), written once, in the
       verified                 background, half a minute after a start that had none
 
-It holds for local masters whose Spark has no configuration of its own (`spark-defaults.conf`,
-`spark-env.sh`); others start by spark-submit, as does a start where anything here fails.
+This applies to local masters whose Spark has no `spark-defaults.conf` or `spark-env.sh`.
+Spark-submit starts the others, and replaces a start that fails here.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _OWN_CONFIGURATION: Final = (
     *("SPARK_LAUNCHER_OPTS", "SPARK_EXTRA_CLASSPATH", "PYSPARK_SUBMIT_ARGS"),
     *("JAVA_TOOL_OPTIONS", "SPARK_TESTING"),
 )
-"""Where one of these is set, spark-submit starts the JVM."""
+"""Environment variables that make spark-submit start the JVM."""
 _RESOLVES: Final = (
     *("spark.jars", "spark.jars.excludes", "spark.jars.repositories", "spark.jars.ivySettings"),
     *("spark.driver.extraClassPath", "spark.driver.extraLibraryPath"),
     "spark.driver.defaultJavaOptions",
 )
-"""Where one of these is set, too."""
+"""Settings that do the same."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ LOOKUPS_MAX: Final = 2000
 """Look-ups of times of records by one scrape, which keeps the times."""
 TIMES_MAX: Final = 100_000
 REFRESH_MS: Final = 10_000
-"""How often the leaders of other partitions are asked for their ends."""
+"""The interval at which leaders of other partitions are asked for their ends."""
 FORGOTTEN_MS: Final = 120_000
 """Ends that no scrape has wanted for so long are asked for no more."""
 REMOTE_MAX: Final = 20_000

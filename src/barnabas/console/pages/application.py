@@ -116,7 +116,7 @@ class Application:
         return metrics_text(families.all())
 
     async def not_ready(self) -> str | None:
-        """The console serves its page whatever is away: cards say what."""
+        """The console serves its page even if other services are away: cards say what."""
         return None
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:

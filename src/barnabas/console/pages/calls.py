@@ -81,7 +81,7 @@ class Call:
             raise BadRequestError(f"write {name!r} to confirm")
 
     def do(self, action: str, target: str, work: Callable[[], Any], **details: Any) -> Any:
-        """Do something that the audit log must have, whatever comes of it."""
+        """Do something, and note it in the audit log whether it succeeds or fails."""
         audit: Audit = self.services.audit
         try:
             found = work()

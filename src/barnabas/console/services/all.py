@@ -19,7 +19,7 @@ REGISTRY_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class Services:
-    """What pages ask."""
+    """The services behind the pages."""
 
     cluster: ClusterService
     topics: TopicService

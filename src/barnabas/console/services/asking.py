@@ -38,7 +38,7 @@ class RefusedError(Exception):
 
 
 class AbsentError(RefusedError):
-    """What was asked for does not exist."""
+    """The thing that was asked for does not exist."""
 
 
 def check(code: int, message: str | None = None, what: str = "") -> None:

@@ -88,17 +88,17 @@ class Topic:
 
     @property
     def replication(self) -> int:
-        """How many replicas its partitions have."""
+        """The number of replicas of its partitions."""
         return max((len(one.replicas) for one in self.partitions), default=0)
 
     @property
     def under_replicated(self) -> int:
-        """How many partitions have a replica that is behind or down."""
+        """The number of partitions with a replica that is behind or down."""
         return sum(one.is_under_replicated for one in self.partitions)
 
     @property
     def offline(self) -> int:
-        """How many partitions have no leader."""
+        """The number of partitions without a leader."""
         return sum(one.is_offline for one in self.partitions)
 
 

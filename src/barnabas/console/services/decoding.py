@@ -1,6 +1,6 @@
 """Keys and values of records, decoded for people: by a registry's schema, as JSON, text or bytes.
 
-What cannot be decoded is shown as bytes, with the reason.
+A value that cannot be decoded is shown as bytes, with the reason.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a reset does to a partition."""
+    """The effect of a reset on a partition."""
 
     topic: str
     partition: int

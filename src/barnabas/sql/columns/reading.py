@@ -289,7 +289,7 @@ class _Spellings:
         """Return where the row reader may take another member for the column `name`."""
         size = len(vector)
         if name == member and vector.valid is None:
-            return np.zeros(size, np.bool_)  # the exact name counts, whatever else is there
+            return np.zeros(size, np.bool_)  # the exact name counts, other members do not matter
         if name == member:
             places = np.flatnonzero(vector.nulls())
             found = np.zeros(size, np.bool_)
