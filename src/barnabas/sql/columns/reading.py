@@ -37,9 +37,10 @@ ONE_BY_ONE: Final = 1_000
 would take as long."""
 _PIECES: Final = 8
 """Where one record of many is not as expected, so many parts of them are tried on their own."""
-_LONG_RECORD_BYTES: Final = 10_000
 _NESTED_MAX: Final = 500
-"""Arrow's parser calls itself for each level."""
+"""Arrow's parser calls itself for each level, and Python's refuses some 1,000."""
+_LENIENT: Final = "NaN|Inf|[eE][+-]?[0-9]{9}|[0-9]{300}"
+"""Constants that are not JSON, and numbers that Python may not take."""
 _PLAIN_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 _ARROW_TYPES: Final = {
     BaseType.BOOLEAN: pa.bool_(),
@@ -209,12 +210,14 @@ class _JsonReader:
     def _parse(self, texts: Any) -> tuple[list[Vector], Mask]:
         """The columns, and which records are not certain."""
         size = len(texts)
+        lines = _lines(texts)
         try:
-            table = self._table(texts)
+            table = self._table(lines)
         except pa.ArrowInvalid:
             table = None
         if table is not None and table.num_rows == size:
-            return self._checked(texts, table)
+            columns, doubt = self._checked(texts, table)
+            return columns, doubt | _not_json(texts, lines)
         if size <= ONE_BY_ONE:
             nothing = [of_values(column.type, [None] * size) for column in self._columns]
             return nothing, np.ones(size, np.bool_)
@@ -225,10 +228,7 @@ class _JsonReader:
         ]
         return columns, np.concatenate([piece[1] for piece in pieces])
 
-    def _table(self, texts: Any) -> Any:
-        lines = pc.binary_join_element_wise(texts, "", "\n")
-        offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, lines.offset * 4)
-        data = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    def _table(self, lines: Any) -> Any:
         schema = pa.schema(
             [
                 (member, _ARROW_TYPES[column.type.base])
@@ -236,8 +236,8 @@ class _JsonReader:
             ]
         )
         return arrow_json.read_json(
-            pa.BufferReader(data),
-            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            pa.BufferReader(lines),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
         )
 
@@ -253,13 +253,31 @@ class _JsonReader:
         return columns, doubt
 
 
+def _lines(texts: Any) -> Any:
+    """A buffer with each text and a line end."""
+    lines = pc.binary_join_element_wise(texts, "", "\n")
+    offsets = np.frombuffer(lines.buffers()[1], np.int32, len(lines) + 1, lines.offset * 4)
+    return lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+
+
+def _not_json(texts: Any, lines: Any) -> Mask:
+    """Records with a member, of any name, that Arrow's parser may take and the row reader not."""
+    ends = pa.py_buffer(np.array([0, len(lines)], np.int32))
+    whole = pa.StringArray.from_buffers(1, ends, lines)
+    if not pc.any(pc.match_substring_regex(whole, _LENIENT)).as_py():
+        return np.zeros(len(texts), np.bool_)
+    return mask_of(pc.match_substring_regex(texts, _LENIENT))
+
+
 def _too_deep(texts: Any, framed: Mask) -> Mask:
     lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-    long: Mask = framed & (lengths > _LONG_RECORD_BYTES)
-    for place in np.flatnonzero(long):
-        text = texts[int(place)].as_py()
-        long[place] = text.count("[") + text.count("{") > _NESTED_MAX
-    return long
+    deep: Mask = framed & (lengths > _NESTED_MAX)
+    places = np.flatnonzero(deep)
+    if len(places):
+        long = texts.take(pa.array(places))
+        levels = pc.add(pc.count_substring(long, "["), pc.count_substring(long, "{"))
+        deep[places] = levels.to_numpy(zero_copy_only=False) > _NESTED_MAX
+    return deep
 
 
 def _unsafe_values(vector: Vector) -> Mask:

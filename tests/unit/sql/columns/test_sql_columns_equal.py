@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.rows_encoding import unpack
 from barnabas.sql.runtime.topics import TopicRecord
 from support.sql_hosted import SmallHost
 from support.sql_queries import plans_of
@@ -184,6 +185,8 @@ def batches(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
     return made
 
 
+EMPTY_BYTES_MAX = 32
+"""The root of an empty store, with the byte before it that says that it is whole."""
 Outcome = tuple[list[TopicRecord], int, list[Any]]
 
 
@@ -214,14 +217,23 @@ def outcome(
 
 
 def states_of(query: str, state: dict[tuple[int, int], dict[bytes, bytes]]) -> Any:
-    """What stores hold, without the stamps that differ with each batch. The state of some
-    aggregates has the time at which it was made."""
+    """The contents of stores, without the stamps that differ with each batch. The state of some
+    aggregates has the time at which it was made. A store without entries is the same as none."""
     if "_BY_OFFSET" in query:
         return None
     return {
-        place: {key: data for key, data in pages.items() if not key.startswith(b"\x00stamp")}
+        place: {
+            key: data
+            for key, data in pages.items()
+            if not key.startswith(b"\x00stamp") and not _is_empty(key, data)
+        }
         for place, pages in state.items()
     }
+
+
+def _is_empty(key: bytes, data: bytes) -> bool:
+    """Return whether it is the root of a store without entries."""
+    return key.endswith(bytes(8)) and len(data) < EMPTY_BYTES_MAX and not unpack(data[1:])[1]
 
 
 def copies(
@@ -353,4 +365,60 @@ def test_both_ways_join_a_table_alike(
     (plan,) = plans_of(JOINED + query, {"s": partitions, "p": partitions})
     want, _ = outcome(plan, copies(records), partitions, None)
     got, _ = outcome(plan, copies(records), partitions, 1)
+    assert got == want
+
+
+@pytest.mark.parametrize("change", [None, b'{"NAME":"n","AGE":1}'])
+@pytest.mark.parametrize("value", [b"", b"x", None])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "CREATE STREAM q AS SELECT k, i FROM s WHERE i > 1;",
+        "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;",
+        "CREATE TABLE q AS SELECT k, SUM(i) n FROM s WINDOW TUMBLING (SIZE 1 SECONDS) GROUP BY k;",
+        "CREATE STREAM q AS SELECT s.k, i, p.name FROM s JOIN p ON s.k = p.k;",
+        "CREATE STREAM q AS SELECT s.k, i, p.name FROM s LEFT JOIN p ON s.k = p.k;",
+    ],
+)
+def test_a_batch_without_a_record_that_can_be_read(
+    query: str, value: bytes | None, change: bytes | None
+) -> None:
+    (plan,) = plans_of(JOINED + query, {"s": 2, "p": 2})
+    table = [] if change is None else [("p", TopicRecord(b"a", change, 0, ()))]
+    unreadable = [("s", TopicRecord(b"a", value, number, ())) for number in range(2)]
+    after = [("s", TopicRecord(b"a", b'{"I":2,"T":"t"}', 9, ()))]
+    batches = [[*table, *unreadable], after]
+    want, _ = outcome(plan, copies(batches), 2, None)
+    got, _ = outcome(plan, copies(batches), 2, 1)
+    assert got == want
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        *("NaN", "Infinity", "-Infinity", "1e999999999999999999999", "1E-9999999999999999999"),
+        *("9" * 5_000, "[" * 2_000 + "]" * 2_000, '{"a":' * 1_200 + "1" + "}" * 1_200),
+        *(
+            "1.",
+            "01",
+            "-",
+            "+1",
+            "'a'",
+            "[1,]",
+            '"\t"',
+            '"\\ud800"',
+            '"\\x"',
+            "nul",
+            "1e5",
+            "[NaN]",
+        ),
+    ],
+)
+def test_members_that_no_column_has_are_judged_alike(ignored: str) -> None:
+    """A record is JSON or is not, whichever members the query needs."""
+    (plan,) = plans_of(JOINED + "CREATE STREAM q AS SELECT k, i FROM s;", {"s": 1, "p": 1})
+    bodies_of = [f'{{"I":1,"OTHER":{ignored}}}', '{"I":2}', f'{{"OTHER":{ignored},"I":3}}']
+    batch = [("s", TopicRecord(b"a", body.encode(), 0, ())) for body in bodies_of]
+    want, _ = outcome(plan, copies([batch]), 1, None)
+    got, _ = outcome(plan, copies([batch]), 1, 1)
     assert got == want
