@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.config.providers import ConfigProvider, Provided
@@ -24,6 +26,7 @@ from barnabas.connect.worker.state import RestartRequest
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import SINK, Source
 from support.connect.workers import World
+from support.node_process import wait_until
 
 
 @pytest.fixture
@@ -32,11 +35,19 @@ def world(kafka: Kafka) -> Iterator[World]:
     made = World(kafka)
     yield made
     made.close()
-    assert client_threads() <= before, "closed workers leave Kafka clients behind"
+    wait_until(lambda: not client_threads() - before, "the end of all Kafka clients", shown=clients)
+
+
+def clients() -> str:
+    """Who holds the clients of librdkafka that are left."""
+    kinds = (Producer, Consumer, AdminClient)
+    left = [one for one in gc.get_objects() if isinstance(one, kinds)]
+    return "\n".join(f"{one}: {gc.get_referrers(one)}"[:2_000] for one in left)
 
 
 def client_threads() -> set[int]:
     """The threads of librdkafka's clients in this process; none where there is no /proc."""
+    gc.collect()
     found = set()
     for thread in Path("/proc/self/task").glob("*"):
         with contextlib.suppress(OSError):  # it has ended

@@ -139,9 +139,11 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     hanging.produce("payments", "never seen", partition=0, timestamp=hour_ago_ms)
     assert hanging.flush(PATIENCE_S) == 0
     prometheus.wait_for("BarnabasTransactionHangs", "firing")
-    assert prometheus.values('sum(barnabas_transactions{state="Ongoing"})') == [1]
+    # Nodes are scraped at different times.
+    ongoing = 'sum(barnabas_transactions{state="Ongoing"})'
+    wait_until(lambda: prometheus.values(ongoing) == [1], "the transaction is counted")
     held_back = 'kafka_cluster_partition_laststableoffsetlag{topic="payments"}'
-    assert prometheus.values(held_back) == [1]
+    wait_until(lambda: prometheus.values(held_back) == [1], "the record that it holds back")
     hanging.abort_transaction(PATIENCE_S)
     wait_until(lambda: "BarnabasTransactionHangs" not in prometheus.alerts(), "its end")
 
