@@ -63,7 +63,7 @@ def test_a_snapshot_and_then_the_log() -> None:
     moved = capture.records[2]
     assert [header.key for header in moved.headers][:1] == ["__debezium.newkey"]
     created = capture.records[0].value
-    assert created.get("source").get("file") == "log.1"
+    assert created.get("source").get("file") == "log.000001"
     assert created.get("after").values == [4, "new", None]
     server.run(("truncate", "item"))
     assert ToySettings.parse().skipped_operations == {"t"}
@@ -207,6 +207,23 @@ def test_a_heartbeat_follows_a_log_without_changes_for_us() -> None:
     capture.batch()
     beats = [record for record in capture.records if record.topic.startswith("__debezium")]
     assert [beat.source_offset.get("beat") for beat in beats] == [True]
+
+
+def test_a_long_log_is_read_in_its_order() -> None:
+    server = shop()
+    server.run(("insert", "item", (0, "first", None)))
+    capture = ToyCapture(server, parsed(incremental_snapshot_chunk_size="1"))
+    capture.snapshot()
+    rows = {0: server.rows("item")[0]}
+    for number in range(40):  # so that there are ten files and more
+        _change(server, rows, 0, "put", f"change {number}")
+        if number == 20:
+            capture.batch(3)
+            capture.restart()
+            server.run(("insert", "signals", ("ask", "execute-snapshot", execute())))
+    capture.finish()
+    assert capture.topic("item") == {(0,): rows[0]}
+    assert "incremental_snapshot_collections" not in capture.stored
 
 
 ACTIONS = st.lists(

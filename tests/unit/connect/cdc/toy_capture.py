@@ -86,7 +86,7 @@ SOURCE: Final = struct_of(
 )
 DATABASE: Final = "shop"
 Place = tuple[str, int]
-BEGINNING: Place = ("log.1", 0)
+BEGINNING: Place = ("log.000001", 0)
 _FILE_SIZE: Final = 7
 
 
@@ -255,7 +255,7 @@ class ToyServer:
 
 
 def _place(index: int) -> Place:
-    return f"log.{1 + index // _FILE_SIZE}", index % _FILE_SIZE
+    return f"log.{1 + index // _FILE_SIZE:06}", index % _FILE_SIZE  # in order as texts
 
 
 class ToyDialect:

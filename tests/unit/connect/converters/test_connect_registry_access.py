@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,7 +251,7 @@ def test_a_registry_that_is_away_for_a_while_is_asked_again(
     seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses_s: list[float] = []
-    monkeypatch.setattr(access.time, "sleep", pauses_s.append)
+    monkeypatch.setattr(access, "time", SimpleNamespace(sleep=pauses_s.append))
     seen.statuses = [503, 429, 502]
     made = registry_converter(AVRO, seen.url, max_retries="3", retries_max_wait_ms="3000")
     assert made.from_connect("t", STRING, "x")[:5] == b"\0\0\0\0\7"
