@@ -27,6 +27,7 @@ def test_a_killed_leader(tmp_path: pathlib.Path) -> None:
         cluster.start(leader)
 
 
+@pytest.mark.slow
 def test_a_killed_controller(tmp_path: pathlib.Path) -> None:
     with suffering(tmp_path) as (cluster, load):
         controller = cluster.controller()
@@ -36,6 +37,7 @@ def test_a_killed_controller(tmp_path: pathlib.Path) -> None:
         cluster.start(controller)
 
 
+@pytest.mark.slow
 def test_a_paused_leader(tmp_path: pathlib.Path) -> None:
     """It wakes up believing that it leads, with requests of clients in its sockets."""
     with suffering(tmp_path) as (cluster, load):

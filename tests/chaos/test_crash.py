@@ -69,7 +69,7 @@ def _silent() -> object:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_node_keeps_every_acknowledged_record(node: NodeProcess, kills: int) -> None:
     choose = random.Random(20)
     node.start()

@@ -26,6 +26,7 @@ END_S = 180.0
 EXCUSED = {"TimeoutException"}
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(400),
     needs_java,
 ]

@@ -389,6 +389,7 @@ def test_a_process_joins_votes_and_leaves(tmp_path: Path) -> None:
         assert len(kafka.consume(topic, 50)) == 50
 
 
+@pytest.mark.slow
 def test_an_interrupted_rebalance_leaves_no_throttle_and_goes_on_later() -> None:
     with barnabas.Cluster(nodes=2) as cluster, Kafka(cluster.bootstrap_servers) as kafka:
         cli = ClusterCli(cluster.bootstrap_servers)

@@ -43,6 +43,7 @@ def test_status_and_quorum(cli: ClusterCli) -> None:
     assert cli.run("doctor", "--json").code == 0
 
 
+@pytest.mark.slow
 def test_replicas_move_and_leaders_follow(cli: ClusterCli, kafka: Kafka, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=3)
     kafka.produce(topic, [b"%d" % number for number in range(100)])

@@ -41,7 +41,7 @@ def test_a_wrong_setting_is_one_line(flags: tuple[str, ...], code: int, words: s
     assert words in done.stderr
 
 
-@pytest.mark.parametrize("is_secure", [False, True])
+@pytest.mark.parametrize("is_secure", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_dev_runs_a_console_too(is_secure: bool, tmp_path: Path) -> None:
     flags = ["--port", "0", "--console-port", "0", "--directory", str(tmp_path / "data")]
     flags += ["--secure"] if is_secure else ["--registry", "--registry-port", "0"]

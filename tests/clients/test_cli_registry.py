@@ -246,7 +246,7 @@ def test_brokers_that_are_waited_for_are_one_line() -> None:
     assert failed.endswith("within 1500 ms: no broker answers")
 
 
-@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("as_json", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_dev_runs_a_registry_too(as_json: bool, tmp_path: Path) -> None:
     flags = ["--port", "0", "--registry-port", "0", "--directory", str(tmp_path / "data")]
     flags += ["--json"] if as_json else []

@@ -138,6 +138,7 @@ def test_replicas_move_back_and_forth_under_load(node: NodeProcess, tools: Tools
     ]
 
 
+@pytest.mark.slow
 def test_a_throttled_move_is_seen_survives_kills_and_is_called_off(
     node: NodeProcess, tools: Tools
 ) -> None:

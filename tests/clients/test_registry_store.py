@@ -169,9 +169,10 @@ async def test_the_next_leads_when_the_leader_leaves_under_writes(
     assert check_records(await topic_records(bootstrap, topic)) == 101
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "blow",
-    [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGSTOP],
+    [signal.SIGKILL, signal.SIGSTOP],
     ids=["killed", "paused"],
 )
 async def test_no_id_is_lost_or_forked_when_a_leader_fails_under_writes(

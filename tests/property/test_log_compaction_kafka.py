@@ -34,6 +34,7 @@ from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.manual_clock import ManualClock
 from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.effort import examples
 from support.logs import TOPIC_ID, TOPIC_PARTITION
 
 DAY_MS = 86_400_000
@@ -234,7 +235,7 @@ def contents(directory: Path, log: PartitionLog) -> list[tuple[str, list[dict[st
     return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(5)))
 def test_what_stays_is_what_stays_with_kafka(seed: int, kafka: Clean, tmp_path: Path) -> None:
     random = Random(seed)
     world = World(tmp_path, random)

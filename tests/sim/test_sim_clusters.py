@@ -33,8 +33,8 @@ REGRESSIONS = {
 @pytest.mark.parametrize(
     ("topology", "seeds"),
     [
-        ("one", range(examples(20))),
-        ("", range(examples(20))),
+        ("one", range(examples(10))),
+        ("", range(examples(12))),
         ("", REGRESSIONS),
     ],
     ids=["single nodes", "clusters", "what was wrong once"],

@@ -13,18 +13,15 @@ QUICK = (
     "high watermark without followers",
     "no truncation",
     "vote for a shorter log",
-    "leader from outside the ISR",
     "uncommitted is read",
     "flush.messages ignored",
     "sequences unchecked",
     "append without writing",
-    "offsets of an open transaction count",
     "markers are tried once",
     "a verification goes stale",
     "a verification of offsets goes stale",
     "the next end is fenced",
     "aborted transactions are not told of",
-    "moved and not told",
 )
 """Those whose seed ends soon; the others are for `make test-slow`."""
 ROW = re.compile(r"^\| (?P<name>[^|]+) \| [^|]+ \| (?P<seed>\d+) \|", re.MULTILINE)

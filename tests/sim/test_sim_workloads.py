@@ -17,6 +17,7 @@ from sim.sim_history import Outcome
 from sim.simulation import run_simulation
 from sim.transactions import TransactionalSimulation
 from sim.workloads import WORKLOADS
+from support.effort import examples
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,12 +29,12 @@ SEEDS = {
         13,
         20,
     ],
-    "exchange": range(2),
-    "groups": range(3),
-    "chains": range(2),
-    "changes": range(2),
-    "directories": range(2),
-    "shares": range(1, 3),
+    "exchange": range(examples(1)),
+    "groups": range(examples(2)),
+    "chains": range(examples(1)),
+    "changes": range(examples(1)),
+    "directories": range(examples(1)),
+    "shares": range(1, 1 + examples(1)),
     "logins": [1],
     "tokens": [1],
     "quotas": [7],

@@ -252,7 +252,7 @@ class TopicLog:
                     max(0.0, deadline - time.monotonic()),
                 )
         else:
-            while not self._has_reached(ends) and not self._is_closed:
+            while not self._has_reached(ends) and not self._is_closed and self.lost is None:
                 self._poll(POLL_S)
                 if time.monotonic() > deadline:
                     break

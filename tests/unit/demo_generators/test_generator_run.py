@@ -165,6 +165,7 @@ def test_a_finished_run_publishes_nothing_more(
     assert assert_topics_hold(bootstrap_servers, registry_url, truth) == truth["duplicates"]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_has_delivered_what_happened_and_goes_on(
     bootstrap_servers: str, registry_url: str, tmp_path: Path
 ) -> None:
