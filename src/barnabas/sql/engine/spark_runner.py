@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,9 @@ from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.spark.warming import warm
 
+_log = logging.getLogger(__name__)
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
 
@@ -51,6 +54,16 @@ class SparkQueryRunner:
     def progress(self) -> str:
         told = "" if self._session.started is not None else self._progress()
         return f"Spark is being started: {told}" if told else "being started on Spark"
+
+    def warm(self) -> None:
+        """Start the session and its workers before the first query asks for them."""
+        try:
+            spark = self._session()
+        except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
+            _log.warning("Spark was not started ahead of the first query: %s", error)
+            return
+        if not self._running:
+            warm(spark)
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(

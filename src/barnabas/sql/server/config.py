@@ -45,6 +45,7 @@ DEFAULT_TRIGGER_MS = 100
 TRIGGER = "barnabas.sql.spark.trigger.ms"
 """No micro-batch of a query begins sooner after its last one began."""
 MARK_RESULTS = "barnabas.sql.mark.results"
+STARTS_COLD = "barnabas.sql.spark.start.cold"
 """Exactly once, headers of results say which micro-batch they are of."""
 PIPELINES = "barnabas.sql.pipelines"
 """Pipelines in Python that share the Spark session: `module:function`, separated by commas."""

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from barnabas.base.descriptors import raise_limit
 from barnabas.sql.engine.command_log import CommandLogError
@@ -18,6 +19,7 @@ from barnabas.sql.processing_log import NoteEntry
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import (
     MARK_RESULTS,
+    STARTS_COLD,
     ServerConfig,
     ServerConfigError,
 )
@@ -43,6 +45,14 @@ _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
 
 Ready = Callable[["Server"], None]
+
+
+@runtime_checkable
+class WarmedRunner(Protocol):
+    """A runner that the first query need not wait for."""
+
+    def warm(self) -> None:
+        """Return once it is ready."""
 
 
 class Server:
@@ -89,6 +99,7 @@ class Server:
             runner = _spark_runner(config, note)
         else:
             runner = LocalQueryRunner(self.cluster, catalog, schemas, note, self._may_write)
+        self._runner = runner
         return KsqlEngine(
             self.cluster,
             log,
@@ -144,6 +155,8 @@ class Server:
         self.processing_log.make_topic(self.cluster)
         self.engine.start()
         self.processing_log.make_stream(self.engine)
+        if not self.config.is_set(STARTS_COLD) and isinstance(self._runner, WarmedRunner):
+            Thread(target=self._runner.warm, name="warm-spark", daemon=True).start()
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""

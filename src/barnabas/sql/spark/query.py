@@ -53,7 +53,7 @@ from barnabas.sql.spark.results import (
 from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, ResultFunction, SourceFunction
 
 _log = logging.getLogger(__name__)
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ class SparkQuery:
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
             # No limit in bytes: for one Spark measures the whole batch again with each row.
             "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-            f"{state}.providerClass": _ROCKSDB,
+            f"{state}.providerClass": ROCKSDB,
             # A restart reads so many small files of changes at most; a snapshot is many files.
             f"{state}.minDeltasForSnapshot": "50",
             f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
