@@ -30,6 +30,7 @@ from barnabas.sql.spark.warming import warm
 _log = logging.getLogger(__name__)
 _OFFSET_RESET = "ksql.streams.auto.offset.reset"
 _GUARANTEE = "ksql.streams.processing.guarantee"
+_CLOSE_SECONDS = 10.0
 
 
 class SparkQueryRunner:
@@ -49,6 +50,8 @@ class SparkQueryRunner:
         self._session = SharedSession(session)
         self._running: list[SparkHosted] = []
         self._lock = threading.Lock()
+        self._warming: threading.Thread | None = None
+        self._is_closing = threading.Event()
 
     @property
     def progress(self) -> str:
@@ -56,14 +59,21 @@ class SparkQueryRunner:
         return f"Spark is being started: {told}" if told else "being started on Spark"
 
     def warm(self) -> None:
-        """Start the session and its workers before the first query asks for them."""
+        """Start the session and its workers in the background, before a query asks for them.
+
+        A query that starts while the session does waits for it. A failure is logged, and the first
+        query tries again.
+        """
+        self._warming = threading.Thread(target=self._warm, name="warm-spark", daemon=True)
+        self._warming.start()
+
+    def _warm(self) -> None:
         try:
             spark = self._session()
+            if not self._running and not self._is_closing.is_set():
+                warm(spark, self._is_closing)
         except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
             _log.warning("Spark was not started ahead of the first query: %s", error)
-            return
-        if not self._running:
-            warm(spark)
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
@@ -132,9 +142,13 @@ class SparkQueryRunner:
         return draft.hosting.plan, shape_of(draft.topology, draft.stages)
 
     def close(self) -> None:
+        self._is_closing.set()
         for hosted in self._running:
             hosted.stop()
         self._running.clear()
+        if self._warming is not None:
+            # It may download packages; its process need not wait for them.
+            self._warming.join(_CLOSE_SECONDS)
 
 
 class SparkHosted:

@@ -6,8 +6,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable
-from threading import Thread
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from barnabas.base.descriptors import raise_limit
 from barnabas.sql.engine.command_log import CommandLogError
@@ -40,19 +39,12 @@ from barnabas.web.server import WebServer
 
 if TYPE_CHECKING:
     from barnabas.spark.hosting import PipelineHost
+    from barnabas.sql.engine.spark_runner import SparkQueryRunner
 
 _log = logging.getLogger(__name__)
 _LOG_POLL_S = 1.0
 
 Ready = Callable[["Server"], None]
-
-
-@runtime_checkable
-class WarmedRunner(Protocol):
-    """A runner that the first query need not wait for."""
-
-    def warm(self) -> None:
-        """Return once it is ready."""
 
 
 class Server:
@@ -95,11 +87,11 @@ class Server:
         log = KafkaCommandLog(config.kafka, config.service_id, config.internal_replicas)
         note = self.processing_log.note
         runner: QueryRunner
+        self._spark: SparkQueryRunner | None = None
         if config.runs_on_spark:
-            runner = _spark_runner(config, note)
+            runner = self._spark = _spark_runner(config, note)
         else:
             runner = LocalQueryRunner(self.cluster, catalog, schemas, note, self._may_write)
-        self._runner = runner
         return KsqlEngine(
             self.cluster,
             log,
@@ -155,8 +147,8 @@ class Server:
         self.processing_log.make_topic(self.cluster)
         self.engine.start()
         self.processing_log.make_stream(self.engine)
-        if not self.config.is_set(STARTS_COLD) and isinstance(self._runner, WarmedRunner):
-            Thread(target=self._runner.warm, name="warm-spark", daemon=True).start()
+        if self._spark is not None and not self.config.is_set(STARTS_COLD):
+            self._spark.warm()
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""
@@ -178,8 +170,8 @@ class Server:
         self.cluster.close()
 
 
-def _spark_runner(config: ServerConfig, note: NoteEntry) -> QueryRunner:
-    """Queries on Spark; the session starts with the first of them."""
+def _spark_runner(config: ServerConfig, note: NoteEntry) -> SparkQueryRunner:
+    """Queries on Spark; the session starts with the first of them, unless it is warmed before."""
     from barnabas.sql.engine.spark_runner import SparkQueryRunner
     from barnabas.sql.spark.options import SparkQueryOptions
 

@@ -6,9 +6,9 @@ Python), and the workers are forked that it will use.
 
 from __future__ import annotations
 
-import logging
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +25,8 @@ from barnabas.sql.spark.worker import SCHEMA
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-_log = logging.getLogger(__name__)
 _WARM_SECONDS_MAX: Final = 120.0
+_POLL_SECONDS: Final = 0.1
 _CLASSES: Final = (
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "org.apache.kafka.clients.consumer.KafkaConsumer",
@@ -34,23 +34,27 @@ _CLASSES: Final = (
 )
 
 
-def warm(spark: SparkSession) -> bool:
-    """Run it to its first micro-batch. Returns whether it got there; a failure is only logged."""
+def warm(spark: SparkSession, is_closing: threading.Event) -> bool:
+    """Run it to its first micro-batch, if nothing closes before. Returns whether it got there.
+
+    Raises PySparkException, Py4JError, OSError.
+    """
     session = spark.newSession()
     has_run = threading.Event()
-    stream = None
+    until = time.monotonic() + _WARM_SECONDS_MAX
     with tempfile.TemporaryDirectory(prefix="barnabas-warm-", ignore_cleanup_errors=True) as place:
+        _load_classes(session)
+        stream = _start(session, place, has_run)
         try:
-            _load_classes(session)
-            stream = _start(session, place, has_run)
-            return has_run.wait(_WARM_SECONDS_MAX)
-        except (PySparkException, Py4JError, OSError) as error:
-            _log.info("Spark is not warm: %s", error)
-            return False
+            while not has_run.wait(_POLL_SECONDS):
+                if is_closing.is_set() or time.monotonic() > until:
+                    return False
+                if not stream.isActive:
+                    raise stream.exception() or PySparkException("the query over nothing ended")
+            return True
         finally:
             with suppress(PySparkException, Py4JError, OSError):
-                if stream is not None:
-                    stream.stop()
+                stream.stop()
 
 
 def _load_classes(session: SparkSession) -> None:

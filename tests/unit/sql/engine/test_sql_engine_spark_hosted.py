@@ -10,12 +10,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+from pyspark.errors import PySparkException
+
+from barnabas.spark.session import SparkStartError
 from barnabas.spark.supervision import QueryState, SupervisedStream
+from barnabas.sql.engine import spark_runner
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.query import QueryStatus, SparkQuery
 from barnabas.sql.spark.results import Figures
+from support.patience import PATIENCE_S
 from support.sql_queries import plans_of
 
 (PLAN,) = plans_of(
@@ -171,6 +177,133 @@ def test_queries_that_start_at_once_share_one_session() -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: runner._session(), range(2))
     assert (first is second, len(starts)) == (True, 1)
+
+
+class Session:
+    """A session whose start ends when it is let."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+        self.asked, self.let = threading.Event(), threading.Event()
+
+    def __call__(self) -> Any:
+        self.starts += 1
+        self.asked.set()
+        assert self.let.wait(PATIENCE_S)
+        return self
+
+
+class Warmed:
+    """Stands for the query over nothing; ends when it is let, or with the runner."""
+
+    def __init__(self, refusal: Exception | None = None) -> None:
+        self.sessions: list[Any] = []
+        self.asked, self.is_closed = threading.Event(), False
+        self._refusal = refusal
+
+    def __call__(self, session: Any, is_closing: threading.Event) -> bool:
+        self.sessions.append(session)
+        self.asked.set()
+        if self._refusal is not None:
+            raise self._refusal
+        self.is_closed = is_closing.wait(PATIENCE_S)
+        return False
+
+
+def warmed(
+    monkeypatch: pytest.MonkeyPatch, session: Any, refusal: Exception | None = None
+) -> tuple[SparkQueryRunner, Warmed]:
+    """A runner that warms its session, and what it warms it with."""
+    query = Warmed(refusal)
+    monkeypatch.setattr(spark_runner, "warm", query)
+    runner = SparkQueryRunner(SparkQueryOptions("a:1", "/none"), session)
+    runner.warm()
+    return runner, query
+
+
+def join_warming(runner: SparkQueryRunner) -> None:
+    assert runner._warming is not None
+    runner._warming.join(PATIENCE_S)
+    assert not runner._warming.is_alive()
+
+
+def test_a_query_that_comes_while_the_session_warms_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = Session()
+    runner, query = warmed(monkeypatch, session)
+    assert session.asked.wait(PATIENCE_S)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(runner._session)
+        assert not asked.done()
+        session.let.set()
+        assert asked.result(PATIENCE_S) is session
+    assert query.asked.wait(PATIENCE_S)
+    runner.close()
+    assert (session.starts, query.sessions) == (1, [session])
+
+
+def test_closing_ends_the_warming(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session()
+    session.let.set()
+    runner, query = warmed(monkeypatch, session)
+    assert query.asked.wait(PATIENCE_S)
+    runner.close()
+    join_warming(runner)
+    assert query.is_closed
+
+
+def test_closing_does_not_wait_for_a_start_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_runner, "_CLOSE_SECONDS", 0.01)
+    session = Session()
+    runner, query = warmed(monkeypatch, session)
+    assert session.asked.wait(PATIENCE_S)
+    runner.close()
+    session.let.set()
+    join_warming(runner)
+    assert query.sessions == []
+
+
+def test_a_session_that_cannot_be_warmed_is_logged_once_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    starts: list[int] = []
+
+    def start() -> Any:
+        starts.append(1)
+        if len(starts) == 1:
+            raise SparkStartError("Spark needs a Java runtime")
+        return object()
+
+    runner, query = warmed(monkeypatch, start)
+    join_warming(runner)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Spark was not started ahead of the first query: Spark needs a Java runtime"
+    ]
+    assert query.sessions == []
+    assert runner._session() is not None, "the first query tries again"
+
+
+def test_a_warming_query_that_fails_is_logged_and_leaves_the_session(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session()
+    session.let.set()
+    runner, _ = warmed(monkeypatch, session, PySparkException("a worker ended"))
+    join_warming(runner)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "a worker ended" in caplog.text
+    assert (runner._session(), session.starts) == (session, 1)
+
+
+def test_a_session_in_which_queries_run_is_not_warmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session()
+    runner, query = warmed(monkeypatch, session)
+    assert session.asked.wait(PATIENCE_S)
+    runner._running.append(hosted(FakeQuery()))
+    session.let.set()
+    join_warming(runner)
+    assert query.sessions == []
 
 
 def test_what_a_terminated_query_left_is_deleted(tmp_path: Path) -> None:

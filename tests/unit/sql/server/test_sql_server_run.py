@@ -12,7 +12,7 @@ import pytest
 from barnabas.sql.engine.command_log import CommandLogError
 from barnabas.sql.engine.ownership import slot_of_name
 from barnabas.sql.server import run
-from barnabas.sql.server.config import ServerConfig, ServerConfigError
+from barnabas.sql.server.config import STARTS_COLD, ServerConfig, ServerConfigError
 from barnabas.sql.server.processing_topic import ProcessingLogSettings
 from barnabas.sql.server.run import Server
 
@@ -67,3 +67,28 @@ async def test_errors_do_not_end_the_reading_of_the_command_topic(
         await read.wait()
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"), [({}, 1), ({STARTS_COLD: "false"}, 1), ({STARTS_COLD: "true"}, 0)]
+)
+def test_a_server_warms_spark_unless_it_starts_cold(settings: dict[str, str], count: int) -> None:
+    calls: list[str] = []
+    server: Any = Server.__new__(Server)
+    server.config, server.cluster = ServerConfig(settings), None
+    server.processing_log = SimpleNamespace(
+        make_topic=lambda _: None, make_stream=lambda _: calls.append("stream")
+    )
+    server.engine = SimpleNamespace(start=lambda: calls.append("engine"))
+    server._spark = SimpleNamespace(warm=lambda: calls.append("warm"))
+    server._start()
+    assert calls == ["engine", "stream", *["warm"] * count]
+
+
+def test_a_server_without_spark_warms_nothing() -> None:
+    server: Any = Server.__new__(Server)
+    server.config, server.cluster = ServerConfig({"barnabas.sql.runner": "local"}), None
+    server.processing_log = SimpleNamespace(make_topic=lambda _: None, make_stream=lambda _: None)
+    server.engine = SimpleNamespace(start=lambda: None)
+    server._spark = None
+    server._start()
