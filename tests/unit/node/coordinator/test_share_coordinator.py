@@ -1,6 +1,8 @@
 """The share coordinator: what it refuses, what it writes, and what it prunes."""
 
-from typing import Any
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, cast
 
 import pytest
 
@@ -9,6 +11,7 @@ from barnabas.node.coordinator.record_codec import decode_record
 from barnabas.node.coordinator.share.operations import (
     DELETE,
     INITIALIZE,
+    PART_QUESTIONS_MAX,
     READ,
     SUMMARY,
     WRITE,
@@ -338,6 +341,29 @@ def test_a_request_is_answered_partition_by_partition(
     request_ = type(request_)(group_id="", topics=request_.topics)
     assert serve(operation, world.coordinator, request_) == operation.response()
     assert serve(operation, world.coordinator, type(request_)(group_id="g")) == operation.response()
+
+
+async def test_a_long_request_lets_others_be_served(world: ShareWorld) -> None:
+    questions = [
+        share_state.ReadShareGroupStateSummaryPartitionData(partition=number)
+        for number in range(2 * PART_QUESTIONS_MAX + 1)
+    ]
+    topic = share_state.ReadStateSummaryData(topic_id=TOPIC, partitions=questions)
+    request = share_state.ReadShareGroupStateSummaryRequest(group_id="g", topics=[topic])
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    response: Any = await cast("Awaitable[Any]", serve(SUMMARY, world.coordinator, request))
+    beside.cancel()
+    assert turns >= 4
+    (result,) = response.results
+    assert [one.partition for one in result.partitions] == list(range(len(questions)))
 
 
 def share_records(world: ShareWorld) -> list[CoordinatorRecord]:

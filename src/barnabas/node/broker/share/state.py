@@ -21,6 +21,8 @@ ReadShareGroupStateSummary (key 87), versions 0-1: KIP-932, 1226.
 A group coordinator asks the share coordinator, for who describes the offsets of a share group.
 """
 
+from collections.abc import Awaitable
+
 from barnabas.node.broker.authorization import may
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
@@ -33,7 +35,6 @@ from barnabas.node.coordinator.share.operations import (
     refuse,
     serve,
 )
-from barnabas.node.loop.promise import Promise
 from barnabas.protocol.acls import Operation, ResourceType
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_state import (
@@ -52,7 +53,7 @@ from barnabas.protocol.messages.share_state import (
 
 def handle_initialize_share_group_state(
     services: BrokerServices, context: RequestContext, request: InitializeShareGroupStateRequest
-) -> InitializeShareGroupStateResponse | Promise[InitializeShareGroupStateResponse]:
+) -> InitializeShareGroupStateResponse | Awaitable[InitializeShareGroupStateResponse]:
     """Begin with share-partitions; the answer comes when that is committed."""
     if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return refuse(INITIALIZE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -61,7 +62,7 @@ def handle_initialize_share_group_state(
 
 def handle_read_share_group_state(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateRequest
-) -> ReadShareGroupStateResponse | Promise[ReadShareGroupStateResponse]:
+) -> ReadShareGroupStateResponse | Awaitable[ReadShareGroupStateResponse]:
     """Tell what is kept of share-partitions."""
     if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return refuse(READ, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -70,7 +71,7 @@ def handle_read_share_group_state(
 
 def handle_write_share_group_state(
     services: BrokerServices, context: RequestContext, request: WriteShareGroupStateRequest
-) -> WriteShareGroupStateResponse | Promise[WriteShareGroupStateResponse]:
+) -> WriteShareGroupStateResponse | Awaitable[WriteShareGroupStateResponse]:
     """Keep what has changed; the answer comes when that is committed."""
     if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return refuse(WRITE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -79,7 +80,7 @@ def handle_write_share_group_state(
 
 def handle_delete_share_group_state(
     services: BrokerServices, context: RequestContext, request: DeleteShareGroupStateRequest
-) -> DeleteShareGroupStateResponse | Promise[DeleteShareGroupStateResponse]:
+) -> DeleteShareGroupStateResponse | Awaitable[DeleteShareGroupStateResponse]:
     """Forget share-partitions; the answer comes when that is committed."""
     if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return refuse(DELETE, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -88,7 +89,7 @@ def handle_delete_share_group_state(
 
 def handle_read_share_group_state_summary(
     services: BrokerServices, context: RequestContext, request: ReadShareGroupStateSummaryRequest
-) -> ReadShareGroupStateSummaryResponse | Promise[ReadShareGroupStateSummaryResponse]:
+) -> ReadShareGroupStateSummaryResponse | Awaitable[ReadShareGroupStateSummaryResponse]:
     """Tell where share-partitions begin, without their batches."""
     if not may(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return refuse(SUMMARY, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -4,7 +4,7 @@ A request names many share-partitions of one group. The coordinator's node takes
 these (`serve`), and a persister puts one together for another node.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -18,10 +18,13 @@ from barnabas.node.coordinator.share.state import (
     ShareSummary,
     StateBatch,
 )
+from barnabas.node.loop.pauses import in_turns
 from barnabas.node.loop.promise import Promise, gather
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_state
 from barnabas.protocol.schema import Message
+
+PART_QUESTIONS_MAX: Final = 500
 
 Resp = TypeVar("Resp", bound=Message, covariant=True)
 
@@ -68,8 +71,12 @@ class Operation(Generic[Resp]):
 
 def serve(
     operation: Operation[Resp], coordinator: ShareCoordinator, request: _Request
-) -> Resp | Promise[Resp]:
-    """Handle a whole request. Nonsensical requests get an empty answer, as in Kafka."""
+) -> Resp | Awaitable[Resp]:
+    """Handle a whole request. Nonsensical requests get an empty answer, as in Kafka.
+
+    Other requests are served in between where this one has more than `PART_QUESTIONS_MAX`
+    questions.
+    """
     topics = request.topics
     if (
         not request.group_id
@@ -83,23 +90,23 @@ def serve(
     if operation.answers_once:
         asked = {(topic_id, question.partition): question for topic_id, question in questions}
         questions = [(topic_id, question) for (topic_id, _), question in asked.items()]
-    parts = [
-        operation.ask(
-            coordinator, SharePartitionKey(request.group_id, topic_id, question.partition), question
-        )
-        for topic_id, question in questions
-    ]
 
-    def combine(outcomes: list[Any]) -> Resp:
-        results: dict[Uuid, list[Any]] = {}
-        for (topic_id, question), outcome in zip(questions, outcomes, strict=True):
-            result = operation.result(partition=question.partition)
-            if isinstance(outcome, Failure):
-                result.error_code = outcome.error
-                result.error_message = outcome.message
-            else:
-                operation.tell(result, outcome)
-            results.setdefault(topic_id, []).append(result)
+    def ask(topic_id: Uuid, question: _Question) -> Any:
+        key = SharePartitionKey(request.group_id, topic_id, question.partition)
+        return operation.ask(coordinator, key, question)
+
+    results: dict[Uuid, list[Any]] = {}
+
+    def add(topic_id: Uuid, question: _Question, outcome: Any) -> None:
+        result = operation.result(partition=question.partition)
+        if isinstance(outcome, Failure):
+            result.error_code = outcome.error
+            result.error_message = outcome.message
+        else:
+            operation.tell(result, outcome)
+        results.setdefault(topic_id, []).append(result)
+
+    def response() -> Resp:
         return operation.response(
             results=[
                 operation.response_topic(topic_id=topic_id, partitions=partitions)
@@ -107,7 +114,22 @@ def serve(
             ]
         )
 
-    return gather(parts, combine)
+    def combine(outcomes: list[Any]) -> Resp:
+        for (topic_id, question), outcome in zip(questions, outcomes, strict=True):
+            add(topic_id, question, outcome)
+        return response()
+
+    async def in_parts() -> Resp:
+        parts = [ask(*question) async for question in in_turns(questions, PART_QUESTIONS_MAX)]
+        async for question, part in in_turns(
+            zip(questions, parts, strict=True), PART_QUESTIONS_MAX
+        ):
+            add(*question, await part if isinstance(part, Promise) else part)
+        return response()
+
+    if len(questions) > PART_QUESTIONS_MAX:
+        return in_parts()
+    return gather([ask(*question) for question in questions], combine)
 
 
 def refuse(operation: Operation[Resp], request: _Request, error: ErrorCode) -> Resp:
