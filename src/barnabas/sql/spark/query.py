@@ -43,6 +43,7 @@ from barnabas.sql.spark.checkpoint import (
 )
 from barnabas.sql.spark.hosted import HostedPlan, Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.processor import OperatorProcessor
 from barnabas.sql.spark.results import (
     METADATA_TIMEOUT_SECONDS,
     ExactlyOnce,
@@ -50,7 +51,7 @@ from barnabas.sql.spark.results import (
     ResultRecords,
     ResultSink,
 )
-from barnabas.sql.spark.worker import SCHEMA, OperatorProcessor, ResultFunction, SourceFunction
+from barnabas.sql.spark.worker import SCHEMA, ResultFunction, SourceFunction
 
 _log = logging.getLogger(__name__)
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

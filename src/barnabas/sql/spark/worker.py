@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
@@ -47,8 +46,6 @@ SCHEMA = StructType(
 """`label` names the partition; see labels.py."""
 
 _ARROW = pa.schema([pa.field("label", pa.int32(), nullable=False), ("parcel", pa.binary())])
-_KEY = StructType([StructField("key", BinaryType())])
-_VALUE = StructType([StructField("value", BinaryType())])
 
 
 @dataclass(frozen=True)
@@ -168,63 +165,41 @@ def _to_arrow(rows: list[tuple[int, bytes]]) -> pa.RecordBatch:
     )
 
 
-class OperatorProcessor(StatefulProcessor):
-    """An operator of a plan, for `transformWithStateInPandas` grouped by `label`."""
+def run_operator(
+    hosting: Hosting, number: int, state: Any, label: int, rows: Iterator[pd.DataFrame]
+) -> pd.DataFrame:
+    """Run an operator on the parcels of one label; `state` is Spark's map of its pages."""
+    import pandas as pd  # here, as the module is read where pandas is not
 
-    def __init__(self, hosting: Hosting, number: int) -> None:
-        self._hosting = hosting
-        self._number = number
-        self._state: Any = None
+    with forgotten_on_failure(hosting) as plan:
+        made = _run_operator(plan, number, MapStatePages(state), label, rows)
+    return pd.DataFrame(
+        {
+            "label": pd.Series([label for label, _ in made], dtype="int32"),
+            "parcel": [data for _, data in made],
+        }
+    )
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        keep_archives()
-        self._state = handle.getMapState("pages", _KEY, _VALUE)
 
-    def handleInputRows(  # noqa: N802  Spark's name
-        self,
-        key: Any,
-        rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803  Spark's name
-    ) -> Iterator[pd.DataFrame]:
-        with forgotten_on_failure(self._hosting) as plan:
-            yield self._frame(self._run(plan, int(key[0]), rows))
-
-    def _run(
-        self, plan: HostedPlan, label: int, rows: Iterator[pd.DataFrame]
-    ) -> list[tuple[int, bytes]]:
-        began = time.perf_counter()
-        partition = plan.labels.index(label)
-        parcels = [
-            decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()
-        ]
-        name = f"{self._hosting.state_name}/{self._number}"
-        state = partition_state(name, partition, PartitionState)
-        pages = MapStatePages(self._state)
-        state.attach(pages)
-        placed = plan.run_operator(self._number, partition, parcels, state.open)
-        made, written = _sent(plan, placed)
-        state.flush()
-        notes = Notes()
-        for parcel in parcels:
-            if isinstance(parcel, Notes):
-                notes.add(parcel)
-        notes.add(plan.take_notes())
-        notes.written += written
-        notes.calls += pages.calls
-        notes.seconds += time.perf_counter() - began
-        made.append((plan.labels[0], encode_parcel(notes)))
-        return made
-
-    @staticmethod
-    def _frame(made: list[tuple[int, bytes]]) -> pd.DataFrame:
-        import pandas as pd  # here, as the module is read where pandas is not
-
-        return pd.DataFrame(
-            {
-                "label": pd.Series([label for label, _ in made], dtype="int32"),
-                "parcel": [data for _, data in made],
-            }
-        )
-
-    def close(self) -> None:
-        pass
+def _run_operator(
+    plan: HostedPlan, number: int, pages: MapStatePages, label: int, rows: Iterator[pd.DataFrame]
+) -> list[tuple[int, bytes]]:
+    began = time.perf_counter()
+    partition = plan.labels.index(label)
+    parcels = [decode_parcel(bytes(data)) for frame in rows for data in frame["parcel"].to_numpy()]
+    name = f"{plan.hosting.state_name}/{number}"
+    state = partition_state(name, partition, PartitionState)
+    state.attach(pages)
+    placed = plan.run_operator(number, partition, parcels, state.open)
+    made, written = _sent(plan, placed)
+    state.flush()
+    notes = Notes()
+    for parcel in parcels:
+        if isinstance(parcel, Notes):
+            notes.add(parcel)
+    notes.add(plan.take_notes())
+    notes.written += written
+    notes.calls += pages.calls
+    notes.seconds += time.perf_counter() - began
+    made.append((plan.labels[0], encode_parcel(notes)))
+    return made

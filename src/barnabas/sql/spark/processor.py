@@ -1,0 +1,53 @@
+"""An operator of a plan, for `transformWithStateInPandas` grouped by `label`.
+
+For each query Spark reads the operator in a new Python process on the driver, which only asks what
+state it has. So this module imports what that takes; the runtime comes with the first rows.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from barnabas.spark.archives import keep_archives
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]  # comes without types
+
+    from barnabas.sql.spark.hosted import Hosting
+
+_KEY = StructType([StructField("key", BinaryType())])
+_VALUE = StructType([StructField("value", BinaryType())])
+
+
+class OperatorProcessor(StatefulProcessor):
+    """The operator of that number."""
+
+    def __init__(self, hosting: Hosting, number: int) -> None:
+        self._pickled = pickle.dumps(hosting)
+        self._hosting: Hosting | None = None
+        self._number = number
+        self._state: Any = None
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        keep_archives()
+        self._state = handle.getMapState("pages", _KEY, _VALUE)
+
+    def handleInputRows(  # noqa: N802  Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803  Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        from barnabas.sql.spark.worker import run_operator
+
+        if self._hosting is None:
+            self._hosting = pickle.loads(self._pickled)
+        yield run_operator(self._hosting, self._number, self._state, int(key[0]), rows)
+
+    def close(self) -> None:
+        pass
