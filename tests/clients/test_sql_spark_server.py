@@ -63,6 +63,39 @@ def limit_files(server: SqlServer, size_bytes: int) -> None:
         resource.prlimit(process, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
 
+def machines(server: SqlServer) -> list[int]:
+    """The JVMs that the server has started."""
+    assert server.process is not None
+    return [
+        process
+        for process in descendants(server.process.pid)
+        if Path(f"/proc/{process}/comm").read_text().strip() == "java"
+    ]
+
+
+@pytest.mark.slow
+def test_spark_starts_with_the_server_once_and_ends_with_it(
+    kafka_bootstrap_servers: str, tmp_path: Path
+) -> None:
+    settings = ("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}")
+    with running(kafka_bootstrap_servers, settings) as server:
+        wait_until(lambda: len(machines(server)) == 1, "Spark's JVM")
+        warming = machines(server)
+        assert server.stop() == 0, "stopped while it warms"
+        wait_until(lambda: not Path(f"/proc/{warming[0]}").exists(), "the end of Spark's JVM")
+        server.start()
+        # A statement that comes while Spark starts waits for it.
+        server.ksql(STATEMENTS.format(server.suffix))
+        server.ksql("INSERT INTO charges VALUES ('a', 7);")
+        server.wait_for_rows("SELECT * FROM energy;", [["a", 7]])
+        assert len(machines(server)) == 1
+    with running(
+        kafka_bootstrap_servers, (*settings, "barnabas.sql.spark.start.cold=true")
+    ) as cold:
+        cold.ksql("SHOW STREAMS;")
+        assert machines(cold) == []
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_a_query_is_explained_replaced_and_outlives_a_full_disk_and_a_damaged_checkpoint(

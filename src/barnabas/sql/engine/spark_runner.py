@@ -61,8 +61,8 @@ class SparkQueryRunner:
     def warm(self) -> None:
         """Start the session and its workers in the background, before a query asks for them.
 
-        A query that starts while the session does waits for it. A failure is logged, and the first
-        query tries again.
+        A query that starts while it warms waits until this has ended: side by side, both would take
+        longer. A failure is logged, and the first query tries again.
         """
         self._warming = threading.Thread(target=self._warm, name="warm-spark", daemon=True)
         self._warming.start()
@@ -70,7 +70,7 @@ class SparkQueryRunner:
     def _warm(self) -> None:
         try:
             spark = self._session()
-            if not self._running and not self._is_closing.is_set():
+            if not self._is_closing.is_set():
                 warm(spark, self._is_closing)
         except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
             _log.warning("Spark was not started ahead of the first query: %s", error)
@@ -87,6 +87,8 @@ class SparkQueryRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
+        if self._warming is not None:
+            self._warming.join()
         spark = SparkQuery(query.plan, options, self._session())
         hosted = SparkHosted(query, spark, self._session)
         with self._lock:

@@ -25,7 +25,8 @@ from barnabas.sql.spark.worker import SCHEMA
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-_WARM_SECONDS_MAX: Final = 120.0
+_WARM_SECONDS_MAX: Final = 60.0
+"""The first statement waits no longer for it."""
 _POLL_SECONDS: Final = 0.1
 _CLASSES: Final = (
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -198,7 +199,7 @@ class Warmed:
 
     def __init__(self, refusal: Exception | None = None) -> None:
         self.sessions: list[Any] = []
-        self.asked, self.is_closed = threading.Event(), False
+        self.asked, self.end, self.is_closed = threading.Event(), threading.Event(), False
         self._refusal = refusal
 
     def __call__(self, session: Any, is_closing: threading.Event) -> bool:
@@ -206,8 +207,10 @@ class Warmed:
         self.asked.set()
         if self._refusal is not None:
             raise self._refusal
-        self.is_closed = is_closing.wait(PATIENCE_S)
-        return False
+        until = time.monotonic() + PATIENCE_S
+        while not (self.is_closed or self.end.is_set()) and time.monotonic() < until:
+            self.is_closed = is_closing.wait(0.01)
+        return not self.is_closed
 
 
 def warmed(
@@ -231,16 +234,23 @@ def test_a_query_that_comes_while_the_session_warms_waits_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = Session()
+    made: list[Any] = []
+
+    def spark_query(_plan: Any, _options: Any, given: Any) -> FakeQuery:
+        made.append(given)
+        return FakeQuery()
+
+    monkeypatch.setattr(spark_runner, "SparkQuery", spark_query)
     runner, query = warmed(monkeypatch, session)
     assert session.asked.wait(PATIENCE_S)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(runner._session)
-        assert not asked.done()
+        started = pool.submit(runner.start, PersistentQuery(PLAN, "", "group"), is_paused=True)
         session.let.set()
-        assert asked.result(PATIENCE_S) is session
-    assert query.asked.wait(PATIENCE_S)
-    runner.close()
-    assert (session.starts, query.sessions) == (1, [session])
+        assert query.asked.wait(PATIENCE_S)
+        assert (started.done(), made) == (False, []), "while the query over nothing runs"
+        query.end.set()
+        started.result(PATIENCE_S)
+    assert (session.starts, query.sessions, made) == (1, [session], [session])
 
 
 def test_closing_ends_the_warming(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,16 +304,6 @@ def test_a_warming_query_that_fails_is_logged_and_leaves_the_session(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "a worker ended" in caplog.text
     assert (runner._session(), session.starts) == (session, 1)
-
-
-def test_a_session_in_which_queries_run_is_not_warmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Session()
-    runner, query = warmed(monkeypatch, session)
-    assert session.asked.wait(PATIENCE_S)
-    runner._running.append(hosted(FakeQuery()))
-    session.let.set()
-    join_warming(runner)
-    assert query.sessions == []
 
 
 def test_what_a_terminated_query_left_is_deleted(tmp_path: Path) -> None:
