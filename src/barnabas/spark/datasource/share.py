@@ -225,9 +225,21 @@ class _Running:
 
 def _arrow(topic: str, rows: Rows) -> pa.RecordBatch:
     import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = to_arrow_schema(SCHEMA)
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    schema = pa.schema(
+        [
+            ("key", pa.binary()),
+            ("value", pa.binary()),
+            ("topic", pa.string()),
+            ("partition", pa.int32()),
+            ("offset", pa.int64()),
+            ("timestamp", pa.timestamp("us", "UTC")),
+            ("timestampType", pa.int32()),
+            ("headers", pa.list_(header)),
+            ("deliveryCount", pa.int32()),
+        ]
+    )
     records = rows.records
     columns = [
         [record.key for record in records],
