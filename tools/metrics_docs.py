@@ -67,6 +67,22 @@ rule_files: ["alerts.yml"]
 Each alert has a `runbook_url`, a path in this documentation: [runbooks](runbooks/README.md) say
 what it means, what to look at and what to do.
 
+## Metrics of clients
+
+A node that shows metrics also takes those that clients push (KIP-714): Java clients from 3.7 on and
+librdkafka from 2.5 on do it without a plugin. Say what you want of them:
+
+```sh
+kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all \\
+  --metrics '*' --interval 30000
+```
+
+`org.apache.kafka.producer.connection.creation.rate` becomes
+`kafka_client_producer_connection_creation_rate`, with the labels `client_id`, `client_instance_id`,
+`client_software_name` and the attributes of the client's own. A client that has missed three
+intervals is no longer shown. A node keeps the metrics of 2,000 clients, 500 series of each, and
+takes pushes of up to `telemetry.max.bytes`.
+
 ## Figures of a node
 """
 

@@ -29,9 +29,10 @@ from barnabas.base.ending import take_all
 from barnabas.base.local_disk import LocalDisk
 from barnabas.base.network import Network
 from barnabas.node.broker.apis.topics import create_topics
+from barnabas.node.broker.client_telemetry import ClientTelemetry
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
-from barnabas.node.broker.handlers import ROUTES
+from barnabas.node.broker.handlers import ROUTES, TELEMETRY_ROUTES
 from barnabas.node.broker.produce.unfolding import Unfolding
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
@@ -173,6 +174,9 @@ class BrokerRole:
             in_background=self._background.start,
             authorizer=authorizer,
             unfolding=Unfolding(logs.turns),
+            client_telemetry=(
+                None if times is None else ClientTelemetry(config.get_int("telemetry.max.bytes"))
+            ),
         )
         worker: Worker = (
             ProcessWorker() if isinstance(disk, LocalDisk) else InlineWorker(disk, clock)
@@ -184,7 +188,9 @@ class BrokerRole:
             CompactionSettings.from_config(config),
             checkpoint=logs.save_cleaned,
         )
-        self._dispatcher = Dispatcher(self.services, ROUTES)
+        self._dispatcher = Dispatcher(
+            self.services, ROUTES if times is None else (*ROUTES, *TELEMETRY_ROUTES)
+        )
         self.server = Server(network, clock, self._dispatcher, server_limits(config), times=times)
         self.gates = Gates(
             config=config,

@@ -87,8 +87,12 @@ class Exposition:
     """Samples of known families, in the order of the families."""
 
     def __init__(self, families: Mapping[str, Family]) -> None:
-        self._families = families
+        self._families = dict(families)
         self._columns: dict[str, list[tuple[Sequence[str], Sequence[float]]]] = {}
+
+    def declare(self, family: Family) -> None:
+        """Take samples of one more family, after the others; one that is known stays as it is."""
+        self._families.setdefault(family.name, family)
 
     def add(self, name: str, value: float, suffix: str = "", /, **labels: str) -> None:
         """Add a sample. `suffix` is for the counts and sums of a summary."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas import __version__
 from barnabas.app.metrics.catalog import FAMILIES
+from barnabas.app.metrics.client_figures import pushed_metrics
 from barnabas.app.metrics.group_figures import GroupFigures, RecordTimes, RemoteEnds
 from barnabas.app.metrics.loop_watch import LoopWatch
 from barnabas.app.metrics.partition_figures import (
@@ -125,6 +126,9 @@ class NodeFigures:
                 groups = GroupFigures(broker, self._node.clock, self._remote, self._record_times)
                 await groups.collect()
                 shows.append(groups.show)
+            telemetry = broker.services.client_telemetry
+            if telemetry is not None:
+                shows.append(pushed_metrics(telemetry, self._node.clock.monotonic_ms()))
         shows.append(self._requests())
         shows.append(self._metadata())
         loop = self._loop(time.perf_counter() - started)

@@ -88,6 +88,10 @@ from barnabas.node.broker.apis.streams_groups import (
     handle_streams_group_describe,
     handle_streams_group_heartbeat,
 )
+from barnabas.node.broker.apis.telemetry import (
+    handle_get_telemetry_subscriptions,
+    handle_push_telemetry,
+)
 from barnabas.node.broker.apis.tokens import (
     handle_create_delegation_token,
     handle_describe_delegation_token,
@@ -225,3 +229,9 @@ ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.ALTER_SHARE_GROUP_OFFSETS, handle_alter_share_group_offsets),
     route(apis.DELETE_SHARE_GROUP_OFFSETS, handle_delete_share_group_offsets),
 )
+
+TELEMETRY_ROUTES: tuple[Route[BrokerServices], ...] = (
+    route(apis.GET_TELEMETRY_SUBSCRIPTIONS, handle_get_telemetry_subscriptions),
+    route(apis.PUSH_TELEMETRY, handle_push_telemetry),
+)
+"""What a node that shows metrics serves besides."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.node.broker.apis.streams_topics import StreamsTopics
+from barnabas.node.broker.client_telemetry import ClientTelemetry
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.produce.unfolding import Unfolding
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
@@ -67,6 +68,8 @@ class BrokerServices:
     """True if a transaction must be known to its coordinator before it is written (KIP-890)."""
     authorizer: Authorizer = ALLOW_ALL
     """Decides whether the sender of a request may do what it asks."""
+    client_telemetry: ClientTelemetry | None = None
+    """What clients push of themselves; None where the node shows no metrics."""
     throttling: Throttling | None = None
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)

@@ -166,6 +166,11 @@ class Connection:
         return self._transport.tls
 
     @property
+    def peer_port(self) -> int:
+        """The port from which the client has connected."""
+        return self._transport.peer_port
+
+    @property
     def is_waiting(self) -> bool:
         """True if an answer is outstanding, or the client has been told to wait."""
         return (
