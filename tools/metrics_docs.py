@@ -69,8 +69,8 @@ what it means, what to look at and what to do.
 
 ## Metrics of clients
 
-A node that shows metrics also takes those that clients push (KIP-714): Java clients from 3.7 on and
-librdkafka from 2.5 on do it without a plugin. Say what you want of them:
+A node that shows metrics also accepts the metrics that clients push (KIP-714). Java clients from
+3.7 on and librdkafka from 2.5 on can do it without a plugin. Configure what they should push:
 
 ```sh
 kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all \\
@@ -79,9 +79,11 @@ kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all \\
 
 `org.apache.kafka.producer.connection.creation.rate` becomes
 `kafka_client_producer_connection_creation_rate`, with the labels `client_id`, `client_instance_id`,
-`client_software_name` and the attributes of the client's own. A client that has missed three
-intervals is no longer shown. A node keeps the metrics of 2,000 clients, 500 series of each, and
-takes pushes of up to `telemetry.max.bytes`.
+`client_software_name` and the attributes that the client gives. Each node shows the metrics that
+were pushed to it, and forgets a client that has been silent for three intervals. Limits protect a
+node from clients: 2,000 clients, 500 series of one client and 50,000 of all, eight attributes of a
+series, 128 characters of a text, and pushes of up to `telemetry.max.bytes`.
+`barnabas_client_telemetry_dropped_series_total` counts what was dropped.
 
 ## Figures of a node
 """

@@ -1,8 +1,8 @@
 """Metrics as OpenTelemetry's protocol writes them: the few messages that clients push (KIP-714).
 
-Of `MetricsData` what counts is read: each metric's name, its unit, and the number data points of
-gauges and sums with their attributes. Histograms and summaries are passed over; Kafka's clients
-send none. Source: opentelemetry/proto/metrics/v1/metrics.proto.
+It reads the names of metrics, and the number data points of gauges and sums with their attributes.
+Histograms and summaries are ignored; Kafka's clients send none. Source:
+opentelemetry/proto/metrics/v1/metrics.proto.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,13 @@ from barnabas.protocol.errors import DecodeError
 
 POINTS_MAX: Final = 10_000
 """Of one push; Kafka's clients have a few hundred."""
+FIELDS_MAX: Final = 200_000
+"""Of one push, in all of its messages: some 0.1 s of work."""
 _DOUBLE: Final = Struct("<d")
 _FIXED64: Final = Struct("<q")
 _VARINT, _I64, _BYTES, _I32 = 0, 1, 2, 5
 DELTA: Final = 1
-"""A sum's temporality: its points are what came since the last push."""
+"""A sum's temporality: its points count from the last push."""
 
 Field = tuple[int, int, "int | memoryview"]
 """Number, wire type and value."""
@@ -34,94 +36,104 @@ class Point(NamedTuple):
 
 
 def read_metrics(data: bytes) -> list[Point]:
-    """The points of a `MetricsData`. Raises DecodeError for what is none, or too many."""
+    """The points of a `MetricsData`. Raises DecodeError for anything else, and for too many."""
     points: list[Point] = []
+    reader = _Reader()
     try:
-        for resource in _messages(memoryview(data), 1):
-            for scope in _messages(resource, 2):
-                for metric in _messages(scope, 2):
-                    points += _points(metric)
+        for resource in reader.messages(memoryview(data), 1):
+            for scope in reader.messages(resource, 2):
+                for metric in reader.messages(scope, 2):
+                    points += reader.points(metric)
                     if len(points) > POINTS_MAX:
                         raise DecodeError(f"more than {POINTS_MAX} data points")
     except (IndexError, UnicodeDecodeError) as error:
-        raise DecodeError("metrics that do not decode") from error
+        raise DecodeError("the metrics do not decode") from error
     return points
 
 
-def _points(metric: memoryview) -> Iterator[Point]:
-    name = ""
-    is_counter = is_delta = False
-    found: list[memoryview] = []
-    for number, kind, value in _fields(metric):
-        if not isinstance(value, memoryview):
-            continue
-        if number == 1:
-            name = str(value, "utf-8")
-        elif number == 5 and kind == _BYTES:  # gauge
-            found += _messages(value, 1)
-        elif number == 7 and kind == _BYTES:  # sum
-            found += _messages(value, 1)
-            numbers = {n: v for n, k, v in _fields(value) if k == _VARINT}
-            is_delta = numbers.get(2) == DELTA
-            is_counter = bool(numbers.get(3, 0))
-    for point in found:
-        number_of: float = 0
-        attributes: list[tuple[str, str]] = []
-        for number, kind, value in _fields(point):
-            if number == 4 and kind == _I64 and isinstance(value, memoryview):
-                (number_of,) = _DOUBLE.unpack(value)
-            elif number == 6 and kind == _I64 and isinstance(value, memoryview):
-                (number_of,) = _FIXED64.unpack(value)
-            elif number == 7 and isinstance(value, memoryview):
-                attributes.append(_attribute(value))
-        yield Point(name, is_counter, is_delta, number_of, tuple(attributes))
+class _Reader:
+    """Reads messages, and counts their fields."""
 
+    __slots__ = ("_left",)
 
-def _attribute(pair: memoryview) -> tuple[str, str]:
-    key, text = "", ""
-    for number, _, value in _fields(pair):
-        if not isinstance(value, memoryview):
-            continue
-        if number == 1:
-            key = str(value, "utf-8")
-        elif number == 2:
-            for kind_of_value, kind, content in _fields(value):
-                if kind_of_value == 1 and isinstance(content, memoryview):
-                    text = str(content, "utf-8")
-                elif kind == _VARINT:
-                    text = str(content)
-                elif kind == _I64 and isinstance(content, memoryview):
-                    text = str(_DOUBLE.unpack(content)[0])
-    return key, text
+    def __init__(self) -> None:
+        self._left = FIELDS_MAX
 
+    def points(self, metric: memoryview) -> Iterator[Point]:
+        """The points of a metric."""
+        name = ""
+        is_counter = is_delta = False
+        found: list[memoryview] = []
+        for number, kind, value in self._fields(metric):
+            if not isinstance(value, memoryview):
+                continue
+            if number == 1:
+                name = str(value, "utf-8")
+            elif number == 5 and kind == _BYTES:  # gauge
+                found += self.messages(value, 1)
+            elif number == 7 and kind == _BYTES:  # sum
+                found += self.messages(value, 1)
+                numbers = {n: v for n, k, v in self._fields(value) if k == _VARINT}
+                is_delta = numbers.get(2) == DELTA
+                is_counter = bool(numbers.get(3, 0))
+        for point in found:
+            number_of: float = 0
+            attributes: list[tuple[str, str]] = []
+            for number, kind, value in self._fields(point):
+                if number == 4 and kind == _I64 and isinstance(value, memoryview):
+                    (number_of,) = _DOUBLE.unpack(value)
+                elif number == 6 and kind == _I64 and isinstance(value, memoryview):
+                    (number_of,) = _FIXED64.unpack(value)
+                elif number == 7 and isinstance(value, memoryview):
+                    attributes.append(self._attribute(value))
+            yield Point(name, is_counter, is_delta, number_of, tuple(attributes))
 
-def _messages(data: memoryview, number: int) -> Iterator[memoryview]:
-    """The fields of that number that are messages."""
-    for found, kind, value in _fields(data):
-        if found == number and kind == _BYTES and isinstance(value, memoryview):
-            yield value
+    def _attribute(self, pair: memoryview) -> tuple[str, str]:
+        key, text = "", ""
+        for number, _, value in self._fields(pair):
+            if not isinstance(value, memoryview):
+                continue
+            if number == 1:
+                key = str(value, "utf-8")
+            elif number == 2:
+                for kind_of_value, kind, content in self._fields(value):
+                    if kind_of_value == 1 and isinstance(content, memoryview):
+                        text = str(content, "utf-8")
+                    elif kind == _VARINT:
+                        text = str(content)
+                    elif kind == _I64 and isinstance(content, memoryview):
+                        text = str(_DOUBLE.unpack(content)[0])
+        return key, text
 
+    def messages(self, data: memoryview, number: int) -> Iterator[memoryview]:
+        """The fields of that number that are messages."""
+        for found, kind, value in self._fields(data):
+            if found == number and kind == _BYTES and isinstance(value, memoryview):
+                yield value
 
-def _fields(data: memoryview) -> Iterator[Field]:
-    """All fields of a message. Raises IndexError where it ends too early, and DecodeError."""
-    position, end = 0, len(data)
-    while position < end:
-        tag, position = _varint(data, position)
-        kind = tag & 7
-        if kind == _VARINT:
-            number, position = _varint(data, position)
-            yield tag >> 3, kind, number
-            continue
-        if kind == _BYTES:
-            size, position = _varint(data, position)
-        elif kind in (_I64, _I32):
-            size = 8 if kind == _I64 else 4
-        else:
-            raise DecodeError(f"wire type {kind} of protobuf is not supported")
-        if position + size > end:
-            raise DecodeError("a field ends behind its message")
-        yield tag >> 3, kind, data[position : position + size]
-        position += size
+    def _fields(self, data: memoryview) -> Iterator[Field]:
+        """All fields of a message. Raises IndexError where it ends too early, and DecodeError."""
+        position, end = 0, len(data)
+        while position < end:
+            self._left -= 1
+            if self._left < 0:
+                raise DecodeError(f"more than {FIELDS_MAX} fields")
+            tag, position = _varint(data, position)
+            kind = tag & 7
+            if kind == _VARINT:
+                number, position = _varint(data, position)
+                yield tag >> 3, kind, number
+                continue
+            if kind == _BYTES:
+                size, position = _varint(data, position)
+            elif kind in (_I64, _I32):
+                size = 8 if kind == _I64 else 4
+            else:
+                raise DecodeError(f"wire type {kind} of protobuf is not supported")
+            if position + size > end:
+                raise DecodeError("a field ends after its message")
+            yield tag >> 3, kind, data[position : position + size]
+            position += size
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:

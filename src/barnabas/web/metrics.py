@@ -91,7 +91,7 @@ class Exposition:
         self._columns: dict[str, list[tuple[Sequence[str], Sequence[float]]]] = {}
 
     def declare(self, family: Family) -> None:
-        """Take samples of one more family, after the others; one that is known stays as it is."""
+        """Add a family after the others; one that is already known stays as it is."""
         self._families.setdefault(family.name, family)
 
     def add(self, name: str, value: float, suffix: str = "", /, **labels: str) -> None:

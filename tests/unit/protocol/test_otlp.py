@@ -52,3 +52,9 @@ def test_points_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "POINTS_MAX", 3)
     with pytest.raises(DecodeError, match="more than 3"):
         read_metrics(metrics_data(*[gauge("a", double(1))] * 4))
+
+
+def test_fields_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "FIELDS_MAX", 100)
+    with pytest.raises(DecodeError, match="more than 100 fields"):
+        read_metrics(metrics_data(gauge("a", b"\x00\x00" * 101)))

@@ -368,6 +368,18 @@ LOOP: Final = (
 )
 TOOL: Final = (
     Family(
+        "barnabas_client_telemetry_instances",
+        "gauge",
+        (),
+        "Clients that asked for a subscription or pushed metrics lately (KIP-714).",
+    ),
+    Family(
+        "barnabas_client_telemetry_dropped_series_total",
+        "counter",
+        (),
+        "Series that clients pushed beyond the limits.",
+    ),
+    Family(
         "barnabas_metrics_collection_seconds",
         "gauge",
         (),

@@ -1,40 +1,50 @@
-"""Metrics that clients push (KIP-714): who is to push what, and what they have pushed last.
+"""Metrics that clients push (KIP-714): what each client should push, and what it pushed last.
 
 A subscription is a resource of kind client-metrics: prefixes of metrics, an interval, and patterns
-that pick clients. A client asks for what concerns it and pushes that until it changes. What it has
-pushed is kept until it has missed three intervals; all of it is bounded. Source: Kafka's
-ClientMetricsManager. Not as there: there is no plugin, the node shows the metrics itself; and
-values are asked for as totals, not as deltas, which Prometheus wants.
+that select clients. A client asks for its subscription and pushes those metrics until the
+subscription changes. The ids of instances and subscriptions mean the same on every node, so a
+client may ask one node and push to another. Everything kept is bounded. Source: Kafka's
+ClientMetricsManager and ClientMetricsInstance. Different from Kafka: there is no plugin, the node
+shows the metrics itself; and it asks for totals instead of deltas, because Prometheus wants totals.
 """
 
+import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from barnabas.base.checksum import crc32c
-from barnabas.base.ids import ZERO_UUID, Uuid
+from barnabas.base.ids import ZERO_UUID, Uuid, uuid_to_text
 from barnabas.node.metadata.image import ConfigResourceType, ConfigsImage
-from barnabas.protocol.errors import DecodeError, ErrorCode
-from barnabas.protocol.otlp import read_metrics
-from barnabas.protocol.records.batch import Codec, CorruptBatchError
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.telemetry import PushTelemetryRequest
+from barnabas.protocol.otlp import Point, read_metrics
+from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.compression import decompress
 
 INSTANCES_MAX: Final = 2000
-"""Clients that are remembered; beyond that the one goes that was silent longest."""
+"""Clients that are remembered. One more replaces the client that was silent longest."""
 SERIES_MAX: Final = 500
-"""Of one client; what it pushes beyond that is passed over."""
+"""Series kept of one client; the rest of its push is dropped."""
 ALL_SERIES_MAX: Final = 50_000
-"""Of all clients together, that are shown."""
-TEXT_MAX: Final = 256
-"""Characters of a name, or of a label's value."""
+"""Series kept of all clients together."""
+TEXT_MAX: Final = 128
+"""Characters kept of a name, an attribute or a fact about a client."""
+ATTRIBUTES_MAX: Final = 8
+"""Attributes kept of a series."""
 UNFOLDED_RATIO_MAX: Final = 16
-"""A push may unfold to so many times `telemetry.max.bytes`."""
+"""A push may decompress to this many times `telemetry.max.bytes`."""
 PUSH_INTERVAL_MS: Final = 300_000
 MISSED_MAX: Final = 3
+FORGET_MS_MIN: Final = 60_000
+"""A client is remembered for at least this long after its last request."""
+LONG_AGO_MS: Final = -(1 << 62)
 ALL_METRICS: Final = "*"
+RESERVED_IDS: Final = (ZERO_UUID, Uuid(bytes(15) + b"\x01"))
 ACCEPTED_CODECS: Final = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)
 """In the order in which clients should choose."""
 Series = tuple[str, tuple[tuple[str, str], ...]]
@@ -42,7 +52,7 @@ Series = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """The words by which subscriptions pick clients."""
+    """What subscriptions select clients by."""
 
     client_id: str
     software_name: str
@@ -50,10 +60,10 @@ class ClientFacts:
     host: str
     port: int
 
-    def value(self, selector: str, instance_id: str) -> str:
-        """What a selector of KIP-714 stands for."""
+    def value(self, selector: str, instance_id: Uuid) -> str:
+        """The value of a selector of KIP-714."""
         return {
-            "client_instance_id": instance_id,
+            "client_instance_id": uuid_to_text(instance_id),
             "client_id": self.client_id,
             "client_software_name": self.software_name,
             "client_software_version": self.software_version,
@@ -64,7 +74,7 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a client is to push."""
+    """What a client should push."""
 
     id: int
     metrics: tuple[str, ...]
@@ -73,15 +83,47 @@ class Subscription:
 
 @dataclass(slots=True)
 class Instance:
-    """One client."""
+    """One client. Its `counters` and `gauges` are replaced by each push and never changed."""
 
     facts: ClientFacts
     subscription: Subscription
     configs: ConfigsImage
-    pushed_ms: int = 0
+    seen_ms: int
+    asked_ms: int = LONG_AGO_MS
+    pushed_ms: int = LONG_AGO_MS
     is_terminating: bool = False
-    counters: dict[Series, float] = field(default_factory=dict)
-    gauges: dict[Series, float] = field(default_factory=dict)
+    last_error: ErrorCode = ErrorCode.NONE
+    counters: Mapping[Series, float] = field(default_factory=dict)
+    gauges: Mapping[Series, float] = field(default_factory=dict)
+
+    @property
+    def series_count(self) -> int:
+        """How many series it keeps."""
+        return len(self.counters) + len(self.gauges)
+
+    def forget_at_ms(self) -> int:
+        """When it is forgotten unless it sends something before."""
+        return self.seen_ms + max(FORGET_MS_MIN, MISSED_MAX * self.subscription.interval_ms)
+
+    def may_ask(self, now_ms: int) -> bool:
+        """Whether a question is not too early."""
+        due_ms = max(self.asked_ms, self.pushed_ms) + self.subscription.interval_ms
+        if now_ms >= due_ms:
+            self.asked_ms = now_ms
+            return True
+        return self.last_error in (
+            ErrorCode.UNKNOWN_SUBSCRIPTION_ID,
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        )
+
+    def may_push(self, now_ms: int) -> bool:
+        """Whether a push is not too early: one for each interval, and one for each question."""
+        if self.asked_ms > self.pushed_ms or (
+            now_ms >= self.pushed_ms + self.subscription.interval_ms
+        ):
+            self.pushed_ms = now_ms
+            return True
+        return False
 
 
 class ClientTelemetry:
@@ -90,88 +132,147 @@ class ClientTelemetry:
     def __init__(self, size_max_bytes: int) -> None:
         """`size_max_bytes` is telemetry.max.bytes."""
         self.size_max_bytes = size_max_bytes
+        self.dropped_series = 0
         self._instances: OrderedDict[Uuid, Instance] = OrderedDict()
+        self._series_count = 0
+        self._thread: ThreadPoolExecutor | None = None
 
     def subscribe(
         self, instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage, now_ms: int
-    ) -> Subscription:
-        """What a client is to push from now on."""
-        known = self._instances.get(instance_id)
-        subscription = subscription_of(instance_id, facts, configs)
-        if known is None:
-            known = Instance(facts, subscription, configs, now_ms)
-            self._instances[instance_id] = known
-            if len(self._instances) > INSTANCES_MAX:
-                self._instances.popitem(last=False)
-        known.subscription, known.configs, known.facts = subscription, configs, facts
-        self._instances.move_to_end(instance_id)
-        return subscription
+    ) -> Subscription | None:
+        """What a client should push from now on; None if it asks before its interval is over."""
+        instance = self._instance(instance_id, facts, configs, now_ms)
+        if not instance.may_ask(now_ms):
+            return None
+        instance.last_error = ErrorCode.NONE
+        return instance.subscription
 
-    def push(
+    def check(
         self,
         instance_id: Uuid,
-        subscription_id: int,
-        codec: int,
-        data: bytes,
+        facts: ClientFacts,
+        request: PushTelemetryRequest,
         configs: ConfigsImage,
         now_ms: int,
-        *,
-        is_terminating: bool,
     ) -> ErrorCode:
-        """Take what a client has measured, in place of what it pushed before."""
-        instance = self._instances.get(instance_id)
-        if instance_id == ZERO_UUID or (instance is not None and instance.is_terminating):
+        """Whether a push may be read, as far as the request itself shows."""
+        if instance_id in RESERVED_IDS:
             return ErrorCode.INVALID_REQUEST
-        if instance is None:
+        instance = self._instance(instance_id, facts, configs, now_ms)
+        instance.last_error = self._refusal(instance, request, now_ms)
+        instance.is_terminating = request.terminating
+        return instance.last_error
+
+    def _refusal(self, instance: Instance, request: PushTelemetryRequest, now_ms: int) -> ErrorCode:
+        if instance.is_terminating:
+            return ErrorCode.INVALID_REQUEST
+        if not instance.may_push(now_ms) and not request.terminating:
+            return ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        if request.subscription_id != instance.subscription.id:
             return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-        if instance.configs is not configs:
-            instance.subscription = subscription_of(instance_id, instance.facts, configs)
-            instance.configs = configs
-        if subscription_id != instance.subscription.id:
-            return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-        if codec != Codec.NONE and codec not in ACCEPTED_CODECS:
+        if request.compression_type not in (Codec.NONE, *ACCEPTED_CODECS):
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if len(data) > self.size_max_bytes:
+        if len(request.metrics) > self.size_max_bytes:
             return ErrorCode.TELEMETRY_TOO_LARGE
-        try:
-            size_max = self.size_max_bytes * UNFOLDED_RATIO_MAX
-            points = read_metrics(decompress(Codec(codec), data, size_max=size_max))
-        except (DecodeError, CorruptBatchError):
-            return ErrorCode.INVALID_RECORD
+        return ErrorCode.NONE
+
+    async def read(self, codec: int, data: bytes) -> list[Point]:
+        """The points of a push, read by a thread: one push at a time.
+
+        Raises DecodeError or CorruptBatchError for bytes that are no metrics.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="client-telemetry")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._points, codec, data)
+
+    def _points(self, codec: int, data: bytes) -> list[Point]:
+        size_max = self.size_max_bytes * UNFOLDED_RATIO_MAX
+        return read_metrics(decompress(Codec(codec), data, size_max=size_max))
+
+    def take(self, instance_id: Uuid, points: Sequence[Point]) -> None:
+        """Keep what a client measured, in place of what it pushed before."""
+        instance = self._instances.get(instance_id)
+        if instance is None:
+            return  # forgotten while its push was read
+        others = self._series_count - instance.series_count
+        count_max = min(SERIES_MAX, ALL_SERIES_MAX - others)
+        counters: dict[Series, float] = {}
         gauges: dict[Series, float] = {}
-        counters = instance.counters
-        for point in points:
-            if len(gauges) + len(counters) >= SERIES_MAX:
+        for number, point in enumerate(points):
+            if len(gauges) + len(counters) >= count_max:
+                self.dropped_series += len(points) - number
                 break
-            series = (point.name[:TEXT_MAX], point.attributes[:16])
+            attributes = [
+                (key[:TEXT_MAX], value[:TEXT_MAX])
+                for key, value in point.attributes[:ATTRIBUTES_MAX]
+            ]
+            series = (point.name[:TEXT_MAX], tuple(attributes))
             if not point.is_counter:
                 gauges[series] = point.value
             elif point.is_delta:
-                counters[series] = counters.get(series, 0.0) + point.value
+                counters[series] = instance.counters.get(series, 0.0) + point.value
             else:
                 counters[series] = point.value
-        instance.gauges = gauges
-        instance.pushed_ms = now_ms
-        instance.is_terminating = is_terminating
-        self._instances.move_to_end(instance_id)
-        return ErrorCode.NONE
+        instance.counters, instance.gauges = counters, gauges
+        self._series_count = others + instance.series_count
 
-    def items(self, now_ms: int) -> Iterator[tuple[Uuid, Instance]]:
-        """The clients that have pushed lately; those that have not are forgotten."""
+    def refuse(self, instance_id: Uuid, error: ErrorCode) -> None:
+        """Note that the points of a client could not be read."""
+        instance = self._instances.get(instance_id)
+        if instance is not None:
+            instance.last_error = error
+
+    def items(self, now_ms: int) -> list[tuple[Uuid, Instance]]:
+        """The clients whose metrics are kept; those that were silent for long are forgotten."""
         for instance_id, instance in list(self._instances.items()):
-            if now_ms - instance.pushed_ms > MISSED_MAX * instance.subscription.interval_ms:
-                del self._instances[instance_id]
-            elif instance.gauges or instance.counters:
-                yield instance_id, instance
+            if now_ms > instance.forget_at_ms():
+                self._forget(instance_id)
+        return [
+            (key, instance) for key, instance in self._instances.items() if instance.series_count
+        ]
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    def close(self) -> None:
+        """Stop the thread that reads pushes."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _instance(
+        self, instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage, now_ms: int
+    ) -> Instance:
+        """A client as configured now. A changed configuration resets its intervals, as in Kafka."""
+        known = self._instances.get(instance_id)
+        if known is None or known.configs is not configs:
+            subscription = subscription_of(instance_id, facts, configs)
+            if known is None:
+                known = Instance(facts, subscription, configs, now_ms)
+                self._instances[instance_id] = known
+                if len(self._instances) > INSTANCES_MAX:
+                    self._forget(next(iter(self._instances)))
+            elif subscription != known.subscription:
+                known.subscription, known.configs = subscription, configs
+                known.asked_ms = known.pushed_ms = LONG_AGO_MS
+                known.is_terminating, known.last_error = False, ErrorCode.NONE
+            else:
+                known.configs = configs
+        known.seen_ms = now_ms
+        self._instances.move_to_end(instance_id)
+        return known
+
+    def _forget(self, instance_id: Uuid) -> None:
+        self._series_count -= self._instances.pop(instance_id).series_count
 
 
 def subscription_of(instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage) -> Subscription:
-    """What all subscriptions together want of a client."""
+    """What all subscriptions together ask of a client."""
     metrics: set[str] = set()
     interval_ms = 0
     for name in configs.names(ConfigResourceType.CLIENT_METRICS):
         values = configs.for_resource(ConfigResourceType.CLIENT_METRICS, name)
-        if not _picks(values, facts, instance_id.hex()):
+        if not _selects(values, facts, instance_id):
             continue
         metrics.update(_entries(values.get("metrics", "")))
         own_ms = int(values.get("interval.ms", PUSH_INTERVAL_MS))
@@ -182,8 +283,8 @@ def subscription_of(instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage
     return Subscription(crc32c(instance_id + text) & 0x7FFFFFFF, wanted, interval_ms)
 
 
-def _picks(values: Mapping[str, str], facts: ClientFacts, instance_id: str) -> bool:
-    """Whether all patterns of a subscription fit a client."""
+def _selects(values: Mapping[str, str], facts: ClientFacts, instance_id: Uuid) -> bool:
+    """Whether all patterns of a subscription match a client."""
     for entry in _entries(values.get("match", "")):
         selector, _, pattern = entry.partition("=")
         found = _compiled(pattern.strip())

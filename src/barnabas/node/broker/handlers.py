@@ -234,4 +234,4 @@ TELEMETRY_ROUTES: tuple[Route[BrokerServices], ...] = (
     route(apis.GET_TELEMETRY_SUBSCRIPTIONS, handle_get_telemetry_subscriptions),
     route(apis.PUSH_TELEMETRY, handle_push_telemetry),
 )
-"""What a node that shows metrics serves besides."""
+"""Served in addition by a node that shows metrics."""

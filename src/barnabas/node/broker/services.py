@@ -69,7 +69,7 @@ class BrokerServices:
     authorizer: Authorizer = ALLOW_ALL
     """Decides whether the sender of a request may do what it asks."""
     client_telemetry: ClientTelemetry | None = None
-    """What clients push of themselves; None where the node shows no metrics."""
+    """Metrics that clients push; None if the node shows no metrics."""
     throttling: Throttling | None = None
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
@@ -88,6 +88,8 @@ class BrokerServices:
         """Wait for what was started; whatever it waits for must have been closed before."""
         if self._tasks:
             await asyncio.wait(self._tasks)
+        if self.client_telemetry is not None:
+            self.client_telemetry.close()
 
     @property
     def image(self) -> MetadataImage:

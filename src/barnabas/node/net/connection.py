@@ -167,7 +167,7 @@ class Connection:
 
     @property
     def peer_port(self) -> int:
-        """The port from which the client has connected."""
+        """The client's port."""
         return self._transport.peer_port
 
     @property

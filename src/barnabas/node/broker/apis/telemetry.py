@@ -4,43 +4,39 @@ GetTelemetrySubscriptions (key 71), versions 0: KIP-714.
 
 PushTelemetry (key 72), versions 0: KIP-714.
 
-`node/broker/client_telemetry.py` keeps them. Everybody may push, as in Kafka.
+`node/broker/client_telemetry.py` keeps them. Every client may push, as in Kafka.
 """
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.node.broker.client_state import client_state
-from barnabas.node.broker.client_telemetry import ACCEPTED_CODECS, ClientFacts
+from barnabas.node.broker.client_telemetry import ACCEPTED_CODECS, TEXT_MAX, ClientFacts
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.metadata.ids import random_uuid
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import DecodeError, ErrorCode
 from barnabas.protocol.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
     PushTelemetryRequest,
     PushTelemetryResponse,
 )
+from barnabas.protocol.records.batch import CorruptBatchError
 
 
 def handle_get_telemetry_subscriptions(
     services: BrokerServices, context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """What the client is to push; one without an instance id gets one."""
+    """What the client should push; one without an instance id gets one."""
     telemetry = services.client_telemetry
     assert telemetry is not None, "it is served only where metrics are shown"
     instance_id = request.client_instance_id
     if instance_id == ZERO_UUID:
         instance_id = random_uuid(services.random)
-    software = client_state(context.connection).software
-    facts = ClientFacts(
-        context.client_id or "",
-        "" if software is None else software.name,
-        "" if software is None else software.version,
-        context.client_host,
-        context.connection.peer_port,
+    subscription = telemetry.subscribe(
+        instance_id, _facts(context), services.image.configs, services.clock.monotonic_ms()
     )
-    now_ms = services.clock.monotonic_ms()
-    subscription = telemetry.subscribe(instance_id, facts, services.image.configs, now_ms)
+    if subscription is None:
+        return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     return GetTelemetrySubscriptionsResponse(
         error_code=ErrorCode.NONE,
         client_instance_id=instance_id,
@@ -53,19 +49,38 @@ def handle_get_telemetry_subscriptions(
     )
 
 
-def handle_push_telemetry(
+async def handle_push_telemetry(
     services: BrokerServices, context: RequestContext, request: PushTelemetryRequest
 ) -> PushTelemetryResponse:
-    """Keep what the client has measured."""
+    """Keep what the client measured. An empty push changes nothing."""
     telemetry = services.client_telemetry
     assert telemetry is not None, "it is served only where metrics are shown"
-    error = telemetry.push(
-        request.client_instance_id,
-        request.subscription_id,
-        request.compression_type,
-        request.metrics,
+    instance_id = request.client_instance_id
+    error = telemetry.check(
+        instance_id,
+        _facts(context),
+        request,
         services.image.configs,
         services.clock.monotonic_ms(),
-        is_terminating=request.terminating,
     )
+    if error is ErrorCode.NONE and request.metrics:
+        data = bytes(request.metrics)
+        try:
+            points = await telemetry.read(request.compression_type, data)
+        except (DecodeError, CorruptBatchError):
+            error = ErrorCode.INVALID_RECORD
+            telemetry.refuse(instance_id, error)
+        else:
+            telemetry.take(instance_id, points)
     return PushTelemetryResponse(error_code=error)
+
+
+def _facts(context: RequestContext) -> ClientFacts:
+    software = client_state(context.connection).software
+    return ClientFacts(
+        (context.client_id or "")[:TEXT_MAX],
+        "" if software is None else software.name[:TEXT_MAX],
+        "" if software is None else software.version[:TEXT_MAX],
+        context.client_host,
+        context.connection.peer_port,
+    )
