@@ -15,6 +15,7 @@ import contextlib
 import faulthandler
 import random
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -102,19 +103,25 @@ def move(consumer: Consumer, producer: Producer, messages: list[Message], target
             raise KafkaException(KafkaError(KafkaError._STATE, "changed its mind"))
         metadata = consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction(places, metadata, CALL_TIMEOUT_S)
-        producer.commit_transaction(CALL_TIMEOUT_S)
+        until_done(producer.commit_transaction)
     except KafkaException as error:
         say_if_refused(error)
         if error.args[0].fatal():
             raise
-        while True:
-            try:
-                producer.abort_transaction(CALL_TIMEOUT_S)
-                break
-            except KafkaException as abort_error:
-                if not abort_error.args[0].retriable():
-                    raise
+        until_done(producer.abort_transaction)
         rewind(consumer, messages)
+
+
+def until_done(end: Callable[[float], None]) -> None:
+    """End a transaction. One whose end timed out may be committed: only the same end may follow."""
+    while True:
+        try:
+            end(CALL_TIMEOUT_S)
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+        else:
+            return
 
 
 def say_if_refused(error: KafkaException) -> None:
