@@ -11,7 +11,8 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.driver import Driver
 from barnabas.sql.runtime.topics import TopicRecord
-from barnabas.sql.spark.hosted import HostedPlan, Hosting, Placed
+from barnabas.sql.spark.hosted import HostedPlan, Placed
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import Parcel, Raw, Results
 from barnabas.sql.spark.state import PartitionState
 from barnabas.sql.testing.world import World

@@ -11,7 +11,8 @@ from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.topics import TopicRecord
-from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
     Notes,
     Parcel,

@@ -1,6 +1,6 @@
 """Stages that aggregate a stream by its key: each group of a batch is read and written once.
 
-    topic ─▶ filters, selections ─▶ groups of (key, window) ─▶ state ─▶ last row of each group
+    topic ─▶ filters, selections ─▶ groups of (key, window) ─▶ state ─▶ HAVING ─▶ last row of each
 
 Only where results are the last ones of each key and batch: then the rows between need not be made.
 A batch in which a record is in doubt goes through the row engine as a whole, before any state has
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.having import EachState, Groups, Having, Shown, each_count, each_state
 from barnabas.sql.columns.kernels import Kernel, KernelCompiler
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
@@ -33,10 +34,11 @@ from barnabas.sql.runtime.aggregates import (
     StreamAggregateNode,
     failure,
 )
-from barnabas.sql.runtime.forms import AggregateForm, SinkForm, SourceForm
+from barnabas.sql.runtime.forms import AggregateForm, FilterForm, SinkForm, SourceForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.runtime.stage import Emitted, Exit, Stage
+from barnabas.sql.runtime.tables import TableFilterNode
 from barnabas.sql.runtime.topics import TopicReader
 from barnabas.sql.runtime.windows import NEVER, WindowedAggregateNode
 from barnabas.sql.syntax.expressions import FunctionCall
@@ -46,15 +48,12 @@ _KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOO
 """Types of keys that are equal for vectors exactly where stores have them equal."""
 
 
-class Groups(NamedTuple):
-    """`of`: the group of each record's part in a window. `records`: that record. Groups are
-    numbered from 0; `first` and `last` are places in `of`."""
+class Late(NamedTuple):
+    """Records of windows that are closed, the windows' starts, and the stream time after all."""
 
-    of: Indexes
     records: Indexes
-    starts: Indexes | None
-    first: Indexes
-    last: Indexes
+    starts: Indexes
+    stream_time: int
 
 
 AddAll = Callable[[list[Value], Indexes, Vector], list[Value]]
@@ -71,8 +70,9 @@ class AggregateProgram:
         source: ColumnSource,
         steps: Sequence[Step],
         arguments: Sequence[tuple[Kernel | None, AddAll]],
+        having: Having | None,
     ) -> None:
-        self._stage, self._node = stage, node
+        self._stage, self._node, self._having = stage, node, having
         self._source, self._steps = source, tuple(steps)
         self._arguments = tuple(arguments)
 
@@ -90,7 +90,8 @@ class AggregateProgram:
             kept = np.flatnonzero(frame.has_key)
             columns = [None if column is None else column.take(kept) for column in columns]
             frame.keep(frame.has_key)
-        return self._aggregate(frame, columns, merged.headers)
+        made = self._aggregate(frame, columns, merged.headers)
+        return ByRows(merged.records()) if made is None else made
 
     def _evaluated(self, frame: Frame) -> list[Vector | None]:
         return [None if kernel is None else kernel(frame) for kernel, _ in self._arguments]
@@ -100,44 +101,83 @@ class AggregateProgram:
         frame: Frame,
         columns: Sequence[Vector | None],
         headers: Callable[[int], tuple[Header, ...]],
-    ) -> Emitted:
+    ) -> Emitted | None:
+        """Return None, before anything has changed, if the row engine must decide."""
         node, store = self._node, self._node.store
         assert store is not None
         if not len(frame):
             return []
-        groups = self._grouped(frame)
-        states, stamps, keys = [], [], []
-        is_windowed = groups.starts is not None
+        groups, late = self._grouped(frame)
         firsts = groups.records[groups.first]
         key_rows = list(zip(*(key.take(firsts).to_list() for key in frame.keys), strict=True))
         starts = groups.starts[groups.first].tolist() if groups.starts is not None else None
+        keys = (
+            key_rows if starts is None else [(s, *k) for s, k in zip(starts, key_rows, strict=True)]
+        )
         initial = node.aggregation.initial()
-        for at, key in enumerate(key_rows):
-            place = key if starts is None else (starts[at], *key)
-            keys.append(place)
-            stored = store.get(place)
-            states.append(stored[1] if stored else initial)
-            stamps.append(stored[0] if stored else NEVER)
+        stored = [store.get(key) or (NEVER, initial) for key in keys]
+        stamps, states = [one[0] for one in stored], [one[1] for one in stored]
+        shown = None
+        if self._having is not None:
+            shown = self._shown(self._having, frame, columns, groups, states, key_rows)
+            if shown is None:
+                return None
         latest = np.array(stamps, np.int64)
         np.maximum.at(latest, groups.of, frame.timestamps[groups.records])
         changed = self._changed(frame, columns, groups, states)
         for place, timestamp_ms, state in zip(keys, latest.tolist(), changed, strict=True):
             store.put(place, [timestamp_ms, state])
-        if isinstance(node, WindowedAggregateNode) and starts:
-            node.latest_start = max(node.latest_start, max(starts))
-        order = np.argsort(groups.last, kind="stable").tolist()
-        lasts = groups.records[groups.last].tolist()
-        for at in order:
+        if isinstance(node, WindowedAggregateNode):
+            assert late is not None
+            node.stream_time = late.stream_time
+            if len(late.records):
+                self._note_late(frame, late.records, late.starts)
+            if starts:
+                node.latest_start = max(node.latest_start, max(starts))
+        ends, until = groups.last, latest
+        if shown is not None:
+            ends, until = shown.places, np.array(stamps, np.int64)
+            counted = np.arange(len(groups.of)) <= ends[groups.of]
+            stamped = frame.timestamps[groups.records[counted]]
+            np.maximum.at(until, groups.of[counted], stamped)
+        order = np.argsort(ends, kind="stable")
+        for at in order[ends[order] >= 0].tolist():
             window = None
-            if is_windowed and isinstance(node, WindowedAggregateNode) and starts is not None:
+            if isinstance(node, WindowedAggregateNode) and starts is not None:
                 window = WindowBounds(starts[at], starts[at] + node.size_ms)
-            record = Record(
-                list(key_rows[at]), None, 0, None, headers(int(frame.places[lasts[at]]))
-            )
-            node.send(record, window, None, changed[at], int(latest[at]))
+            given = headers(int(frame.places[groups.records[ends[at]]]))
+            record = Record(list(key_rows[at]), None, int(until[at]), window, given)
+            if shown is None or shown.is_row[at]:
+                node.send(record, window, None, changed[at], int(latest[at]))
+            elif self._having is not None:
+                self._having.node.forward(record)
         if isinstance(node, WindowedAggregateNode):
             node.expire()
         return self._stage.emitted()
+
+    def _shown(
+        self,
+        having: Having,
+        frame: Frame,
+        columns: Sequence[Vector | None],
+        groups: Groups,
+        states: Sequence[StateRow],
+        key_rows: Sequence[tuple[Value, ...]],
+    ) -> Shown | None:
+        aggregation = self._node.aggregation
+        others: list[Sequence[Value]] = []
+        if groups.starts is not None and isinstance(self._node, WindowedAggregateNode):
+            starts = groups.starts[groups.first]
+            others += [starts.tolist(), (starts + self._node.size_ms).tolist()]
+        others += [[row[place] for row in key_rows] for place in range(len(frame.keys))]
+        return having.shown(
+            aggregation,
+            [frame.columns[place].take(groups.records) for place in aggregation.kept],
+            [None if column is None else column.take(groups.records) for column in columns],
+            groups,
+            states,
+            others,
+        )
 
     def _changed(
         self,
@@ -163,24 +203,23 @@ class AggregateProgram:
                 raise failure(error) from error
         return [list(row) for row in zip(*made, strict=True)]
 
-    def _grouped(self, frame: Frame) -> Groups:
+    def _grouped(self, frame: Frame) -> tuple[Groups, Late | None]:
         codes = np.zeros(len(frame), np.int64)
         for key in frame.keys:
             codes = _combined(codes, _codes(key))
         node = self._node
         if not isinstance(node, WindowedAggregateNode):
-            return _groups(codes, np.arange(len(frame), dtype=np.int64), None)
+            return _groups(codes, np.arange(len(frame), dtype=np.int64), None), None
         stamps = frame.timestamps
         stream_times = np.maximum(np.maximum.accumulate(stamps), node.stream_time)
-        node.stream_time = int(stream_times[-1])
         records, starts = _windows(stamps, node.size_ms, node.advance_ms)
         ends = starts + node.size_ms
-        late = ends <= stream_times[records] - node.grace_ms
-        if late.any():
-            self._note_late(frame, records[late], starts[late])
-            records, starts = records[~late], starts[~late]
+        is_late = ends <= stream_times[records] - node.grace_ms
+        late = Late(records[is_late], starts[is_late], int(stream_times[-1]))
+        if is_late.any():
+            records, starts = records[~is_late], starts[~is_late]
         _, window_codes = np.unique(starts, return_inverse=True)
-        return _groups(_combined(codes[records], window_codes), records, starts)
+        return _groups(_combined(codes[records], window_codes), records, starts), late
 
     def _note_late(self, frame: Frame, records: Indexes, starts: Indexes) -> None:
         node = self._node
@@ -352,7 +391,12 @@ def aggregate_program(
     if len(places) != 1 or not isinstance(first.form, SourceForm):
         return None
     between, node, after = nodes[: places[0]], nodes[places[0]], nodes[places[0] + 1 :]
-    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode) or node.sends_old:
+    if not isinstance(node, StreamAggregateNode | WindowedAggregateNode):
+        return None
+    condition: tuple[TableFilterNode, FilterForm] | None = None
+    if isinstance(after[0], TableFilterNode) and isinstance(after[0].form, FilterForm):
+        condition, after = (after[0], after[0].form), after[1:]
+    elif node.sends_old:
         return None
     if isinstance(node, WindowedAggregateNode) and node.is_final:
         return None
@@ -368,8 +412,13 @@ def aggregate_program(
     arguments = _arguments(form, node, functions)
     if arguments is None:
         return None
+    having = None
+    if condition is not None:
+        each = [each for _, _, each in arguments]
+        having = Having(*condition, functions, each)
     taken = [step for step in steps if step is not None]
-    return AggregateProgram(stage, node, source, taken, arguments)
+    adding = [(kernel, add) for kernel, add, _ in arguments]
+    return AggregateProgram(stage, node, source, taken, adding, having)
 
 
 def _only_shows(nodes: Sequence[Node]) -> bool:
@@ -386,19 +435,21 @@ def _only_shows(nodes: Sequence[Node]) -> bool:
 
 def _arguments(
     form: AggregateForm, node: AggregateNode, functions: Mapping[str, Function]
-) -> list[tuple[Kernel | None, AddAll]] | None:
+) -> list[tuple[Kernel | None, AddAll, EachState]] | None:
     compiler = KernelCompiler(form.columns, functions)
-    found: list[tuple[Kernel | None, AddAll]] = []
+    found: list[tuple[Kernel | None, AddAll, EachState]] = []
     for call, aggregator in zip(form.calls, node.aggregation.aggregators, strict=True):
         if not call.arguments:
             if call.name.upper() != "COUNT":
                 return None
-            found.append((None, _count))
+            found.append((None, _count, each_count))
             continue
         changing = node.aggregation.column_counts[len(found)]
         if changing != 1:
             return None
         sql_type = compiler.type_of(call.arguments[0])
         base = None if sql_type is None else sql_type.base
-        found.append((compiler.kernel(call.arguments[0]), _adding(call, aggregator, base)))
+        kernel = compiler.kernel(call.arguments[0])
+        each = each_state(call, aggregator, base)
+        found.append((kernel, _adding(call, aggregator, base), each))
     return found

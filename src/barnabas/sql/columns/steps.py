@@ -11,7 +11,7 @@ from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.runtime.forms import FilterForm, SelectForm
-from barnabas.sql.runtime.node import Node
+from barnabas.sql.runtime.node import Node, TableNode
 from barnabas.sql.syntax.expressions import ColumnReference
 
 Step = Callable[[Frame], None]
@@ -21,7 +21,7 @@ Step = Callable[[Frame], None]
 def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
     """Return what a node does, for frames; None if it has no such form."""
     form = node.form
-    if isinstance(form, FilterForm):
+    if isinstance(form, FilterForm) and not isinstance(node, TableNode):
         return _filter(form, functions)
     if isinstance(form, SelectForm):
         return _select(form, functions)

@@ -61,6 +61,14 @@ class Aggregation:
         """How many arguments each aggregate takes from a row."""
         self._pick = pick
 
+    def places(self, width: int) -> Sequence[int]:
+        """Where the values of a result lie in a row of the kept columns, the aggregates' results,
+        the window's bounds if there is one and the key."""
+        row = list(range(width))
+        if self._pick is None:
+            return row[: len(self.kept) + len(self.aggregators)]
+        return tuple(self._pick(row))
+
     def initial(self) -> StateRow:
         """The state before the first record."""
         return [None] * len(self.kept) + [a.initial() for a in self.aggregators]

@@ -134,9 +134,9 @@ class _Builder(Graph):
         node: Node
         if isinstance(step, steps.StreamFilter):
             node = StreamFilterNode(condition, self.log)
-            node.form = FilterForm(step.condition, flow.layout.columns)
         else:
             node = table_nodes.TableFilterNode(flow.table, condition, self.log)
+        node.form = FilterForm(step.condition, flow.layout.columns)
         return replace(flow, node=node, parts=self.next(flow, node))
 
     def select(self, step: steps.StreamSelect | steps.TableSelect) -> Flow:

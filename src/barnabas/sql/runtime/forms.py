@@ -24,7 +24,7 @@ class SourceForm:
 
 @dataclass(frozen=True)
 class FilterForm:
-    """A stream's records for which the condition over `columns` holds."""
+    """A stream's records, or a table's rows, for which the condition over `columns` holds."""
 
     condition: Expression
     columns: Sequence[Column]

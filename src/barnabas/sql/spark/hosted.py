@@ -11,15 +11,13 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import pyarrow.compute as pc
 
-from barnabas.schemas.registry_client import RegistryClient, RegistryTls, SchemaStore
+from barnabas.schemas.registry_client import RegistryClient, SchemaStore
 from barnabas.sql.columns.aggregates import AggregateProgram, aggregate_program
 from barnabas.sql.columns.joins import JoinProgram, join_program
 from barnabas.sql.columns.merging import ByRows
@@ -36,6 +34,7 @@ from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
 from barnabas.sql.runtime.stage import Channel, Emitted
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
     NOTES_CHARS_MAX,
     NOTES_MAX,
@@ -49,7 +48,6 @@ from barnabas.sql.spark.parcels import (
 )
 from barnabas.sql.spark.topology import Place, labels, topology
 from barnabas.sql.syntax.tree import WindowKind
-from barnabas.sql.types import Value
 from barnabas.sql.udf import load_extensions
 
 _TIME_WINDOW_BYTES = 8
@@ -57,43 +55,8 @@ _SESSION_WINDOW_BYTES = 16
 _HOSTED_MAX = 200
 """So many plans stay built in a process."""
 
-COLUMNS_FROM = 50
-"""Fewer records are quicker one by one."""
-
 Placed = tuple[int, int | None, Parcel]
 """A partition, the operator that takes the parcel (None: the sink), the parcel."""
-
-
-@dataclass(frozen=True)
-class Hosting:
-    """All that a worker needs to run a plan; small, and pickled with each task.
-
-    `plan`: as `encode_plan` gives it. `tasks`: how many tasks share the partitions.
-    `emits_every_change`: a table's result has each change, else the last of each key and batch.
-    """
-
-    query_id: str
-    plan: str
-    partitions: int
-    tasks: int
-    properties: tuple[tuple[str, Value], ...] = field(default=(), repr=False)
-    registry_urls: tuple[str, ...] = ()
-    registry_user_info: str | None = field(default=None, repr=False)
-    is_copartitioned: bool = True
-    """True if all topics have as many partitions, each key in the same one."""
-    emits_every_change: bool = False
-    state_name: str = ""
-    """Names this query's state among all that a worker process has seen."""
-    extension_directory: str | None = None
-    """Where functions of users are, on every machine."""
-    sink_servers: str | None = None
-    """The cluster that tasks write results to; None where results go to the driver."""
-    sink_partitions: int = 1
-    registry_tls: RegistryTls | None = None
-    clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
-    """librdkafka's login settings for tasks that write results."""
-    columns_from: int | None = COLUMNS_FROM
-    """Batches of at least so many records run as columns where they can; None: none do."""
 
 
 _hosted: OrderedDict[Hosting, HostedPlan] = OrderedDict()

@@ -6,7 +6,6 @@ state it has. So this module imports what that takes; the runtime comes with the
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +13,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
+from barnabas.sql.spark.hosting import Hosting
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-    from barnabas.sql.spark.hosted import Hosting
+    from barnabas.sql.spark.hosting import Hosting
 
 _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
@@ -28,8 +28,7 @@ class OperatorProcessor(StatefulProcessor):
     """The operator of that number."""
 
     def __init__(self, hosting: Hosting, number: int) -> None:
-        self._pickled = pickle.dumps(hosting)
-        self._hosting: Hosting | None = None
+        self._hosting = hosting
         self._number = number
         self._state: Any = None
 
@@ -45,8 +44,6 @@ class OperatorProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         from barnabas.sql.spark.worker import run_operator
 
-        if self._hosting is None:
-            self._hosting = pickle.loads(self._pickled)
         yield run_operator(self._hosting, self._number, self._state, int(key[0]), rows)
 
     def close(self) -> None:

@@ -41,7 +41,8 @@ from barnabas.sql.spark.checkpoint import (
     open_checkpoint,
     shape_of,
 )
-from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.processor import OperatorProcessor
 from barnabas.sql.spark.results import (

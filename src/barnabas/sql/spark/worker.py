@@ -19,7 +19,8 @@ from barnabas.spark.archives import keep_archives
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.columns.sources import RawColumns
-from barnabas.sql.spark.hosted import HostedPlan, Hosting, Placed, forgotten_on_failure
+from barnabas.sql.spark.hosted import HostedPlan, Placed, forgotten_on_failure
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
     Notes,
     Parcel,

@@ -68,6 +68,19 @@ AGGREGATES = (
     "COLLECT_LIST(i) AS x, COUNT_DISTINCT(t) AS y",
     "SUM(i + 1) AS x, SUM(100 / i) AS y",
 )
+HAVINGS = (
+    ("COUNT(*) AS x", "COUNT(*) > 1"),
+    ("COUNT(*) AS x", "COUNT(*) < 3"),
+    ("COUNT(i) AS x, SUM(i) AS y", "SUM(i) % 2 = 0 AND COUNT(i) > 0"),
+    ("SUM(b) AS x", "SUM(b) > 3 OR k = 'a'"),
+    ("SUM(i) AS x, MAX(b) AS y", "SUM(i) < 0 OR MAX(b) > 2"),
+    ("MAX(t) AS x", "MAX(t) > 'a'"),
+    ("AVG(i) AS x, LATEST_BY_OFFSET(t) AS y", "AVG(i) >= 1 AND LATEST_BY_OFFSET(t) <> 'a'"),
+    ("SUM(d) AS x", "SUM(d) > 1.0"),
+    ("COUNT(*) AS x, MIN(i) AS y", "MIN(i) + 1 > 0"),
+    ("COLLECT_LIST(i) AS x", "ARRAY_LENGTH(COLLECT_LIST(i)) = 2"),
+    ("COUNT(*) AS x", "10 / (COUNT(*) - 2) > 3"),
+)
 WINDOWS = (
     "",
     "WINDOW TUMBLING (SIZE 10 SECONDS)",
@@ -86,7 +99,12 @@ def queries(draw: st.DrawFn) -> str:
     if draw(st.booleans()):
         selected = draw(st.sampled_from(SELECTIONS))
         return f"CREATE STREAM q AS SELECT k, {selected} FROM s {where};"
-    made, window = draw(st.sampled_from(AGGREGATES)), draw(st.sampled_from(WINDOWS))
+    window = draw(st.sampled_from(WINDOWS))
+    if draw(st.booleans()):
+        made, having = draw(st.sampled_from(HAVINGS))
+        group = f"GROUP BY k HAVING {having}"
+        return f"CREATE TABLE q AS SELECT k, {made} FROM s {window} {where} {group};"
+    made = draw(st.sampled_from(AGGREGATES))
     return f"CREATE TABLE q AS SELECT k, {made} FROM s {window} {where} GROUP BY k;"
 
 
@@ -245,7 +263,7 @@ def copies(
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(query=queries(), records=batches(), partitions=st.integers(1, 2))
 def test_both_ways_are_equal(
     query: str, records: list[list[tuple[str, TopicRecord]]], partitions: int
@@ -303,6 +321,11 @@ PLAIN = [
         *(f"CREATE STREAM q AS SELECT k, {selected} FROM s;" for selected in CERTAIN),
         *(f"CREATE TABLE q AS SELECT k, {made} FROM s GROUP BY k;" for made in AGGREGATES),
         *(f"CREATE TABLE q AS SELECT k, COUNT(*) FROM s {w} GROUP BY k;" for w in WINDOWS),
+        *(
+            f"CREATE TABLE q AS SELECT k, {made} FROM s {w} GROUP BY k HAVING {having};"
+            for made, having in HAVINGS[:7]
+            for w in WINDOWS[:2]
+        ),
     ],
 )
 def test_plain_records_go_as_columns(query: str) -> None:

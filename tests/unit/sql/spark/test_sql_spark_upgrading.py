@@ -16,7 +16,8 @@ from barnabas.sql.spark.checkpoint import (
     shape_of,
     why_not_replaced,
 )
-from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting
 from support.sql_queries import plans_of
 
 SOURCES = (

@@ -13,7 +13,8 @@ from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.engine.config import PropertyError, checked
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.server.config import ServerConfig
-from barnabas.sql.spark.hosted import HostedPlan, Hosting
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import Raw
 from barnabas.sql.testing import SqlTest
 from barnabas.sql.udf import load_extensions
