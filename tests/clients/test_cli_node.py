@@ -54,6 +54,59 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return line
 
 
+FIELDS = {"timestamp", "level", "logger", "message"}
+
+
+def events(errors: str) -> list[dict[str, object]]:
+    """The lines of standard error, each of which is an object."""
+    found: list[dict[str, object]] = [json.loads(line) for line in errors.splitlines()]
+    assert all(FIELDS <= set(each) <= FIELDS | {"exception", "node"} for each in found), found
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_logs_of_dev_as_json(count: int) -> None:
+    flags = ["--nodes", str(count), "--log-format", "json", "--log-level", "debug"]
+    with running("dev", *flags, "--port", "0", "--json") as process:
+        ready = json.loads(first_line(process))
+        run_cli("topic", "create", "t", "-b", ready["bootstrap_servers"])
+        code, errors = end(process)
+    assert code == 0
+    found = events(errors)
+    assert {"INFO"} <= {each["level"] for each in found}
+    if count > 1:
+        assert {each["node"] for each in found if "node" in each} == set(range(1, count + 1))
+
+
+def test_logs_of_a_node_as_json_by_its_configuration(tmp_path: Path) -> None:
+    audit = tmp_path / "audit.log"
+    settings = {
+        "barnabas.log.format": "json",
+        "authorizer.class.name": "StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "barnabas.audit.file": str(audit),
+    }
+    node = NodeProcess(tmp_path, settings)
+    node.start()
+    ClusterCli(node.bootstrap_servers).run("topic", "create", "t")
+    assert node.stop() == 0
+    messages = [each["message"] for each in events(node.output.read_text())]
+    assert "node 1 has stopped" in messages
+    assert all("node 1" not in str(each["message"]) for each in events(audit.read_text()))
+
+
+def test_logs_of_a_registry_as_json(tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path)
+    node.start()
+    flags = ["--listeners", "http://127.0.0.1:0", "--log-format", "json", "--json"]
+    with running("registry", "start", "-b", node.bootstrap_servers, *flags) as process:
+        assert json.loads(first_line(process))["ready"]
+        code, errors = end(process)
+    assert code == 0
+    assert events(errors)
+    assert node.stop() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_dev_serves_and_leaves_nothing(number: signal.Signals) -> None:
     with running("dev", "--port", "0", "--json") as process:

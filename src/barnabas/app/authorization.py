@@ -7,7 +7,8 @@ from typing import Final
 
 from barnabas.base.clock import Clock
 from barnabas.base.errors import ConfigError
-from barnabas.base.telemetry import LineFormatter
+from barnabas.base.telemetry import formatter
+from barnabas.node.config.definitions import LOG_FORMAT_KEY
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.validation import AUTHORIZER_KEY, SUPER_USERS_KEY
 from barnabas.node.metadata.node import MetadataNode
@@ -41,7 +42,7 @@ class Authorization:
         self.authorizer: Authorizer = ALLOW_ALL
         settings = AuthorizerSettings.from_config(config)
         if settings is not None:
-            self._file = _audit_file(config.get_str(AUDIT_FILE_KEY))
+            self._file = _audit_file(config.get_str(AUDIT_FILE_KEY), config.get_str(LOG_FORMAT_KEY))
             self._audit = AuditLog(clock)
             standard = StandardAuthorizer(settings, self._audit)
             metadata.add_listener(standard.image_changed)
@@ -84,7 +85,7 @@ def _warn_of_nameless_nodes(config: NodeConfig, settings: AuthorizerSettings) ->
         )
 
 
-def _audit_file(path: str) -> logging.Handler | None:
+def _audit_file(path: str, style: str) -> logging.Handler | None:
     """Write the audit log to a separate file, if one is named. Raises ConfigError.
 
     Nodes of one process have one log; the first that names the file opens it.
@@ -97,7 +98,7 @@ def _audit_file(path: str) -> logging.Handler | None:
         handler = WatchedFileHandler(path, encoding="utf-8")
     except OSError as error:
         raise ConfigError(AUDIT_FILE_KEY, f"cannot be written: {error}") from None
-    handler.setFormatter(LineFormatter())
+    handler.setFormatter(formatter(style))
     audit.addHandler(handler)
     audit.propagate = False
     if audit.level == logging.NOTSET:  # also what the node's own log leaves out

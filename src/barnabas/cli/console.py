@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.base.telemetry import Logs
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import command_config_option
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
@@ -39,7 +40,7 @@ def command(
     registry_url: str | None,
     overrides: tuple[str, ...],
     client_config: str | None,
-    log_level: str,
+    logs: Logs,
     as_json: bool,
 ) -> int:
     """Run a web console for a Kafka cluster and its schema registry.
@@ -58,17 +59,17 @@ def command(
     )
     if registry_url:
         values["schema.registry.url"] = registry_url
-    return _run(values, clients, log_level, as_json)
+    return _run(values, clients, logs, as_json)
 
 
-def _run(values: dict[str, str], clients: dict[str, str], log_level: str, as_json: bool) -> int:
+def _run(values: dict[str, str], clients: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("console", "the console needs"):
         from barnabas.console.config import ConsoleConfig
         from barnabas.console.server import run_console
         from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
-    telemetry.configure(log_level)
+    telemetry.configure(logs)
     config = ConsoleConfig(values, clients)
 
     def ready(server: "ConsoleServer") -> None:

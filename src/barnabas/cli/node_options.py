@@ -1,18 +1,17 @@
 """Sources of a node's configuration: a file, the environment, and flags, in that order."""
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from barnabas.base import telemetry
 from barnabas.base.config.properties import from_flags, parse_properties
 from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.option_sets import Function, with_options
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.overrides import from_environment
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def override_option(function: Function) -> Function:
@@ -27,15 +26,29 @@ def override_option(function: Function) -> Function:
     )(function)
 
 
-def log_level_option(function: Function) -> Function:
-    """--log-level, as the argument `log_level`."""
-    return click.option(
-        "--log-level",
-        type=click.Choice(telemetry.LEVELS),
-        default="info",
-        show_default=True,
-        help="Lowest severity of log messages to print.",
-    )(function)
+def log_options(function: Function) -> Function:
+    """--log-level and --log-format, as the argument `logs`."""
+
+    def command(*arguments: Any, log_level: str, log_format: str, **others: Any) -> Any:
+        return function(*arguments, logs=telemetry.Logs(log_level, log_format), **others)
+
+    options = (
+        click.option(
+            "--log-level",
+            type=click.Choice(telemetry.LEVELS),
+            default="info",
+            show_default=True,
+            help="Lowest severity of log messages to print.",
+        ),
+        click.option(
+            "--log-format",
+            type=click.Choice(telemetry.FORMATS),
+            default=telemetry.TEXT,
+            show_default=True,
+            help="Print log messages as lines of text, or as a JSON object each.",
+        ),
+    )
+    return with_options(function, command, options)
 
 
 def read_properties(path: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import click
 
 from barnabas.base.config.properties import from_flags
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP
-from barnabas.cli.node_options import log_level_option, read_properties
+from barnabas.cli.node_options import log_options, read_properties
 from barnabas.cli.option_sets import Function
 from barnabas.cli.output import json_option
 
@@ -17,7 +17,7 @@ BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP_SERVERS"
 
 
 def service_options(whose: str, default_listener: str) -> Callable[[Function], Function]:
-    """PROPERTIES, --bootstrap-servers, --listeners, --override, --log-level and --json."""
+    """PROPERTIES, --bootstrap-servers, --listeners, --override, those of logs, and --json."""
     options = (
         click.argument("properties", required=False, type=click.Path(dir_okay=False)),
         click.option(
@@ -42,7 +42,7 @@ def service_options(whose: str, default_listener: str) -> Callable[[Function], F
             metavar="KEY=VALUE",
             help=f"Set a key of {whose}; may be repeated. Overrides the file.",
         ),
-        log_level_option,
+        log_options,
         json_option,
     )
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)

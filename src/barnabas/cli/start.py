@@ -2,7 +2,8 @@
 
 import click
 
-from barnabas.cli.node_options import load_node_config, log_level_option, override_option
+from barnabas.base.telemetry import TEXT, Logs
+from barnabas.cli.node_options import load_node_config, log_options, override_option
 from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b
@@ -20,20 +21,24 @@ SIGTERM and Ctrl-C end the node cleanly, with exit code 0; a second signal ends 
 @click.command(epilog=EPILOG)
 @click.argument("properties", type=click.Path(dir_okay=False))
 @override_option
-@log_level_option
+@log_options
 @json_option
-def command(properties: str, overrides: tuple[str, ...], log_level: str, as_json: bool) -> int:
+def command(properties: str, overrides: tuple[str, ...], logs: Logs, as_json: bool) -> int:
     """Run a node with the configuration in PROPERTIES, a Kafka server.properties file.
 
     Its directories must have been formatted (`barnabas storage format`, or Kafka's own tool).
     With --json, a line on standard output says when it is ready.
     """
+    from barnabas.node.config.definitions import LOG_FORMAT_KEY
+
+    if logs.format != TEXT:
+        overrides = (*overrides, f"{LOG_FORMAT_KEY}={logs.format}")
     config = load_node_config(properties, overrides)
     from barnabas.app.node import Node
     from barnabas.app.runner import advertised_listeners, run_node
     from barnabas.base import telemetry
 
-    telemetry.configure(log_level)
+    telemetry.configure(Logs(logs.level, config.get_str(LOG_FORMAT_KEY)))
 
     def ready(node: Node, metrics_url: str | None) -> None:
         if as_json:

@@ -6,8 +6,9 @@ import threading
 
 import click
 
+from barnabas.base.telemetry import Logs
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
-from barnabas.cli.node_options import log_level_option
+from barnabas.cli.node_options import log_options
 from barnabas.cli.output import json_option, print_json
 
 EPILOG = """\b
@@ -22,9 +23,9 @@ Run it near the target. SIGTERM and Ctrl-C end it cleanly, with exit code 0.
 @click.command("mirror", epilog=EPILOG)
 @click.argument("properties", type=click.Path(dir_okay=False))
 @click.option("--clusters", metavar="A,B,...", default="", help="Only flows to these clusters.")
-@log_level_option
+@log_options
 @json_option
-def mirror_command(properties: str, clusters: str, log_level: str, as_json: bool) -> int:
+def mirror_command(properties: str, clusters: str, logs: Logs, as_json: bool) -> int:
     """Mirror clusters to each other.
 
     The file is one for Kafka's connect-mirror-maker.sh.
@@ -41,7 +42,7 @@ def mirror_command(properties: str, clusters: str, log_level: str, as_json: bool
             given = parse_properties(file.read())
     except (OSError, UnicodeDecodeError) as error:
         raise CliError(f"{properties}: {error}", ExitCode.USAGE) from error
-    telemetry.configure(log_level)
+    telemetry.configure(logs)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas.base.telemetry import Logs
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
-from barnabas.cli.node_options import log_level_option
+from barnabas.cli.node_options import log_options
 from barnabas.cli.output import counted, json_option, print_json
 from barnabas.cli.service_options import service_properties
 
@@ -51,7 +52,7 @@ connectors. SIGTERM and Ctrl-C end a worker cleanly, with exit code 0.
     metavar="KEY=VALUE",
     help="Set a key of the worker; may be repeated. Overrides the file.",
 )
-@log_level_option
+@log_options
 @json_option
 def start_command(
     properties: str,
@@ -59,7 +60,7 @@ def start_command(
     bootstrap_servers: str | None,
     listeners: str | None,
     overrides: tuple[str, ...],
-    log_level: str,
+    logs: Logs,
     as_json: bool,
 ) -> int:
     """Run a worker of connectors.
@@ -70,10 +71,10 @@ def start_command(
     values = service_properties(
         properties, overrides, bootstrap_servers, listeners, bootstrap_key="bootstrap.servers"
     )
-    return _run(values, connectors, log_level, as_json)
+    return _run(values, connectors, logs, as_json)
 
 
-def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as_json: bool) -> int:
+def _run(values: dict[str, str], connectors: tuple[str, ...], logs: Logs, as_json: bool) -> int:
     with extra_packages("connect", "a worker of connectors needs"):
         from barnabas.connect.rest.run import run_worker
         from barnabas.connect.worker.connector_files import ConnectorFile, read_connector
@@ -97,7 +98,7 @@ def _run(values: dict[str, str], connectors: tuple[str, ...], log_level: str, as
             ExitCode.USAGE,
             "use `barnabas connect apply`",
         )
-    telemetry.configure(log_level)
+    telemetry.configure(logs)
 
     def ready(server: "ConnectServer") -> None:
         facts: dict[str, Any] = {

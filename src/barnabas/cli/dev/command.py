@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from barnabas.base.config.properties import from_flags
+from barnabas.base.telemetry import TEXT, Logs
 from barnabas.cli.dev.secure import METRICS_ON, PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
-from barnabas.cli.node_options import log_level_option, override_option
+from barnabas.cli.node_options import log_options, override_option
 from barnabas.cli.output import json_option, print_json
 from barnabas.node.config.overrides import from_environment
 
@@ -88,7 +89,7 @@ Examples:
     help="Port of the console; 0 takes any free port.",
 )
 @override_option
-@log_level_option
+@log_options
 @json_option
 def command(
     count: int,
@@ -103,7 +104,7 @@ def command(
     console: bool,
     console_port: int,
     overrides: tuple[str, ...],
-    log_level: str,
+    logs: Logs,
     as_json: bool,
 ) -> int:
     """Run a broker or a small cluster, without a configuration file or formatting.
@@ -111,7 +112,7 @@ def command(
     It prints the addresses for clients, and runs until Ctrl-C. With several nodes, you can kill any
     of them: the others continue, and the command reports it.
     """
-    level = log_level if log_level != "info" else "warning"
+    quiet = logs.quieter()
     if registry or console:
         from barnabas.cli.dev.services import (
             console_service,
@@ -130,12 +131,12 @@ def command(
         flags += ["--directory", directory] if directory else []
         flags += ["--secure"] if secure else []
         flags += [word for pair in overrides for word in ("--override", pair)]
-        flags += ["--log-level", log_level, *(["--json"] if as_json else [])]
+        flags += [*logs.flags(), *(["--json"] if as_json else [])]
         try:
             replicas = min(count, 3)
             services = [registry_service(login, host, registry_port, replicas)] if registry else []
             services += [console_service(admin, console_port)] if console else []
-            return run_with_services(flags, services, log_level=level, as_json=as_json)
+            return run_with_services(flags, services, logs=quiet, as_json=as_json)
         finally:
             if directory is not None and kept is None:
                 shutil.rmtree(directory, ignore_errors=True)
@@ -148,7 +149,7 @@ def command(
         controller_port,
         tuple(name.strip() for name in (racks or "").split(",") if name.strip()),
         {**from_environment(os.environ), **from_flags(overrides)},
-        level,
+        quiet,
         as_json,
         secure,
     )
@@ -179,9 +180,9 @@ def _run_one(wishes: DevWishes) -> int:
     from barnabas.base.clock import SystemClock
     from barnabas.base.local_disk import LocalDisk
     from barnabas.cli.dev import secure as dev_secure
+    from barnabas.node.config.definitions import LOG_FORMAT_KEY
     from barnabas.node.config.node_config import NodeConfig
 
-    telemetry.configure(wishes.log_level)
     controller_port = wishes.controller_port
     if controller_port is None:
         controller_port = wishes.port + 1 if wishes.port else 0
@@ -195,7 +196,9 @@ def _run_one(wishes: DevWishes) -> int:
         controller_port=controller_port,
         secured=secured,
     )
-    config = NodeConfig.from_properties({**METRICS_ON, **properties, **wishes.overrides})
+    style = {} if wishes.logs.format == TEXT else {LOG_FORMAT_KEY: wishes.logs.format}
+    config = NodeConfig.from_properties({**METRICS_ON, **properties, **wishes.overrides, **style})
+    telemetry.configure(Logs(wishes.logs.level, config.get_str(LOG_FORMAT_KEY)))
     disk = LocalDisk()
     try:
         format_standalone(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import random
 import signal
@@ -27,6 +28,7 @@ from barnabas.app.standalone import CONTROLLER_LISTENER
 from barnabas.base.clock import SystemClock
 from barnabas.base.ending import on_stop_signals
 from barnabas.base.local_disk import LocalDisk
+from barnabas.base.telemetry import JSON, JsonFormatter
 from barnabas.cli.dev.child_process import end_with
 from barnabas.cli.dev.secure import METRICS_ON, PORT_HINT, DevWishes, facts, greet, secured_for
 from barnabas.cli.errors import CliError, ExitCode
@@ -201,7 +203,7 @@ class _Supervisor:
         return ExitCode.DONE if asked and started and not any(codes) else ExitCode.REFUSED
 
     async def _start(self, node: LocalNode) -> _Child:
-        command = ["start", node.path, "--json", "--log-level", self._wishes.log_level]
+        command = ["start", node.path, "--json", *self._wishes.logs.flags()]
         for key, value in METRICS_ON.items():
             if key not in node.properties:
                 command += ["--override", f"{key}={value}"]
@@ -234,7 +236,7 @@ class _Supervisor:
             text = line.decode(errors="replace").rstrip()
             child.last_lines = [*child.last_lines[-LINES_KEPT_MAX:], text]
             if not self._stopping.is_set():
-                self._say(f"{child.name}: {text}")
+                self._show(child, text)
         code = await child.process.wait()
         if not self._stopping.is_set():
             self._report_end(child, code)
@@ -266,9 +268,24 @@ class _Supervisor:
             if child.process.returncode is None:
                 child.process.send_signal(number)
 
+    def _show(self, child: _Child, line: str) -> None:
+        """Show a line that a node printed. One that is JSON gets the node's id as a field."""
+        if self._wishes.logs.format == JSON:
+            with suppress(ValueError):
+                event = {"node": child.node.node_id} | json.loads(line)
+                self._print(json.dumps(event, ensure_ascii=False))
+                return
+        self._say(f"{child.name}: {line}")
+
     def _say(self, text: str) -> None:
+        if self._wishes.logs.format == JSON:
+            facts = {"name": __name__, "levelname": "WARNING", "msg": text}
+            text = JsonFormatter().format(logging.makeLogRecord(facts))
+        self._print(text)
+
+    def _print(self, line: str) -> None:
         with suppress(OSError):  # a terminal that was closed
-            click.echo(text, err=True)
+            click.echo(line, err=True)
 
     def _greet(self) -> None:
         bootstrap = ",".join(node.client_address for node in self._nodes)

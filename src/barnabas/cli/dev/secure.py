@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from barnabas.app.secured import ADMIN, DEMO_PREFIX, DEMO_USER, Secured, Security, open_secured
+from barnabas.base.telemetry import Logs
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
 
 METRICS_ON: Final = {"barnabas.metrics.listener": "http://127.0.0.1:0"}
@@ -26,7 +27,7 @@ class DevWishes:
     controller_port: int | None
     racks: tuple[str, ...]
     overrides: Mapping[str, str]
-    log_level: str
+    logs: Logs
     as_json: bool
     is_secure: bool = False
 

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from barnabas.base.ending import on_stop_signals
+from barnabas.base.telemetry import Logs
 from barnabas.cli.dev.child_process import end_with
 from barnabas.cli.errors import ExitCode
 
@@ -62,10 +63,10 @@ def _shown(host: str) -> str:
 
 
 def run_with_services(
-    flags: Sequence[str], services: Sequence[Service], *, log_level: str, as_json: bool
+    flags: Sequence[str], services: Sequence[Service], *, logs: Logs, as_json: bool
 ) -> int:
     """Run `barnabas dev` with `flags` and services until a signal; returns the exit code."""
-    return asyncio.run(_Family(flags, services, log_level, as_json).run())
+    return asyncio.run(_Family(flags, services, logs, as_json).run())
 
 
 class _Family:
@@ -75,12 +76,12 @@ class _Family:
         self,
         dev_flags: Sequence[str],
         services: Sequence[Service],
-        log_level: str,
+        logs: Logs,
         as_json: bool,
     ) -> None:
         self._dev_flags = dev_flags
         self._services = services
-        self._service_flags = ["--log-level", log_level, *(["--json"] if as_json else [])]
+        self._service_flags = [*logs.flags(), *(["--json"] if as_json else [])]
         self._as_json = as_json
         self._stopping = asyncio.Event()
         self._children: list[Process] = []

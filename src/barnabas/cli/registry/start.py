@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.base.telemetry import Logs
 from barnabas.cli.connection import reachable
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
 from barnabas.cli.output import print_json
@@ -38,7 +39,7 @@ def start_command(
     bootstrap_servers: str | None,
     listeners: str | None,
     overrides: tuple[str, ...],
-    log_level: str,
+    logs: Logs,
     as_json: bool,
 ) -> int:
     """Run a schema registry for a Kafka cluster.
@@ -50,10 +51,10 @@ def start_command(
     values = service_properties(
         properties, overrides, bootstrap_servers, listeners, bootstrap_key=BOOTSTRAP
     )
-    return _run(values, log_level, as_json)
+    return _run(values, logs, as_json)
 
 
-def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
+def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("registry", "the schema registry needs"):
         from barnabas.registry.config import RegistryConfig
         from barnabas.registry.kafka.faults import StoreError
@@ -65,8 +66,8 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
     config = RegistryConfig(values)
     if INIT_TIMEOUT not in values:  # which asks to wait for a cluster
         reachable(",".join(config.bootstrap_servers))
-    telemetry.configure(log_level)
-    if log_level != "debug":
+    telemetry.configure(logs)
+    if logs.level != "debug":
         # It says in several lines what the registry says in one, and has no handler.
         logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 

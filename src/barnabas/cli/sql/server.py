@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.base.telemetry import Logs
 from barnabas.cli.client_config import read_client_file
 from barnabas.cli.connection import Connection, command_config_option
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
@@ -48,7 +49,7 @@ def server_command(
     schema_registry_url: str | None,
     overrides: tuple[str, ...],
     client_config: str | None,
-    log_level: str,
+    logs: Logs,
     as_json: bool,
 ) -> int:
     """Run a server with ksqlDB's REST interface.
@@ -70,10 +71,10 @@ def server_command(
         values = {f"{CLIENT_PREFIX}{key}": value for key, value in clients.items()} | values
     if schema_registry_url:
         values[REGISTRY] = schema_registry_url
-    return _run(values, log_level, as_json)
+    return _run(values, logs, as_json)
 
 
-def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
+def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("sql", "the SQL server needs"):
         from barnabas.sql.engine.cluster import ClusterError
         from barnabas.sql.engine.command_log import CommandLogError
@@ -83,7 +84,7 @@ def _run(values: dict[str, str], log_level: str, as_json: bool) -> int:
         from barnabas.web.listening import CannotListenError
     from barnabas.base import telemetry
 
-    telemetry.configure(log_level)
+    telemetry.configure(logs)
     config = ServerConfig(values)
     try:
         clients = {key: str(value) for key, value in config.kafka.items()}

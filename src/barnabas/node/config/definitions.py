@@ -31,6 +31,7 @@ BROKER_TABLES = (
 )
 ADDED_TABLES = ("authorizer", "schemas", "metrics", "topic_schemas")
 """Tables of keys that Kafka's own definitions lack: its authorizer's, Confluent's, ours."""
+LOG_FORMAT_KEY = "barnabas.log.format"
 LEADER_RATE_KEY = "leader.replication.throttled.rate"
 FOLLOWER_RATE_KEY = "follower.replication.throttled.rate"
 LEADER_REPLICAS_KEY = "leader.replication.throttled.replicas"

@@ -51,6 +51,7 @@ ADDED = {
     "super.users",
     "barnabas.audit.file",
     "allow.everyone.if.no.acl.found",
+    "barnabas.log.format",
     "barnabas.metrics.listener",
     "barnabas.metrics.users",
 }

@@ -71,7 +71,7 @@ def test_defaults_leave_no_warning() -> None:
     ("key", "value", "words"),
     [
         ("log.preallocate", "true", "not supported yet"),
-        ("telemetry.max.bytes", "5", "not supported yet"),
+        ("transaction.two.phase.commit.enable", "true", "not supported yet"),
         ("num.partitons", "3", "did you mean num.partitions?"),
         ("something.else", "3", "not a key of Kafka 4.3"),
         ("log.message.downconversion.enable", "true", "ignored"),
