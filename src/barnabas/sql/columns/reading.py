@@ -28,6 +28,7 @@ from barnabas.sql.columns.vectors import (
     of_values,
     text_vector,
 )
+from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, SqlType
@@ -80,6 +81,8 @@ def reader(format_name: str, part: RecordPart) -> Reader | None:
         return _kafka_reader(part.columns)
     if format_name == "JSON" and not part.is_bare:
         return _json_reader(part.columns)
+    if format_name == "DELIMITED":
+        return _delimited_reader(part)
     return None
 
 
@@ -136,6 +139,67 @@ def _kafka_reader(columns: Sequence[Column]) -> Reader | None:
         return Read([Vector(column.type, native, None if is_row.all() else is_row)], is_row, doubt)
 
     return read_number
+
+
+# --- DELIMITED -------------------------------------------------------------------------------
+
+_QUOTES: Final = '["\\r\\n]'
+_WHOLE_TEXT: Final = "^-?[0-9]{1,18}$"
+_DOUBLE_TEXT: Final = "^-?[0-9]{1,300}([.][0-9]{1,300})?$"
+
+
+def _delimited_reader(part: RecordPart) -> Reader | None:
+    """Reads lines without quotes, with as many values as columns."""
+    delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
+    columns, width = part.columns, len(part.columns)
+    if delimiter in '"\r\n' or not all(c.type.base in _ARROW_TYPES for c in columns):
+        return None
+
+    def read(data: Any) -> Read:
+        size = len(data)
+        texts, doubt = _texts(data)
+        is_row = mask_of(data.is_valid())
+        lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+        quotes = pc.match_substring_regex(texts, _QUOTES).fill_null(False)
+        values = pc.split_pattern(texts, delimiter)
+        counts = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+        certain = (lengths > 0) & (counts == width) & ~mask_of(quotes)
+        places = np.flatnonzero(certain)
+        if len(places) < size:
+            values = values.take(pa.array(places))
+        # One value more, NULL, for the records that are not certain.
+        flat = pa.concat_arrays([values.flatten(), pa.nulls(1, pa.string())])
+        at = np.full(size, -1, np.int64)
+        at[places] = np.arange(len(places), dtype=np.int64) * width
+        doubt |= is_row & ~certain
+        made = []
+        for number, column in enumerate(columns):
+            taken = np.where(certain, at + number, len(flat) - 1)
+            vector, odd = _parsed(column.type, flat.take(pa.array(taken)))
+            doubt |= odd | _unsafe_values(vector)
+            made.append(vector)
+        return Read(made, is_row, doubt)
+
+    return read
+
+
+def _parsed(sql_type: SqlType, texts: Any) -> tuple[Vector, Mask]:
+    """The values of texts, where an empty one is NULL, and which of them have another form."""
+    base = sql_type.base
+    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+    odd = np.zeros(len(texts), np.bool_)
+    if base is BaseType.STRING:
+        return text_vector(sql_type, texts), odd
+    if base is BaseType.BOOLEAN:
+        return of_arrow(sql_type, pc.equal(pc.ascii_lower(texts), "true")), odd
+    form = _DOUBLE_TEXT if base is BaseType.DOUBLE else _WHOLE_TEXT
+    odd = ~mask_of(pc.match_substring_regex(texts, form).fill_null(True))
+    if odd.any():
+        texts = pc.if_else(pa.array(odd), pa.scalar("0"), texts)
+    vector = of_arrow(sql_type, texts.cast(_ARROW_TYPES[base]))
+    if base is BaseType.DATE:
+        odd |= (vector.data < INT_MIN) | (vector.data > INT_MAX)
+    return vector, odd
 
 
 # --- JSON ------------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.java.numbers import double_text
 from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, mask_of
+from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.formats.json_writing import double_json, json_string
 from barnabas.sql.schema import Column
@@ -33,6 +35,8 @@ def writer(format_name: str, part: RecordPart) -> Writer | None:
         return _kafka_writer(part.columns[0])
     if format_name == "JSON" and not part.is_bare:
         return _json_writer(part.columns)
+    if format_name == "DELIMITED":
+        return _delimited_writer(part)
     return None
 
 
@@ -77,6 +81,32 @@ def _json_writer(columns: Sequence[Column]) -> Writer | None:
     return write
 
 
+def _delimited_writer(part: RecordPart) -> Writer | None:
+    if not all(column.type.base in _TEXTS for column in part.columns):
+        return None
+    delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
+    texts = [_PLAIN_TEXTS.get(c.type.base) or _TEXTS[c.type.base] for c in part.columns]
+    quoted = f'^[\\x00-#]|[\\x00- ]$|["\\r\\n]|\\x{{{ord(delimiter):x}}}'
+    first_quoted = f"{quoted}|^[^0-9A-Za-z]|^$"
+
+    def write(vectors: Sequence[Vector]) -> Any:
+        parts = []
+        for place, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
+            parts.append(_quoted(text(vector), quoted if place else first_quoted))
+        return pc.binary_join_element_wise(*parts, delimiter).cast(pa.binary())
+
+    return write
+
+
+def _quoted(texts: Any, which: str) -> Any:
+    """The texts, those that `which` matches in quotes; NULL is nothing at all."""
+    needed = pc.match_substring_regex(texts, which).fill_null(False)
+    if pc.any(needed).as_py():
+        doubled = pc.replace_substring(texts, '"', '""')
+        texts = pc.if_else(needed, pc.binary_join_element_wise('"', doubled, '"', ""), texts)
+    return texts.fill_null("")
+
+
 def _with_nulls(vector: Vector) -> Any:
     return pa.array(vector.data, mask=None if vector.valid is None else ~vector.valid)
 
@@ -89,7 +119,7 @@ def _boolean_texts(vector: Vector) -> Any:
     return pc.if_else(_with_nulls(vector), "true", "false")
 
 
-def _double_texts(vector: Vector) -> Any:
+def _double_texts(vector: Vector, other_text: Callable[[float], str] = double_json) -> Any:
     """Arrow's shortest digits are Java's between 0.001 and 10,000,000."""
     data = vector.data
     size = np.abs(data)
@@ -100,7 +130,7 @@ def _double_texts(vector: Vector) -> Any:
         texts = pc.if_else(pa.array(whole), pc.binary_join_element_wise(texts, ".0", ""), texts)
     other = ~plain
     if other.any():
-        made = pa.array([double_json(value) for value in data[other].tolist()], pa.string())
+        made = pa.array([other_text(value) for value in data[other].tolist()], pa.string())
         texts = pc.replace_with_mask(texts, pa.array(other), made)
     return _masked(texts, vector)
 
@@ -131,3 +161,8 @@ _TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
     **dict.fromkeys(WHOLE, _whole_texts),
 }
 """Texts in JSON; NULL for NULL."""
+_PLAIN_TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
+    BaseType.DOUBLE: lambda vector: _double_texts(vector, double_text),
+    BaseType.STRING: lambda vector: vector.data,
+}
+"""Of these types texts without JSON's quotes and names of numbers."""

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.runtime.rows_encoding import unpack
 from barnabas.sql.runtime.topics import TopicRecord
@@ -275,6 +276,65 @@ def test_both_ways_are_equal(
     assert got == want
 
 
+DELIMITED = """
+CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d DOUBLE, t STRING, o BOOLEAN, ts TIMESTAMP)
+  WITH (kafka_topic='s', value_format='DELIMITED', key_format='{key}' {more});
+"""
+CELLS: tuple[st.SearchStrategy[str], ...] = (
+    WHOLES.map(str),
+    WHOLES.map(str),
+    st.one_of(DOUBLES.map(str), st.sampled_from(("-0", "-0.0", "1e5", "NaN", "0x1p3", "1.5f"))),
+    TEXTS,
+    st.sampled_from(("true", "false", "TRUE", "yes", " true")),
+    st.integers(-(10**6), 2 * 10**12).map(str),
+)
+ODD_CELLS = st.sampled_from(
+    (" 1", "+1", "1 ", "x", "\u0661", "1.0", '"1"', '"a""b"', '"', "\n", "1\r")
+)
+
+
+@st.composite
+def lines(draw: st.DrawFn, *, odd: bool, delimiter: str) -> bytes | None:
+    """The bytes of a value."""
+    cells = [draw(cell) if draw(st.integers(0, 9)) else "" for cell in CELLS]
+    if odd and draw(st.integers(0, 3)) == 0:
+        cells[draw(st.integers(0, 5))] = draw(ODD_CELLS)
+    kind = draw(st.integers(0, 15)) if odd else 15
+    if kind == 0:
+        return draw(
+            st.sampled_from((None, b"", b"\xff", b",,,,,", b'"\n",,,,,', b"\n\n1,1,1,a,true,1"))
+        )
+    if kind == 1:
+        cells.append("x")
+    return delimiter.join(cells).encode("utf-8", "surrogatepass")
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), query=queries(), delimiter=st.sampled_from((",", "TAB", "|", "é")))
+def test_both_ways_read_and_write_delimited_values_alike(
+    data: st.DataObject, query: str, delimiter: str
+) -> None:
+    more = "" if delimiter == "," else f", value_delimiter='{delimiter}'"
+    key = data.draw(st.sampled_from(("KAFKA", "DELIMITED")))
+    if "ARRAY[" in query or "COLLECT_LIST" in query or data.draw(st.booleans()):
+        query = query.replace(" AS SELECT", " WITH (value_format='JSON') AS SELECT", 1)
+    character = "\t" if delimiter == "TAB" else delimiter
+    odd, now_ms = data.draw(st.booleans()), 0
+    records = []
+    for _ in range(data.draw(st.integers(1, 10))):
+        now_ms = max(0, now_ms + data.draw(st.integers(-2_000, 9_000)))
+        name = data.draw(st.sampled_from((b"a", b"b", b" c", b'"a"') if odd else (b"a", b"b")))
+        value = data.draw(lines(odd=odd, delimiter=character))
+        records.append(("s", TopicRecord(name, value, now_ms, ())))
+    try:
+        (plan,) = plans_of(DELIMITED.format(key=key, more=more) + query, {"s": 1})
+    except AnalysisError:  # states of some aggregates cannot be DELIMITED
+        reject()
+    want, _ = outcome(plan, copies([records]), 1, None)
+    got, _ = outcome(plan, copies([records]), 1, 1)
+    assert got == want
+
+
 CERTAIN = [made for made in SELECTIONS if "(t AS INT)" not in made and "ARRAY" not in made]
 """Selections of which no column fails, and which columns' writers write."""
 
@@ -332,6 +392,25 @@ def test_plain_records_go_as_columns(query: str) -> None:
     (plan,) = plans_of(SOURCES + query, {"s": 2})
     want, _ = outcome(plan, copies(PLAIN), 2, None)
     got, by_columns = outcome(plan, copies(PLAIN), 2, 1)
+    assert got == want
+    assert by_columns == 80
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f"CREATE STREAM q AS SELECT k, {selected} FROM s;" for selected in CERTAIN),
+        "CREATE TABLE q AS SELECT k, SUM(i) AS x FROM s GROUP BY k;",
+    ],
+)
+def test_plain_delimited_records_go_as_columns(query: str) -> None:
+    (plan,) = plans_of(DELIMITED.format(key="KAFKA", more="") + query, {"s": 2})
+    batch = [
+        ("s", TopicRecord(b"k%d" % (n % 5), b"%d,%d,%d.5,t%d,true,%d" % (n + 1, n, n, n, n), n, ()))
+        for n in range(80)
+    ]
+    want, _ = outcome(plan, copies([batch]), 2, None)
+    got, by_columns = outcome(plan, copies([batch]), 2, 1)
     assert got == want
     assert by_columns == 80
 
