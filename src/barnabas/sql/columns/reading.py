@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from barnabas.java.numbers import INT_MAX, INT_MIN
+from barnabas.java.numbers import INT_MAX, INT_MIN, fit_decimal, parse_decimal
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.columns.vectors import (
     WHOLE,
@@ -31,7 +31,7 @@ from barnabas.sql.columns.vectors import (
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.schema import Column
-from barnabas.sql.types import BaseType, SqlType
+from barnabas.sql.types import BaseType, Decimal, SqlType
 
 ONE_BY_ONE: Final = 1_000
 """So few records of which one is not as expected are left to the row reader: trying parts of them
@@ -49,6 +49,7 @@ _ARROW_TYPES: Final = {
     BaseType.STRING: pa.string(),
     **dict.fromkeys(WHOLE, pa.int64()),
 }
+_DECIMAL_DIGITS_MAX: Final = 38
 _HIDDEN_LETTERS: Final = (
     "["
     + "".join(
@@ -59,6 +60,14 @@ _HIDDEN_LETTERS: Final = (
     + "]"
 )
 """Characters beyond ASCII whose upper case has a letter of ASCII."""
+
+
+def _arrow_type(sql_type: SqlType) -> Any:
+    """Arrow's type for values of a type; None if there is none."""
+    if isinstance(sql_type, Decimal):
+        fits = sql_type.precision <= _DECIMAL_DIGITS_MAX
+        return pa.decimal128(sql_type.precision, sql_type.scale) if fits else None
+    return _ARROW_TYPES.get(sql_type.base)
 
 
 class Read(NamedTuple):
@@ -152,7 +161,7 @@ def _delimited_reader(part: RecordPart) -> Reader | None:
     """Reads lines without quotes, with as many values as columns."""
     delimiter = parse_delimiter(part.properties.get(DELIMITER, ","))
     columns, width = part.columns, len(part.columns)
-    if delimiter in '"\r\n' or not all(c.type.base in _ARROW_TYPES for c in columns):
+    if delimiter in '"\r\n' or not all(_arrow_type(c.type) for c in columns):
         return None
 
     def read(data: Any) -> Read:
@@ -183,6 +192,20 @@ def _delimited_reader(part: RecordPart) -> Reader | None:
     return read
 
 
+def _decimals(sql_type: Decimal, texts: Any) -> tuple[Vector, Mask]:
+    """Those of texts, and which of them have none that fits."""
+    values: list[Any] = texts.to_pylist()
+    odd = np.zeros(len(values), np.bool_)
+    for at, text in enumerate(values):
+        if text is not None:
+            try:
+                values[at] = fit_decimal(parse_decimal(text), sql_type.precision, sql_type.scale)
+            except ValueError:
+                values[at] = None
+                odd[at] = True
+    return of_values(sql_type, values), odd
+
+
 def _parsed(sql_type: SqlType, texts: Any) -> tuple[Vector, Mask]:
     """The values of texts, where an empty one is NULL, and which of them have another form."""
     base = sql_type.base
@@ -190,6 +213,8 @@ def _parsed(sql_type: SqlType, texts: Any) -> tuple[Vector, Mask]:
     odd = np.zeros(len(texts), np.bool_)
     if base is BaseType.STRING:
         return text_vector(sql_type, texts), odd
+    if isinstance(sql_type, Decimal):
+        return _decimals(sql_type, texts)
     if base is BaseType.BOOLEAN:
         return of_arrow(sql_type, pc.equal(pc.ascii_lower(texts), "true")), odd
     form = _DOUBLE_TEXT if base is BaseType.DOUBLE else _WHOLE_TEXT
@@ -206,7 +231,7 @@ def _parsed(sql_type: SqlType, texts: Any) -> tuple[Vector, Mask]:
 
 
 def _json_reader(columns: Sequence[Column]) -> Reader | None:
-    if not all(c.type.base in _ARROW_TYPES and _PLAIN_NAME.match(c.name) for c in columns):
+    if not all(_arrow_type(c.type) and _PLAIN_NAME.match(c.name) for c in columns):
         return None
     if len({column.name for column in columns}) != len(columns):
         return None
@@ -295,7 +320,7 @@ class _JsonReader:
     def _table(self, lines: Any) -> Any:
         schema = pa.schema(
             [
-                (member, _ARROW_TYPES[column.type.base])
+                (member, _arrow_type(column.type))
                 for member, column in zip(self._members, self._columns, strict=True)
             ]
         )
@@ -313,6 +338,10 @@ class _JsonReader:
             vector = of_arrow(column.type, table.column(place))
             doubt |= _unsafe_values(vector)
             doubt |= spellings.doubt(column.name, member, vector)
+            if column.type.base is BaseType.DECIMAL:
+                # Arrow and the row reader take other texts for numbers.
+                text = f'"{member}"[ \\t\\r]*:[ \\t\\r]*"'
+                doubt |= mask_of(pc.match_substring_regex(texts, text))
             columns.append(vector)
         return columns, doubt
 

@@ -91,6 +91,8 @@ def of_arrow(sql_type: SqlType, data: Any) -> Vector:
         return text_vector(sql_type, data)
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
+    if sql_type.base is BaseType.DECIMAL:
+        return of_values(sql_type, data.to_pylist())
     valid = None
     if data.null_count:
         valid = mask_of(data.is_valid())

@@ -6,17 +6,18 @@ Records whose text a writer cannot make by itself are left to the row writer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal as Number
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barnabas.java.numbers import double_text
+from barnabas.java.numbers import double_text, plain_text
 from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, mask_of
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
-from barnabas.sql.formats.json_writing import double_json, json_string
+from barnabas.sql.formats.json_writing import decimal_json, double_json, json_string
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType
 
@@ -135,6 +136,11 @@ def _double_texts(vector: Vector, other_text: Callable[[float], str] = double_js
     return _masked(texts, vector)
 
 
+def _decimal_texts(vector: Vector, text: Callable[[Number], str]) -> Any:
+    values: list[Any] = vector.to_list()
+    return pa.array([None if value is None else text(value) for value in values], pa.string())
+
+
 def _string_texts(vector: Vector) -> Any:
     texts = vector.data
     escaped = pc.match_substring_regex(texts, _ESCAPED)
@@ -158,11 +164,13 @@ _TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
     BaseType.BOOLEAN: _boolean_texts,
     BaseType.DOUBLE: _double_texts,
     BaseType.STRING: _string_texts,
+    BaseType.DECIMAL: lambda vector: _decimal_texts(vector, decimal_json),
     **dict.fromkeys(WHOLE, _whole_texts),
 }
 """Texts in JSON; NULL for NULL."""
 _PLAIN_TEXTS: Final[dict[BaseType, Callable[[Vector], Any]]] = {
     BaseType.DOUBLE: lambda vector: _double_texts(vector, double_text),
     BaseType.STRING: lambda vector: vector.data,
+    BaseType.DECIMAL: lambda vector: _decimal_texts(vector, plain_text),
 }
 """Of these types texts without JSON's quotes and names of numbers."""

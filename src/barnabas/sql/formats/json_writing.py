@@ -46,7 +46,8 @@ def double_json(value: float) -> str:
     return text if text[-1].isdigit() else f'"{text}"'
 
 
-def _decimal(value: Number) -> str:
+def decimal_json(value: Number) -> str:
+    """Text of a decimal number; zero has no sign."""
     return str(value) if value else str(value.copy_abs())
 
 
@@ -79,7 +80,7 @@ def writer(sql_type: SqlType, *, maps_as_entries: bool = False) -> Writer:
     if isinstance(sql_type, Primitive):
         return _PRIMITIVES[sql_type.base]
     if isinstance(sql_type, Decimal):
-        return _decimal
+        return decimal_json
     if isinstance(sql_type, Array):
         return _array(writer(sql_type.item, maps_as_entries=maps_as_entries))
     if isinstance(sql_type, Map):

@@ -68,6 +68,8 @@ AGGREGATES = (
     "LATEST_BY_OFFSET(t) AS x, EARLIEST_BY_OFFSET(i) AS y",
     "COLLECT_LIST(i) AS x, COUNT_DISTINCT(t) AS y",
     "SUM(i + 1) AS x, SUM(100 / i) AS y",
+    "TOPK(i, 2) AS x, STDDEV_SAMP(d) AS y",
+    "COLLECT_SET(t) AS x, HISTOGRAM(t) AS y, LATEST_BY_OFFSET(i, 2) AS z",
 )
 HAVINGS = (
     ("COUNT(*) AS x", "COUNT(*) > 1"),
@@ -413,6 +415,65 @@ def test_plain_delimited_records_go_as_columns(query: str) -> None:
     got, by_columns = outcome(plan, copies([batch]), 2, 1)
     assert got == want
     assert by_columns == 80
+
+
+DECIMALS = """
+CREATE STREAM s (k STRING KEY, i INT, a DECIMAL(8, 2), z DECIMAL(38, 12))
+  WITH (kafka_topic='s', value_format='{format}');
+"""
+DECIMAL_QUERIES = (
+    "CREATE STREAM q AS SELECT * FROM s;",
+    "CREATE STREAM q AS SELECT k, a + 1 AS x, a * i AS y, -z AS w FROM s WHERE a > 1.5;",
+    "CREATE STREAM q AS SELECT k, CAST(a AS STRING) AS y, CAST(z AS DOUBLE) AS w FROM s;",
+    "CREATE STREAM q AS SELECT k, a / i AS x FROM s;",
+    "CREATE STREAM q AS SELECT k, CASE WHEN a = z THEN a END AS x, ROUND(a, 1) AS y FROM s;",
+    "CREATE STREAM q AS SELECT k, CAST(i AS DECIMAL(4, 1)) AS x, a FROM s WHERE a IS NOT NULL;",
+    "CREATE TABLE q AS SELECT k, SUM(a) AS x, MAX(z) AS y, COUNT(a) AS w FROM s GROUP BY k;",
+    "CREATE TABLE q AS SELECT k, MIN(a) AS x FROM s GROUP BY k HAVING MIN(a) < 3.5;",
+)
+NUMBERS = st.one_of(
+    st.sampled_from(("0", "-0", "-0.00", "1e2", "1E-1", "1.5000", "-12.25", "0e5", "123456789")),
+    st.sampled_from(
+        ("1.555", "999999.99", "-999999.995", "1e-12", "0.000000000001", "null", '"7"')
+    ),
+    st.sampled_from(('"1.5"', '" 1"', '"x"', "true", '"1e1"', "1e30", "NaN", "01", "12345678901")),
+    st.decimals(-100, 100, places=2).map(str),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    query=st.sampled_from(DECIMAL_QUERIES),
+    format_=st.sampled_from(("JSON", "DELIMITED")),
+    rows=st.lists(st.tuples(st.integers(-3, 9), NUMBERS, NUMBERS, st.booleans()), max_size=10),
+)
+def test_both_ways_take_decimals_alike(
+    query: str, format_: str, rows: list[tuple[int, str, str, bool]]
+) -> None:
+    (plan,) = plans_of(DECIMALS.format(format=format_) + query, {"s": 1})
+    batch = []
+    for at, (whole, one, other, lower) in enumerate(rows):
+        body = f"{whole},{one},{other}"
+        if format_ == "JSON":
+            space = " " if lower else ""
+            body = f'{{"I":{whole},"{"a" if lower else "A"}":{space}{one},"Z":{space}{other}}}'
+        batch.append(("s", TopicRecord(b"k%d" % (at % 2), body.encode(), at, ())))
+    want, _ = outcome(plan, copies([batch]), 1, None)
+    got, _ = outcome(plan, copies([batch]), 1, 1)
+    assert got == want
+
+
+@pytest.mark.parametrize("query", [one for one in DECIMAL_QUERIES if "a / i" not in one])
+def test_plain_decimals_go_as_columns(query: str) -> None:
+    (plan,) = plans_of(DECIMALS.format(format="JSON") + query, {"s": 1})
+    batch = [
+        ("s", TopicRecord(b"a", b'{"I":%d,"A":%d.5,"Z":0.%d}' % (n, n, n), n, ()))
+        for n in range(1, 61)
+    ]
+    want, _ = outcome(plan, copies([batch]), 1, None)
+    got, by_columns = outcome(plan, copies([batch]), 1, 1)
+    assert got == want
+    assert by_columns == 60
 
 
 JOINED = """
