@@ -1,0 +1,143 @@
+"""What a record costs our own code as part of a batch, in columns and one by one; without Spark.
+
+    python -m bench.sql_columns
+
+Microseconds of processor time: from the bytes of keys and values in Arrow arrays to those of the
+results, with state over a dictionary of bytes. Rounds of both ways alternate; the best one counts.
+"""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+
+from barnabas.sql.analysis.analyse import analyse
+from barnabas.sql.analysis.commands import QueryCommand, apply
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.encoding import encode_plan
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.hosting import COLUMNS_FROM, Hosting
+from barnabas.sql.spark.parcels import Parcel, Raw
+from barnabas.sql.spark.state import PartitionState
+from barnabas.sql.syntax.parser import parse
+
+RECORDS = 10_000
+ROUNDS = 5
+KEYS = 1_000
+SOURCE = """
+CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d {type}, t STRING)
+  WITH (kafka_topic='s', value_format='{format}');
+"""
+FILTER = "CREATE STREAM q AS SELECT k, i + 1 AS i, d, t FROM s WHERE b % 4 < 3;"
+COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
+CASES = {
+    "Filter": (FILTER, "JSON", "DOUBLE"),
+    "Filter, DELIMITED in and out": (FILTER, "DELIMITED", "DOUBLE"),
+    "Filter, a DECIMAL among the columns": (FILTER, "JSON", "DECIMAL(12, 2)"),
+    "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
+    "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
+    "Windowed count, HAVING": (
+        COUNT.format(more="GROUP BY k HAVING COUNT(*) > 5"),
+        "JSON",
+        "DOUBLE",
+    ),
+}
+
+
+class Pages:
+    """Pages of state in memory."""
+
+    def __init__(self) -> None:
+        self._data: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return a page."""
+        return self._data.get(key)
+
+    def put(self, key: bytes, data: bytes) -> None:
+        """Keep a page."""
+        self._data[key] = data
+
+    def remove(self, key: bytes) -> None:
+        """Forget a page."""
+        del self._data[key]
+
+
+def plan_of(statements: str) -> QueryPlan:
+    """The plan of the only query among the statements."""
+    metastore, plan = MetaStore(), None
+    for parsed in parse(statements):
+        command = analyse(
+            parsed.statement, metastore, {}, functions(), topics={"s": 1}, text=parsed.text
+        )
+        apply(command, metastore, parsed.text)
+        if isinstance(command, QueryCommand):
+            plan = command.plan
+    assert plan is not None
+    return plan
+
+
+def batch(format_name: str, round_: int) -> RawColumns:
+    """Records whose timestamps go on from round to round."""
+    places = range(RECORDS)
+    rows = [[n % 100, n, n % 1_000 + 0.25, f"text {n % 50}"] for n in places]
+    if format_name == "JSON":
+        values = [json.dumps(dict(zip("IBDT", row, strict=True))).encode() for row in rows]
+    else:
+        values = [",".join(map(str, row)).encode() for row in rows]
+    first = round_ * RECORDS
+    return RawColumns.of_lists(
+        0,
+        [first + n for n in places],
+        [first + n for n in places],
+        [b"key-%d" % (n * 7 % KEYS) for n in places],
+        values,
+    )
+
+
+class Way:
+    """A plan, run from some number of records on as columns; None: never."""
+
+    def __init__(self, plan: QueryPlan, columns_from: int | None) -> None:
+        self._plan = HostedPlan(
+            Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from), plan=plan
+        )
+        self._pages, self._state = Pages(), PartitionState()
+
+    def microseconds(self, records: RawColumns) -> float:
+        """Of a record."""
+        began = process_time()
+        parcels: list[Parcel] = []
+        operators = range(len(self._plan.topology.operators))
+        for _, operator, parcel in self._plan.from_source(Raw(0, 0, records)):
+            parcels += [parcel] if operator is not None else []
+        for number in operators:
+            self._state.attach(self._pages)
+            list(self._plan.run_operator(number, 0, parcels, self._state.open))
+            self._state.flush()
+        took = process_time() - began
+        notes = self._plan.take_notes()
+        is_columnar = self._plan.hosting.columns_from is not None
+        assert notes.by_columns == (len(records) if is_columnar else 0), notes
+        return took / len(records) * 1e6
+
+
+def main() -> None:
+    """Print a row for each case."""
+    print("| | Record by record | As columns |\n|---|---:|---:|")
+    for name, (query, format_name, number) in CASES.items():
+        plan = plan_of(SOURCE.format(type=number, format=format_name) + query)
+        rows, columns = Way(plan, None), Way(plan, COLUMNS_FROM)
+        best = [float("inf")] * 2
+        for round_ in range(ROUNDS):
+            records = batch(format_name, round_)
+            for at, way in enumerate((rows, columns)):
+                best[at] = min(best[at], way.microseconds(records))
+        print(f"| {name} | {best[0]:.1f} µs | {best[1]:.1f} µs |")
+
+
+if __name__ == "__main__":
+    main()
