@@ -192,6 +192,18 @@ CONNECT_FIGURES = (
 )
 """Of connectors: by Kafka's worker, the plain driver, our worker, and ours on Spark."""
 
+METRICS_FIGURES = (
+    Figure("metrics_single_requests_s", "Produce, one record per request", "req/s", True, 0.98, 0),
+    Figure(
+        "metrics_batches_requests_s", "Produce, 1,000 records per request", "req/s", True, 0.98, 0
+    ),
+    Figure("metrics_single_cpu_us", "CPU per request of one record", "µs", False, None),
+    Figure("metrics_batches_cpu_us", "CPU per request of 1,000 records", "µs", False, None),
+)
+SCRAPE_FIGURES = (
+    Figure("metrics_scrape_ms", "Scrape of many partitions", "ms", False, None, 0, 200),
+    Figure("metrics_step_ms", "Its longest step on the event loop", "ms", False, None, 1, 5),
+)
 NOT_THERE = {
     **dict.fromkeys(
         (("connect_jdbc_source_s", "kafka"), ("connect_s3_topic_s", "kafka")),

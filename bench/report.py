@@ -13,16 +13,19 @@ from typing import Any
 from bench.figures import (
     CONNECT_FIGURES,
     LIMITS,
+    METRICS_FIGURES,
     NOT_THERE,
     PULL_FIGURES,
     QUERY_FIGURES,
     REGISTRY_FIGURES,
+    SCRAPE_FIGURES,
     Comparison,
     Figure,
     Rounds,
     alone,
     compare,
 )
+from bench.metrics_cost import OFF
 from bench.settings import RESULTS
 
 BEGIN = "<!-- bench:begin -->"
@@ -39,6 +42,7 @@ def render_table(result: dict[str, Any]) -> str:
         *_registries(result["rounds"]),
         *_queries(result["rounds"]),
         *_connectors(result["rounds"]),
+        *_metrics(result["rounds"]),
         _caption(result),
     ]
     return "\n".join(lines)
@@ -91,6 +95,14 @@ def _queries(rounds: Rounds) -> list[str]:
     if pulls := alone(rounds, PULL_FIGURES):
         lines += _alone(pulls)
     return ["SQL over streams, on a broker of ours:", "", *lines] if lines else []
+
+
+def _metrics(rounds: Rounds) -> list[str]:
+    """The table of what metrics cost: a node without them, and one that is scraped."""
+    lines = _table("Metrics off", compare(rounds, METRICS_FIGURES, OFF))
+    if scrapes := alone(rounds, SCRAPE_FIGURES):
+        lines += _alone(scrapes)
+    return ["Metrics off and on:", "", *lines] if lines else []
 
 
 def _connectors(rounds: Rounds) -> list[str]:

@@ -22,6 +22,7 @@ from bench.kafka_server import KafkaServer
 from bench.machine import describe_machine
 from bench.machine_limit import machine_limits
 from bench.measure import memory_megabytes
+from bench.metrics_cost import METRICS, metrics_round
 from bench.queries.run import QUERY_NAMES, query_round
 from bench.registry.run import REGISTRY_NAMES, registry_round
 from bench.registry.servers import has_karapace
@@ -46,9 +47,10 @@ NAMES = (
     *REGISTRY_NAMES,
     *QUERY_NAMES,
     *CONNECTOR_NAMES,
+    METRICS,
     "limit",
 )
-BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, *CONNECTOR_NAMES, "limit"))
+BESIDE = frozenset((*REGISTRY_NAMES, *QUERY_NAMES, *CONNECTOR_NAMES, METRICS, "limit"))
 """What is not measured on the two brokers."""
 ClusterWorkload = Callable[[ClusterSession], dict[str, float]]
 
@@ -63,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"no such workload: {unknown.args[0]}", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, _interrupt)
-    if only - {*REGISTRY_NAMES}:
+    if only - {*REGISTRY_NAMES, METRICS}:
         kafka_classpath()  # fetches the jars before anything is timed
     karapace = options.karapace
     if only.intersection(REGISTRY_NAMES) and (karapace is None or not has_karapace(karapace)):
@@ -82,6 +84,9 @@ def main(arguments: list[str] | None = None) -> int:
                 _queries(number, settings, only, figures, failures)
             if only.intersection(CONNECTOR_NAMES):
                 _connectors(number, settings, only, figures, failures)
+            if METRICS in only:
+                print(f"Round {number + 1} of {settings.rounds}: metrics off and on", flush=True)
+                metrics_round(settings, lambda what: _noting(what, failures), _notes(figures))
             rounds.append(figures)
         limits: dict[str, float] = {}
         if "limit" in only:

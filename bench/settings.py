@@ -71,6 +71,9 @@ class Settings:
     connect_seconds: float = 10.0
     """Of changes at a steady rate, whose way to the topic is timed."""
     handshake_seconds: float = 5.0
+    metrics_turns: int = 6
+    """Of the node without metrics and the one with them, for each load; the median counts."""
+    metrics_partitions: int = 10_000
     timeout_seconds: float = 600.0
 
     @classmethod
@@ -114,5 +117,7 @@ class Settings:
             connect_calls=500,
             connect_seconds=2.0,
             handshake_seconds=1.0,
+            metrics_turns=2,
+            metrics_partitions=1_000,
             timeout_seconds=120.0,
         )
