@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
-from barnabas.app.event_loop import new_event_loop
 from barnabas.app.node_set import NodeSet
 from barnabas.app.secured import ADMIN, Security, open_secured
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
+from barnabas.base.event_loop import new_event_loop
 from barnabas.node.config.node_config import NodeConfig
 
 logging.getLogger("barnabas").addHandler(logging.NullHandler())  # the program decides on handlers

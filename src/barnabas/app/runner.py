@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from barnabas.app.event_loop import new_event_loop
 from barnabas.app.listening import CannotListenError
 from barnabas.app.metrics.access import LISTENER_KEY, metrics_access
 from barnabas.app.node import Node
@@ -16,6 +15,7 @@ from barnabas.base.addresses import is_loopback
 from barnabas.base.descriptors import raise_limit
 from barnabas.base.ending import stop_on_signals
 from barnabas.base.errors import ShownError
+from barnabas.base.event_loop import new_event_loop
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig
 

@@ -29,6 +29,8 @@ from barnabas.kafka.wire_admin import (
 )
 from barnabas.protocol.schema import Message
 
+POLL_S = 0.25
+
 
 class Admin:
     """A cluster to send requests to. Use it in a `with` block."""
@@ -61,6 +63,15 @@ class Admin:
     def pause(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until the cluster has done what it was asked; False if the time ran out."""
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            self.pause(POLL_S)
+        return True
 
     def ask(self, request: Message, broker: int | None = None) -> Any:
         """The answer of `broker`, or of any that answers. Raises CliError."""

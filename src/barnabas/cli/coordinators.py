@@ -1,6 +1,9 @@
 """Requests to the broker that coordinates a group or a transaction, or that leads a partition.
 
 Either may move during this: the command looks again and asks again until its time is up.
+
+`kafka.wire.Coordinators` asks by address, remembers coordinators and raises what a writer handles;
+commands ask by broker id through `Admin` and raise CliError.
 """
 
 import time

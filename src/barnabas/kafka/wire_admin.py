@@ -3,6 +3,9 @@
 `WireAdmin` finds brokers through DescribeCluster as a client finds them; brokers hand on what the
 controller decides. With `controllers=True` the addresses are those of controllers, and requests go
 to the active one (KIP-919). It raises AdminError, which each product shows its own way.
+
+`wire.Brokers` only keeps connections by address, for writers. `WireAdmin` finds brokers by id, sees
+fenced ones, asks several at a time, and asks silent nodes last.
 """
 
 from __future__ import annotations

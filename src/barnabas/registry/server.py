@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from barnabas.base.descriptors import raise_limit
 from barnabas.base.ending import stop_on_signals
+from barnabas.base.event_loop import new_event_loop
 from barnabas.base.tls.contexts import configured_server
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.core.decision import Formats
@@ -84,7 +85,7 @@ def run_registry(
     raise_limit()
     for warning in config.warnings:
         telemetry.warning("%s", warning)
-    with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(_run(config, formats, on_ready))
 
 
@@ -119,12 +120,3 @@ async def _run(
     await server.stop()
     telemetry.info("the schema registry has stopped")
     return EXIT_FAILED if server.store.failure.done() else 0
-
-
-def _new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

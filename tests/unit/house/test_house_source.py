@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -32,6 +33,81 @@ WIDER_FOR_A_REASON = {
     "streams": "the names that users import",
 }
 """Folders of `src/barnabas` and their reasons, as above."""
+MODULE_LINES_MIN = 40
+"""A smaller module that only a neighbour imports is a function of its neighbour."""
+SMALLER_FOR_A_REASON = {
+    "__main__": "what `python -m barnabas` runs",
+    "base/addresses": "for nodes and the web server",
+    "base/checksum": "for record batches and a node's logs and telemetry",
+    "base/errors": "for all rooms",
+    "base/event_loop": "for nodes and the registry",
+    "base/private_files": "for nodes, commands and Spark",
+    "cli/completion": "a command",
+    "cli/dev/child_process": "for nodes, services and tests",
+    "cli/doctor/findings": "what four modules of checks return",
+    "cli/option_sets": "for seven sets of options",
+    "cli/registry/command": "a command, imported by its name",
+    "connect/errors/spark": "the one place that translates Spark's errors; imports pyspark",
+    "connect/worker/distributed/eager": "one of Kafka's assignors, beside the other",
+    "demo/generators/events": "what three generators make",
+    "demo/guardian": "a program of its own, which must start fast",
+    "demo/lake/packages": "versions, for the worker, its server and their tests",
+    "demo/outside": "for four modules of the demo",
+    "demo/parts/dashboard": "a part of the demo, as its neighbours",
+    "java/time/units": "for SQL's syntax, formats and runtime",
+    "node/broker/controller/requests": "for all APIs that the controller decides",
+    "node/config/removed": "a table, also read by the documentation of settings",
+    "node/coordinator/group/group_type": "for all kinds of groups",
+    "node/coordinator/group/records": "for all kinds of groups",
+    "node/coordinator/group/share/member": "for five modules, of which none imports the others",
+    "node/log/errors": "for all that read or write a log",
+    "node/loop/pauses": "for all waits of a node",
+    "node/metadata/asker": "an interface, for all that ask the controller",
+    "node/metadata/topic_names": "for the controller and the broker's APIs",
+    "node/raft/settings": "for the core and what runs it",
+    "node/security/principal": "for all that authorize",
+    "schemas/data/cache": "for converters and transforms",
+    "schemas/errors": "for all formats and their users",
+    "schemas/json_schema/model/values": "for both readers of drafts",
+    "spark/archives": "for SQL and streams",
+    "sql/analysis/filters": "WHERE's planner imports HAVING's node, and both check conditions",
+    "sql/formats/base64_text": "for three formats",
+    "sql/functions/built_in": "imports all functions, which import the catalog",
+    "sql/runtime/joined_rows": "for three kinds of joins",
+    "sql/runtime/records": "for all steps",
+    "sql/runtime/stores": "for all steps that keep state",
+    "streams/errors": "for all of streams, and its commands",
+}
+"""Modules of `src/barnabas` below that and their reasons, as above."""
+TYPE_CIRCLES = {
+    # The configuration is read by parts, each of which is given the whole.
+    ("node.config.oauth", "node.config.node_config"),
+    ("node.config.sasl", "node.config.node_config"),
+    ("node.config.validation", "node.config.node_config"),
+    # Functions over a state: it calls them, they are given it.
+    ("node.log.flusher", "node.log.log_state"),
+    ("node.log.log_state", "node.log.remote_reads"),
+    ("node.log.segment", "node.log.plain_append"),
+    ("node.metadata.topics_index", "node.metadata.image"),
+    ("node.replication.leadership", "node.replication.partition"),
+    ("node.replication.offset_waiters", "node.replication.partition"),
+    ("node.replication.replica_context", "node.replication.leadership"),
+    ("node.replication.replica_context", "node.replication.partition"),
+    # A part calls back the whole that made it.
+    ("node.net.reply", "node.net.connection"),
+    ("sql.server.web_socket", "sql.server.app"),
+    ("web.protection", "web.login"),
+    # A recursive grammar: each kind of schema has schemas inside, which the reader reads.
+    ("schemas.json_schema.model.classic", "schemas.json_schema.model.reader"),
+    ("schemas.json_schema.model.kinds", "schemas.json_schema.model.reader"),
+    ("schemas.json_schema.model.modern", "schemas.json_schema.model.reader"),
+    # Fluent interfaces: a method of one thing returns the next, which keeps the first.
+    ("streams.pipeline", "streams.running"),
+    ("streams.steps", "streams.dead_letters"),
+    ("streams.steps", "streams.outputs"),
+    ("streams.steps", "streams.sources"),
+}
+"""Imports under `if TYPE_CHECKING` that close a circle of modules, grouped by their reason."""
 IGNORE = re.compile(r"#\s*type:\s*ignore")
 IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[a-z, -]+\]\s*#\s*\S+")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError")
@@ -85,6 +161,16 @@ def test_modules_do_one_thing() -> None:
     assert sorted(LONGER_FOR_A_REASON.keys() - long.keys()) == []
 
 
+def test_small_modules_have_reasons() -> None:
+    small = {
+        str(path.relative_to(PACKAGE).with_suffix(""))
+        for path in tracked("src/**/*.py")
+        if path.name != "__init__.py" and len(path.read_text().splitlines()) < MODULE_LINES_MIN
+    }
+    assert sorted(small - SMALLER_FOR_A_REASON.keys()) == [], "a function of its neighbour?"
+    assert sorted(SMALLER_FOR_A_REASON.keys() - small) == []
+
+
 def test_folders_have_few_modules() -> None:
     modules = Counter(
         str(path.parent.relative_to(PACKAGE))
@@ -96,23 +182,32 @@ def test_folders_have_few_modules() -> None:
     assert sorted(WIDER_FOR_A_REASON.keys() - wide.keys()) == []
 
 
-def imported_at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports that run when a module is imported, not those for the type checker alone."""
+def imported_at_once(
+    body: list[ast.stmt], *, for_types: bool = False
+) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run when a module is imported; with `for_types` the type checker's too."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         elif isinstance(node, ast.If):
-            if "TYPE_CHECKING" not in ast.unparse(node.test):
-                yield from imported_at_once(node.body)
-            yield from imported_at_once(node.orelse)
+            if for_types or "TYPE_CHECKING" not in ast.unparse(node.test):
+                yield from imported_at_once(node.body, for_types=for_types)
+            yield from imported_at_once(node.orelse, for_types=for_types)
         elif isinstance(node, ast.Try):
-            yield from imported_at_once(node.body)
+            yield from imported_at_once(node.body, for_types=for_types)
             for handler in node.handlers:
-                yield from imported_at_once(handler.body)
+                yield from imported_at_once(handler.body, for_types=for_types)
 
 
-def imports_between_modules(package: Path) -> dict[str, set[str]]:
-    """The modules of a package that each of its modules imports when it is imported itself."""
+@cache
+def imports_in(text: str) -> tuple[list[ast.Import | ast.ImportFrom], ...]:
+    """A module's imports without and with those for the type checker; read once for all tests."""
+    body = ast.parse(text).body
+    return list(imported_at_once(body)), list(imported_at_once(body, for_types=True))
+
+
+def imports_between_modules(package: Path, *, for_types: bool = False) -> dict[str, set[str]]:
+    """The modules of a package that each of its modules imports at module level."""
     paths = {
         ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
             ".__init__"
@@ -122,7 +217,7 @@ def imports_between_modules(package: Path) -> dict[str, set[str]]:
     imports: dict[str, set[str]] = {}
     for name, path in paths.items():
         imported: set[str] = set()
-        for node in imported_at_once(ast.parse(path.read_text()).body):
+        for node in imports_in(path.read_text())[for_types]:
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif node.module:
@@ -152,7 +247,32 @@ def test_no_modules_import_each_other(tmp_path: Path) -> None:
     assert len(cycle(imports_between_modules(package))) == 4
     (package / "c.py").write_text("if TYPE_CHECKING:\n    import house.a\n")
     assert cycle(imports_between_modules(package)) == []
+    assert len(cycle(imports_between_modules(package, for_types=True))) == 4
     assert cycle(imports_between_modules(PACKAGE)) == []
+
+
+def reached(imports: dict[str, set[str]], start: str) -> set[str]:
+    """All modules that `start` imports, directly or through others."""
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = imports[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def test_types_close_few_circles() -> None:
+    imports = imports_between_modules(PACKAGE, for_types=True)
+    known = {
+        (f"barnabas.{importer}", f"barnabas.{imported}") for importer, imported in TYPE_CIRCLES
+    }
+    known.add(("barnabas", "barnabas.app.cluster"))  # loaded when `barnabas.Cluster` is used
+    for importer, imported in known:
+        imports[importer].remove(imported)
+    assert cycle(imports) == []
+    unneeded = {pair for pair in known if pair[0] not in reached(imports, pair[1])}
+    assert unneeded == set()
 
 
 def test_modules_and_public_names_say_what_they_are() -> None:

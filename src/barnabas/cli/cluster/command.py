@@ -243,7 +243,6 @@ def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) 
 def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:
     from barnabas.cli.admin_calls import unregister
     from barnabas.cli.balance.survey import survey
-    from barnabas.cli.cluster.polling import wait_until
     from barnabas.cli.cluster.quorum_state import check_removal, read_quorum, remove
 
     def is_down() -> bool:
@@ -255,7 +254,7 @@ def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) 
             f"Node {node} holds nothing any more: stop it now (SIGTERM). Waiting for it to stop.",
             as_json,
         )
-        if not wait_until(admin, is_down, wait_s):
+        if not admin.wait_until(is_down, wait_s):
             raise CliError(f"node {node} still runs", hint=f"stop it, then {again} continues")
     quorum = read_quorum(admin)
     if quorum.voter(node) is not None:

@@ -14,7 +14,6 @@ from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, static_config
-from barnabas.cli.cluster.polling import wait_until
 from barnabas.cli.cluster.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.node_options import read_properties
@@ -206,7 +205,7 @@ def wait_until_joined(admin: Admin, node_id: int, timeout_s: float, *, as_observ
             return False
         return not as_observer or read_quorum(admin).observer(node_id) is not None
 
-    if not wait_until(admin, has_joined, timeout_s):
+    if not admin.wait_until(has_joined, timeout_s):
         raise CliError(
             f"node {node_id} has not joined within {timeout_s:g} s",
             ExitCode.UNREACHABLE,

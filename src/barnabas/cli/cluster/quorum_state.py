@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from barnabas.base.ids import ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, remove_voter
-from barnabas.cli.cluster.polling import wait_until
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.features import KRAFT_VERSION
@@ -119,7 +118,7 @@ def read_quorum(admin: Admin, doubted: Collection[int] = ()) -> Quorum:
     if any(
         voter.id in in_doubt and voter.is_alive and not voter.is_leader for voter in quorum.voters
     ):
-        wait_until(admin, is_settled, 2 * ALIVE_MAX_MS / 1000)
+        admin.wait_until(is_settled, 2 * ALIVE_MAX_MS / 1000)
     return quorum
 
 

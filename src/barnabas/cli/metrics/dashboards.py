@@ -115,6 +115,11 @@ _SUM_BY_TOPIC: Final = "sum by (topic) "
 _OF_TOPIC: Final = '{topic=~"$topic"}'
 _OF_GROUP: Final = '{consumergroup=~"$group"}'
 
+
+def _traffic(title: str, family: str, unit: str) -> Panel:
+    return Panel(title, {"{{topic}}": _rate(f"{_TRAFFIC}{family}", "topic", _OF_TOPIC)}, unit)
+
+
 CLUSTER: Final = Dashboard(
     "cluster",
     "Barnabas: cluster",
@@ -232,21 +237,9 @@ TOPICS: Final = Dashboard(
     "Barnabas: topics",
     [
         [
-            Panel(
-                "Records in",
-                {"{{topic}}": _rate(f"{_TRAFFIC}messagesin_total", "topic", _OF_TOPIC)},
-                "wps",
-            ),
-            Panel(
-                "Bytes in",
-                {"{{topic}}": _rate(f"{_TRAFFIC}bytesin_total", "topic", _OF_TOPIC)},
-                "Bps",
-            ),
-            Panel(
-                "Bytes out",
-                {"{{topic}}": _rate(f"{_TRAFFIC}bytesout_total", "topic", _OF_TOPIC)},
-                "Bps",
-            ),
+            _traffic("Records in", "messagesin_total", "wps"),
+            _traffic("Bytes in", "bytesin_total", "Bps"),
+            _traffic("Bytes out", "bytesout_total", "Bps"),
         ],
         [
             Panel(
@@ -401,16 +394,8 @@ STREAMS: Final = Dashboard(
     "Barnabas: streams",
     [
         [
-            Panel(
-                "Records read and written",
-                {"{{topic}}": _rate(f"{_TRAFFIC}messagesin_total", "topic", _OF_TOPIC)},
-                "wps",
-            ),
-            Panel(
-                "Bytes read",
-                {"{{topic}}": _rate(f"{_TRAFFIC}bytesout_total", "topic", _OF_TOPIC)},
-                "Bps",
-            ),
+            _traffic("Records read and written", "messagesin_total", "wps"),
+            _traffic("Bytes read", "bytesout_total", "Bps"),
         ],
         [
             Panel(

@@ -200,7 +200,6 @@ def _leaders_once_known(
 ) -> dict[TopicPartition, int]:
     """The leaders, once the node that is asked has heard from the controller who was elected."""
     from barnabas.cli.admin_calls import PartitionState, partitions
-    from barnabas.cli.cluster.polling import wait_until
 
     found: list[PartitionState] = []
 
@@ -212,7 +211,7 @@ def _leaders_once_known(
             if state.key in elected
         )
 
-    wait_until(admin, is_known, admin.timeout_s)
+    admin.wait_until(is_known, admin.timeout_s)
     return {state.key: state.leader for state in found}
 
 

@@ -3,6 +3,9 @@
 Each question uses its own connection: what is learnt is remembered, so questions are rare.
 The files of TLS are read when an instance is first asked over https, and again after a connection
 that failed: the broker starts even if they are unusable, and renewing a file needs no restart.
+
+It is not `schemas.registry_client`: that one blocks its thread, and a node imports nothing of the
+floor that products share.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The event loop a node runs on: uvloop where it is installed."""
+"""The event loop of nodes and of the registry: uvloop where it is installed."""
 
 import asyncio
 
