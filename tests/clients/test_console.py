@@ -13,15 +13,22 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.app.testing import Kafka
+from support import client_logins
 from support.console_world import Console, console
 from support.node_process import wait_until
 
 RECORDS = 3_000
 
 
+def cluster(servers: str) -> dict[str, str]:
+    """The console's settings for the cluster of the session."""
+    login = client_logins.java(servers)
+    return {"bootstrap.servers": servers} | {f"client.{name}": login[name] for name in login}
+
+
 @pytest.fixture(scope="module")
 def page(kafka_bootstrap_servers: str) -> Iterator[Console]:
-    with console({"bootstrap.servers": kafka_bootstrap_servers}) as found:
+    with console(cluster(kafka_bootstrap_servers)) as found:
         yield found
 
 
@@ -241,7 +248,7 @@ def guarded(kafka_bootstrap_servers: str, tmp_path: Path) -> Iterator[Console]:
     users = tmp_path / "users"
     users.write_text("root: secret,admin\nann: pw,shop\neve: pw\n")
     values = {
-        "bootstrap.servers": kafka_bootstrap_servers,
+        **cluster(kafka_bootstrap_servers),
         "console.users.file": str(users),
         "console.roles.shop.rights": "view,read,produce",
         "console.roles.shop.topics": "shop-*",
@@ -322,7 +329,7 @@ def test_guessing_is_slowed_down(guarded: Console) -> None:
 
 def test_read_only_changes_nothing(kafka_bootstrap_servers: str, kafka: Kafka) -> None:
     topic = kafka.topic("kept")
-    values = {"bootstrap.servers": kafka_bootstrap_servers, "console.read.only": "true"}
+    values = cluster(kafka_bootstrap_servers) | {"console.read.only": "true"}
     with console(values) as page:
         assert page.get("me")["is_read_only"]
         for method, path, body in (

@@ -8,6 +8,7 @@ in the middle and comes back. Each session must be in the output once: of each s
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -16,8 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from client_cluster import NODES, processes
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support import client_logins
@@ -137,15 +139,21 @@ class Charging:
         self._random = random.Random(7)
         self.totals: dict[str, tuple[int, int]] = {}
         self.seen: dict[str, list[tuple[int, int]]] = {}
-        self._reader = Consumer(
-            {
-                **client_logins.librdkafka(self.servers),
-                "group.id": f"{name}-reader",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-            }
+        # librdkafka 2.16's consumer can lock itself up while brokers die:
+        # https://github.com/confluentinc/librdkafka/issues/5476
+        self._runner = asyncio.Runner()
+        self._reader = self._runner.run(self._start_reader())
+
+    async def _start_reader(self) -> AIOKafkaConsumer:
+        reader = AIOKafkaConsumer(
+            **client_logins.python(self.servers),
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
         )
-        self._reader.assign([TopicPartition(self.energy, index, 0) for index in range(PARTITIONS)])
+        reader.assign([TopicPartition(self.energy, index) for index in range(PARTITIONS)])
+        await reader.start()
+        return reader
 
     def charge(self, sessions: int) -> None:
         """Write sessions."""
@@ -166,16 +174,11 @@ class Charging:
 
     def read(self) -> int:
         """Read what has come out meanwhile; returns how much there is in all."""
-        for message in self._reader.consume(500, 0.2):
-            if message.error():
-                error = message.error()
-                assert error is not None
-                assert error.code() == KafkaError._PARTITION_EOF
-                continue
-            count, total = (message.value() or b"").decode().split(",")
-            self.seen.setdefault((message.key() or b"").decode(), []).append(
-                (int(count), int(total))
-            )
+        got = self._runner.run(self._reader.getmany(timeout_ms=200, max_records=500))
+        for records in got.values():
+            for record in records:
+                count, total = record.value.decode().split(",")
+                self.seen.setdefault(record.key.decode(), []).append((int(count), int(total)))
         return sum(map(len, self.seen.values()))
 
     def has_come(self, sessions: int) -> bool:
@@ -192,7 +195,8 @@ class Charging:
         assert self.seen.keys() == self.totals.keys()
 
     def close(self) -> None:
-        self._reader.close()
+        self._runner.run(self._reader.stop())
+        self._runner.close()
 
 
 Started = tuple[Charging, Instance, Instance]

@@ -109,7 +109,7 @@ def test_stream_goes_on_where_it_was(kit: ConnectKit, tmp_path: Path) -> None:
             "cannot read the format",
         ),
         ({"format": "no-format"}, ConnectError, "cannot read the format no-format"),
-        ({"format": "json", "schema": "a map"}, ConfigError, "cannot be read at 'map'"),
+        ({"format": "json", "schema": "a map"}, ConfigError, "ends where < is due"),
     ],
 )
 def test_what_spark_cannot_read(

@@ -214,7 +214,9 @@ class BatchCommits:
         except NotPreparedError as error:
             self.drop(both)
             raise BatchAbortedError(str(error)) from error
-        except (CommitError, KafkaException, CoordinatorError) as error:
+        except KafkaException as error:
+            raise _not_ended("commit", error) from error
+        except (CommitError, CoordinatorError) as error:
             raise ConnectError(f"cannot commit a micro-batch: {error}") from error
 
     def finish(self) -> None:
@@ -222,10 +224,7 @@ class BatchCommits:
         try:
             self._committer.finish()
         except KafkaException as error:
-            text = f"cannot finish a micro-batch: {error.args[0].str()}"
-            if error.args[0].code() == KafkaError._FENCED:
-                text = "another run has taken over"
-            raise ConnectError(text) from error
+            raise _not_ended("finish", error) from error
 
     def drop(self, prepared: Sequence[Prepared]) -> None:
         """Abort what belongs to a micro-batch that failed."""
@@ -242,6 +241,12 @@ class BatchCommits:
         except KafkaException as error:
             _log.warning("%s: %s", self._name, error.args[0].str())
         self._committer.close()
+
+
+def _not_ended(action: str, error: KafkaException) -> ConnectError:
+    if error.args[0].code() == KafkaError._FENCED:
+        return ConnectError("another run has taken over")
+    return ConnectError(f"cannot {action} a micro-batch: {error.args[0].str()}")
 
 
 def split_transaction(place: TransactionPlace, transport: KafkaTransport) -> SplitTransaction:
