@@ -117,7 +117,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("undisturbed") / "demo"
     with demo(directory) as process:
         ended = outcome(process)
-    assert ended["exit_code"] == 0
+    assert ended["exit_code"] == 0, ended
     captured = {"name": "stations as in PostgreSQL", "right": True, "shown": "46", "truth": "46"}
     assert (captured in ended["checks"]) == HAS_DATABASE
     assert [one["name"] for one in ended["checks"] if one["name"].endswith("in the warehouse")] == [

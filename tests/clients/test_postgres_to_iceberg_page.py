@@ -45,6 +45,11 @@ class Page:
     def _blocks(self, kind: str) -> list[str]:
         return [self.text(text) for text in re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)]
 
+    @property
+    def ports(self) -> list[str]:
+        """Options of `barnabas dev`: any free port for the controller."""
+        return ["--port", str(self.broker_port), "--controller-port", "0"]
+
     def text(self, text: str) -> str:
         text = text.replace("/tmp/warehouse", str(self.directory / "warehouse"))
         text = text.replace("localhost:9092", f"127.0.0.1:{self.broker_port}")
@@ -116,7 +121,7 @@ def test_changes_of_the_table_reach_iceberg(page: Page) -> None:
     (consume,) = page.lines("barnabas consume")
     (status,) = page.lines("barnabas connect status")
     with ExitStack() as stack:
-        broker = stack.enter_context(running(*dev.split()[1:], "--port", str(page.broker_port)))
+        broker = stack.enter_context(running(*dev.split()[1:], *page.ports))
         first_line(broker)
         properties = str(page.directory / "worker.properties")
         stack.enter_context(running(*start.split()[1:-1], properties))

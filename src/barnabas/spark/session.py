@@ -375,13 +375,13 @@ def _submitted(settings: Mapping[str, str]) -> Iterator[None]:
     PySpark passes settings as arguments, which every user of the machine sees: keys of buckets
     among them. The file is gone once the JVM runs. Raises SparkStartError.
     """
-    given = os.environ.get(_ARGUMENTS)
-    if given and _FILE_OPTION in given:
-        raise SparkStartError(
-            f"{_ARGUMENTS} has {_FILE_OPTION}, of which spark-submit takes one: leave it out, and "
-            "write what it sets to spark-defaults.conf in SPARK_CONF_DIR"
-        )
     with _launching, tempfile.TemporaryDirectory(prefix="barnabas-spark-") as directory:
+        given = os.environ.get(_ARGUMENTS)  # of the user: no other thread is launching
+        if given and _FILE_OPTION in given:
+            raise SparkStartError(
+                f"{_ARGUMENTS} has {_FILE_OPTION}, of which spark-submit takes one: leave it out, "
+                "and write what it sets to spark-defaults.conf in SPARK_CONF_DIR"
+            )
         path = os.path.join(directory, "spark.properties")
         write_private(path, format_properties(dict(settings)))
         own = f"{_FILE_OPTION} {shlex.quote(path)} --load-spark-defaults"

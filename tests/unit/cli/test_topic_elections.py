@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from barnabas.cli.admin import POLL_S
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import metadata
 from barnabas.protocol.messages import partitions as partitions_messages
@@ -34,6 +36,12 @@ class LateNode:
         assert seconds > 0
         self.pauses += 1
         assert self.pauses <= LATE_LOOKS, "what it waits for is known"
+
+    def wait_until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        assert timeout_s == self.timeout_s
+        while not condition():
+            self.pause(POLL_S)
+        return True
 
     def ask(self, request: Any) -> Any:
         assert isinstance(request, metadata.MetadataRequest)

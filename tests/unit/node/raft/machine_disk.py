@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from barnabas.node.raft.core.messages import LogPosition
@@ -29,12 +30,21 @@ class Disk:
         self.snapshot_id: SnapshotId | None = None
 
 
+def _common(disk: Disk) -> int:
+    """How many of the durable entries are still there."""
+    skipped = max(0, disk.start_offset - disk.durable_start_offset)
+    pairs = zip(disk.durable[skipped:], disk.entries, strict=False)
+    return skipped + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 class ModelLog:
     """A LogView over a Disk."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
-        self._flushed_offset = disk.durable_start_offset + len(disk.durable)
+        # Of what a process left that ended, only what is both there and on the medium: it may have
+        # cut the log, and appended other records, before a flush.
+        self._flushed_offset = max(disk.start_offset, disk.durable_start_offset + _common(disk))
         self.truncations = 0
 
     @property

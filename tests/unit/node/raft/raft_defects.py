@@ -250,7 +250,7 @@ DEFECTS = [
     Defect("vote not persisted", vote_not_persisted, three, range(40)),
     Defect("vote for any log", vote_for_any_log, three, range(40)),
     Defect("no truncation", no_truncation, three, range(40)),
-    Defect("commit of earlier epochs", commit_of_earlier_epochs, ragged, range(30, 40)),
+    Defect("commit of earlier epochs", commit_of_earlier_epochs, ragged, range(160, 170)),
     Defect("ack before flush", ack_before_flush, three, range(40)),
     Defect("count unflushed", count_unflushed, three, range(40)),
     Defect("minority commits", minority_commits, three, range(40)),
