@@ -58,6 +58,8 @@ _SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
 _OLDER_SOURCES = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _FILE_OPTION = "--properties-file"
+_starting = threading.Lock()
+"""A process has one JVM: a second thread that starts a session waits for it."""
 _launching = threading.Lock()
 """PySpark reads those arguments from the environment, which is the process's."""
 _JAVA_MISSING = (
@@ -197,8 +199,14 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
     """Start Spark, or return the session of this process if there is one.
 
     `say` receives a line when packages have to be downloaded, and their progress. The first start
-    takes as long as the download (about 60 MB); later ones a few seconds. Raises SparkStartError.
+    takes as long as the download (about 60 MB); later ones a few seconds. Other threads wait.
+    Raises SparkStartError.
     """
+    with _starting:
+        return _started(options, say)
+
+
+def _started(options: SessionOptions, say: Say) -> SparkSession:
     launch = None
     if SparkContext._gateway is None:
         if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:

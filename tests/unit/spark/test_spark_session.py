@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import stat
+import threading
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from unittest.mock import MagicMock
@@ -180,6 +182,34 @@ def test_settings_go_by_a_private_file_and_no_argument(
     assert session.launch_jvm(options) == "gateway"
     assert os.environ.get("PYSPARK_SUBMIT_ARGS") == given
     assert not seen[0].exists()
+
+
+def test_threads_that_start_sessions_share_one_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_check_jars", "_fetch_and_check", "_launch_of", "use_plain_files", "_learn"):
+        monkeypatch.setattr(session, name, MagicMock(return_value=None))
+    monkeypatch.setattr(session, "SparkSession", MagicMock())
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    start = partial(session.start_session, SessionOptions(packages=()))
+    other = threading.Thread(target=start)
+    launched = []
+
+    def launch(*_: object) -> object:
+        launched.append(threading.current_thread())
+        if len(launched) == 1:
+            other.start()
+            other.join(0.3)  # it launches another JVM in that time, unless it waits
+        return object()
+
+    def initialized(gateway: object) -> None:
+        monkeypatch.setattr(SparkContext, "_gateway", gateway)
+
+    monkeypatch.setattr(session, "launch_jvm", launch)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", initialized)
+    start()
+    other.join(10)
+    assert not other.is_alive()
+    assert launched == [threading.current_thread()]
 
 
 def test_a_second_file_of_settings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
