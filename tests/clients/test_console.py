@@ -317,6 +317,25 @@ def test_a_session_cannot_be_forged_and_ends(guarded: Console) -> None:
     assert guarded.http.get("/api/topics", headers=kept).status_code == 401
 
 
+@pytest.mark.parametrize("changed", ["root: secret,viewer", "root: other,admin", "ann: pw,shop"])
+def test_a_session_ends_when_its_account_changes(
+    guarded: Console, tmp_path: Path, changed: str
+) -> None:
+    assert guarded.log_in("root", "secret").status_code == 200
+    assert guarded.get("me")["user"] == "root"
+    users = tmp_path / "users"
+    before = users.read_text()
+    (tmp_path / "new").write_text(changed)
+    (tmp_path / "new").replace(users)
+    assert told(guarded.http.get("/api/topics"), 401)["kind"] == "login"
+    assert guarded.get("me")["user"] is None
+    users.unlink()
+    assert told(guarded.http.get("/api/topics"), 401)["kind"] == "login"
+    users.write_text(before)
+    assert told(guarded.http.get("/api/topics"), 401)["kind"] == "login"  # it has ended for good
+    assert guarded.log_in("root", "secret").status_code == 200
+
+
 def test_guessing_is_slowed_down(guarded: Console) -> None:
     statuses = [guarded.log_in("root", f"guess-{number}").status_code for number in range(8)]
     assert statuses[:5] == [401] * 5

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from barnabas.base.errors import ConfigError
+from barnabas.web.passwords import Account
 
 RIGHTS: Final = ("view", "read", "unmasked", "produce", "edit", "admin")
 """See metadata; read records; see masked fields; write records; change; delete, and see the log."""
@@ -142,11 +143,11 @@ class Sessions:
         self, lasts_s: float = SESSION_S, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._lasts_s, self._now_s = lasts_s, now_s
-        self._found: OrderedDict[bytes, tuple[str, frozenset[str], float]] = OrderedDict()
+        self._found: OrderedDict[bytes, tuple[str, Account, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, user: str, roles: frozenset[str]) -> str:
-        """Log a user in; returns the token."""
+    def begin(self, user: str, account: Account) -> str:
+        """Log a user in, with the account as it is now; returns the token."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             own = [key for key, (name, _, _) in self._found.items() if name == user]
@@ -154,11 +155,11 @@ class Sessions:
                 del self._found[key]
             while len(self._found) >= SESSIONS_MAX:
                 self._found.popitem(last=False)
-            self._found[_hashed(token)] = user, roles, self._now_s() + self._lasts_s
+            self._found[_hashed(token)] = user, account, self._now_s() + self._lasts_s
         return token
 
-    def find(self, token: str) -> tuple[str, frozenset[str]] | None:
-        """The name and roles of the token's user; None without a session."""
+    def find(self, token: str) -> tuple[str, Account] | None:
+        """The name and account of the token's user at login; None without a session."""
         key = _hashed(token)
         with self._lock:
             found = self._found.get(key)

@@ -73,13 +73,17 @@ class Passwords:
             raise ConfigError(self._key, f"{self._path}: {error}") from error
         self._version = version
 
+    def account(self, name: str) -> Account | None:
+        """Return a user's account as the file has it now. Raises ConfigError as `roles` does."""
+        self._read()
+        return self._accounts.get(name)
+
     def roles(self, name: str, password: str) -> frozenset[str] | None:
         """Return what the user may be called, their own name too; None if they may not log in.
 
         Raises ConfigError where the file has become unreadable.
         """
-        self._read()
-        account = self._accounts.get(name)
+        account = self.account(name)
         if account is None:
             hmac.compare_digest(password.encode(), password.encode())
             return None

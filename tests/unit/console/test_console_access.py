@@ -19,7 +19,9 @@ from barnabas.console.access import (
     User,
     roles_of,
 )
+from barnabas.web.passwords import Account
 
+ANN = Account("pw", frozenset({"viewer"}))
 ROLES = {
     "console.roles.shop.rights": "view, read,produce",
     "console.roles.shop.topics": "shop-*,payments",
@@ -96,9 +98,9 @@ def test_roles_that_cannot_be_meant_are_refused(values: dict[str, str]) -> None:
 def test_a_session_ends_with_its_time_and_with_logging_out() -> None:
     now = [0.0]
     sessions = Sessions(10.0, lambda: now[0])
-    token = sessions.begin("ann", frozenset({"ann", "viewer"}))
-    assert sessions.find(token) == ("ann", frozenset({"ann", "viewer"}))
-    other = sessions.begin("ann", frozenset())
+    token = sessions.begin("ann", ANN)
+    assert sessions.find(token) == ("ann", ANN)
+    other = sessions.begin("ann", ANN)
     sessions.end(other)
     assert sessions.find(other) is None
     now[0] = 11.0
@@ -108,7 +110,7 @@ def test_a_session_ends_with_its_time_and_with_logging_out() -> None:
 @pytest.mark.parametrize("forged", ["", "x", "ann", "a" * 5000, "ann|admin", "\x00", "ß"])
 def test_no_token_can_be_made_up(forged: str) -> None:
     sessions = Sessions()
-    token = sessions.begin("ann", frozenset())
+    token = sessions.begin("ann", ANN)
     assert sessions.find(forged) is None
     assert sessions.find(token[:-1]) is None
     assert sessions.find(token + "A") is None
@@ -116,7 +118,7 @@ def test_no_token_can_be_made_up(forged: str) -> None:
 
 def test_a_user_has_a_bounded_number_of_sessions() -> None:
     sessions = Sessions()
-    tokens = [sessions.begin("ann", frozenset()) for _ in range(SESSIONS_OF_USER_MAX + 5)]
+    tokens = [sessions.begin("ann", ANN) for _ in range(SESSIONS_OF_USER_MAX + 5)]
     assert [sessions.find(token) is None for token in tokens[:6]] == [True] * 5 + [False]
     assert sessions.find(tokens[-1]) is not None
 

@@ -46,8 +46,8 @@ from barnabas.console.pages.streams import LineStream
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
 from barnabas.console.services.messages import TooManyError
 from barnabas.web.bodies import parse_json
-from barnabas.web.login import Accounts
 from barnabas.web.metrics import Families, metrics_text
+from barnabas.web.passwords import Passwords
 from barnabas.web.routing import Routes, segments
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Application:
     """The console's requests."""
 
     def __init__(
-        self, config: ConsoleConfig, services: Services, accounts: Accounts | None = None
+        self, config: ConsoleConfig, services: Services, accounts: Passwords | None = None
     ) -> None:
         """`accounts` are those who may log in; None where nobody has to."""
         self._config, self._services, self._accounts = config, services, accounts
@@ -156,11 +156,20 @@ class Application:
     def _user(self, request: Request) -> User:
         if self._accounts is None:
             return User(ANONYMOUS, (self._roles["admin"],), self._config.is_read_only)
-        found = self._sessions.find(request.cookies.get(COOKIE, ""))
+        token = request.cookies.get(COOKIE, "")
+        found = self._sessions.find(token)
         if found is None:
             raise _NoLoginError
-        name, roles = found
-        return User(name, self._of_names(roles), self._config.is_read_only)
+        name, account = found
+        try:
+            now = self._accounts.account(name)
+        except ConfigError as error:
+            _log.error("nobody is logged in: %s", error)
+            raise _NoLoginError from error
+        if now != account:  # other roles, another password, or no account
+            self._sessions.end(token)
+            raise _NoLoginError
+        return User(name, self._of_names(account.roles | {name}), self._config.is_read_only)
 
     def _of_names(self, names: frozenset[str]) -> tuple[Role, ...]:
         return tuple(role for name, role in self._roles.items() if name in names)
@@ -197,11 +206,12 @@ class Application:
             text = f"too many wrong passwords; try again in {wait_s:.0f} s"
             return _json({"error": text, "kind": "wait"}, 429, {"retry-after": f"{wait_s:.0f}"})
         try:
-            roles = self._accounts.roles(name, password)
+            account = self._accounts.account(name)
+            is_right = self._accounts.roles(name, password) is not None
         except ConfigError as error:
             _log.error("nobody can log in: %s", error)
-            roles = None
-        if roles is None:
+            account, is_right = None, False
+        if account is None or not is_right:
             self._guesses.failed(name, address)
             self._services.audit.note(name, address, "log in", "", "wrong name or password")
             return _json({"error": "wrong name or password", "kind": "login"}, 401)
@@ -210,7 +220,7 @@ class Application:
         response = _json({"user": name})
         response.set_cookie(
             COOKIE,
-            self._sessions.begin(name, roles),
+            self._sessions.begin(name, account),
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
