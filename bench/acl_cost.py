@@ -41,12 +41,11 @@ from barnabas.protocol.records.records import Record, encode_batch
 from bench.barnabas_server import BarnabasServer
 from bench.measure import cpu_seconds
 from bench.settings import Settings
-from bench.wire import PRODUCE_VERSION, WireClient, produce_first
+from bench.wire import PRODUCE_VERSION, WireClient, produce_first, pump
 
 TOPIC = "cost"
 CHECKS = 100_000
 ACLS = 1_000
-IN_FLIGHT = 5
 WARM_UP_REQUESTS = 2_000
 LIST_OFFSETS_VERSION = 7
 CREATE_ACLS_VERSION = 3
@@ -142,13 +141,13 @@ def compare(rounds: int, requests: int) -> None:
             ratios: list[float] = []
             costs: dict[str, list[float]] = {"without": [], "with": []}
             for server in (plain, checked):
-                _pump(server.port, frame, WARM_UP_REQUESTS)
+                pump(server.port, frame, WARM_UP_REQUESTS)
             for number in range(rounds):
                 pair = {"without": plain, "with": checked}
                 order = list(pair) if number % 2 else list(reversed(pair))
                 for which in order:
                     before = cpu_seconds(pair[which].pid)
-                    _pump(pair[which].port, frame, requests)
+                    pump(pair[which].port, frame, requests)
                     cost = (cpu_seconds(pair[which].pid) - before) / requests * 1e6
                     costs[which].append(cost)
                 ratios.append(costs["with"][-1] / costs["without"][-1])
@@ -179,15 +178,6 @@ def frames() -> dict[str, bytes]:
         "ListOffsets": encode_request(2, LIST_OFFSETS_VERSION, 1, "bench", offsets),
     }
     return {name: len(frame).to_bytes(4, "big") + frame for name, frame in found.items()}
-
-
-def _pump(port: int, frame: bytes, requests: int) -> None:
-    with WireClient(port) as client:
-        for number in range(requests + IN_FLIGHT):
-            if number < requests:
-                client.socket.sendall(frame)
-            if number >= IN_FLIGHT:
-                client.receive(int.from_bytes(client.receive(4), "big"))
 
 
 if __name__ == "__main__":

@@ -39,13 +39,12 @@ from bench.barnabas_server import BarnabasServer
 from bench.measure import cpu_seconds
 from bench.server import free_ports
 from bench.settings import Settings
-from bench.wire import PRODUCE_VERSION, WireClient, produce_first
+from bench.wire import PRODUCE_VERSION, WireClient, produce_first, pump
 
 TOPIC = "cost"
 METRICS = "metrics"
 """The name of this measurement in `make bench`."""
 OFF, ON = "metrics-off", "barnabas"
-IN_FLIGHT = 5
 TURNS = 6
 LOADS = {"single": (1, 60_000), "batches": (1000, 2500)}
 """Records of 100 bytes in a request, and requests in a turn."""
@@ -102,7 +101,7 @@ def produce_costs(directory: Path, turns: int) -> dict[str, dict[str, float]]:
         for load, (records, requests) in LOADS.items():
             frame = _frame(records)
             for server in servers.values():
-                _pump(server.port, frame, requests // 10)
+                pump(server.port, frame, requests // 10)
             rates: dict[str, list[float]] = {OFF: [], ON: []}
             costs: dict[str, list[float]] = {OFF: [], ON: []}
             for turn in range(turns):
@@ -110,7 +109,7 @@ def produce_costs(directory: Path, turns: int) -> dict[str, dict[str, float]]:
                     server = servers[name]
                     with scraper if name == ON else nullcontext():
                         before, began = cpu_seconds(server.pid), time.perf_counter()
-                        _pump(server.port, frame, requests)
+                        pump(server.port, frame, requests)
                         rates[name].append(requests / (time.perf_counter() - began))
                         costs[name].append((cpu_seconds(server.pid) - before) / requests * 1e6)
             for name in (OFF, ON):
@@ -164,15 +163,6 @@ def _frame(records: int) -> bytes:
     request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[data])
     frame = encode_request(0, PRODUCE_VERSION, 1, "bench", request)
     return len(frame).to_bytes(4, "big") + frame
-
-
-def _pump(port: int, frame: bytes, requests: int) -> None:
-    with WireClient(port) as client:
-        for number in range(requests + IN_FLIGHT):
-            if number < requests:
-                client.socket.sendall(frame)
-            if number >= IN_FLIGHT:
-                client.receive(int.from_bytes(client.receive(4), "big"))
 
 
 def scrape_cost(directory: Path, partitions: int) -> dict[str, float]:

@@ -44,6 +44,7 @@ METADATA_VERSION = 9
 ALTER_CONFIGS_VERSION = 1
 PRODUCE_VERSION = 9
 RETRY_SECONDS = 0.005
+IN_FLIGHT = 5
 ERRORS = {int(error): error for error in ErrorCode}
 
 
@@ -199,3 +200,13 @@ def _pause(deadline: float, what: str) -> None:
     if time.monotonic() > deadline:
         raise TimeoutError(what)
     time.sleep(RETRY_SECONDS)
+
+
+def pump(port: int, frame: bytes, requests: int) -> None:
+    """Send a frame so many times, with up to `IN_FLIGHT` unanswered, and read all answers."""
+    with WireClient(port) as client:
+        for number in range(requests + IN_FLIGHT):
+            if number < requests:
+                client.socket.sendall(frame)
+            if number >= IN_FLIGHT:
+                client.receive(int.from_bytes(client.receive(4), "big"))
