@@ -271,9 +271,12 @@ class _Supervisor:
     def _show(self, child: _Child, line: str) -> None:
         """Show a line that a node printed. One that is JSON gets the node's id as a field."""
         if self._wishes.logs.format == JSON:
+            event = None
             with suppress(ValueError):
-                event = {"node": child.node.node_id} | json.loads(line)
-                self._print(json.dumps(event, ensure_ascii=False))
+                event = json.loads(line)
+            if isinstance(event, dict):
+                whole = {"node": child.node.node_id} | event
+                self._print(json.dumps(whole, ensure_ascii=False))
                 return
         self._say(f"{child.name}: {line}")
 
