@@ -77,16 +77,16 @@ class _Reader:
                 is_delta = numbers.get(2) == DELTA
                 is_counter = bool(numbers.get(3, 0))
         for point in found:
-            number_of: float = 0
+            measured: float = 0
             attributes: list[tuple[str, str]] = []
-            for number, kind, value in self._fields(point):
-                if number == 4 and kind == _I64 and isinstance(value, memoryview):
-                    (number_of,) = _DOUBLE.unpack(value)
-                elif number == 6 and kind == _I64 and isinstance(value, memoryview):
-                    (number_of,) = _FIXED64.unpack(value)
-                elif number == 7 and isinstance(value, memoryview):
+            for field, kind, value in self._fields(point):
+                if field == 4 and kind == _I64 and isinstance(value, memoryview):
+                    (measured,) = _DOUBLE.unpack(value)
+                elif field == 6 and kind == _I64 and isinstance(value, memoryview):
+                    (measured,) = _FIXED64.unpack(value)
+                elif field == 7 and isinstance(value, memoryview):
                     attributes.append(self._attribute(value))
-            yield Point(name, is_counter, is_delta, number_of, tuple(attributes))
+            yield Point(name, is_counter, is_delta, measured, tuple(attributes))
 
     def _attribute(self, pair: memoryview) -> tuple[str, str]:
         key, text = "", ""
@@ -96,8 +96,8 @@ class _Reader:
             if number == 1:
                 key = str(value, "utf-8")
             elif number == 2:
-                for kind_of_value, kind, content in self._fields(value):
-                    if kind_of_value == 1 and isinstance(content, memoryview):
+                for field, kind, content in self._fields(value):
+                    if field == 1 and isinstance(content, memoryview):
                         text = str(content, "utf-8")
                     elif kind == _VARINT:
                         text = str(content)

@@ -52,7 +52,7 @@ Series = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """What subscriptions select clients by."""
+    """The facts about a client that subscriptions can match."""
 
     client_id: str
     software_name: str
@@ -74,7 +74,7 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a client should push."""
+    """The metrics that a client should push, and the interval."""
 
     id: int
     metrics: tuple[str, ...]
@@ -98,15 +98,15 @@ class Instance:
 
     @property
     def series_count(self) -> int:
-        """How many series it keeps."""
+        """The number of series that are kept."""
         return len(self.counters) + len(self.gauges)
 
     def forget_at_ms(self) -> int:
-        """When it is forgotten unless it sends something before."""
+        """The time at which a client that sends nothing more is forgotten."""
         return self.seen_ms + max(FORGET_MS_MIN, MISSED_MAX * self.subscription.interval_ms)
 
     def may_ask(self, now_ms: int) -> bool:
-        """Whether a question is not too early."""
+        """Return whether the client may ask for its subscription now."""
         due_ms = max(self.asked_ms, self.pushed_ms) + self.subscription.interval_ms
         if now_ms >= due_ms:
             self.asked_ms = now_ms
@@ -117,7 +117,7 @@ class Instance:
         )
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether a push is not too early: one for each interval, and one for each question."""
+        """Return whether the client may push now: once per interval, and once after it asked."""
         if self.asked_ms > self.pushed_ms or (
             now_ms >= self.pushed_ms + self.subscription.interval_ms
         ):
@@ -140,7 +140,7 @@ class ClientTelemetry:
     def subscribe(
         self, instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage, now_ms: int
     ) -> Subscription | None:
-        """What a client should push from now on; None if it asks before its interval is over."""
+        """Return the client's subscription; None if it asks before its interval is over."""
         instance = self._instance(instance_id, facts, configs, now_ms)
         if not instance.may_ask(now_ms):
             return None
@@ -155,7 +155,7 @@ class ClientTelemetry:
         configs: ConfigsImage,
         now_ms: int,
     ) -> ErrorCode:
-        """Whether a push may be read, as far as the request itself shows."""
+        """Return the error of a push that must not be read, or NONE."""
         if instance_id in RESERVED_IDS:
             return ErrorCode.INVALID_REQUEST
         instance = self._instance(instance_id, facts, configs, now_ms)
@@ -177,9 +177,9 @@ class ClientTelemetry:
         return ErrorCode.NONE
 
     async def read(self, codec: int, data: bytes) -> list[Point]:
-        """The points of a push, read by a thread: one push at a time.
+        """Decode a push in a thread, one push at a time.
 
-        Raises DecodeError or CorruptBatchError for bytes that are no metrics.
+        Raises DecodeError or CorruptBatchError for bytes that are not metrics.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="client-telemetry")
@@ -191,7 +191,7 @@ class ClientTelemetry:
         return read_metrics(decompress(Codec(codec), data, size_max=size_max))
 
     def take(self, instance_id: Uuid, points: Sequence[Point]) -> None:
-        """Keep what a client measured, in place of what it pushed before."""
+        """Replace the metrics that the client pushed before."""
         instance = self._instances.get(instance_id)
         if instance is None:
             return  # forgotten while its push was read
@@ -218,13 +218,13 @@ class ClientTelemetry:
         self._series_count = others + instance.series_count
 
     def refuse(self, instance_id: Uuid, error: ErrorCode) -> None:
-        """Note that the points of a client could not be read."""
+        """Record that a push could not be decoded."""
         instance = self._instances.get(instance_id)
         if instance is not None:
             instance.last_error = error
 
     def items(self, now_ms: int) -> list[tuple[Uuid, Instance]]:
-        """The clients whose metrics are kept; those that were silent for long are forgotten."""
+        """Forget clients that have been silent, and return those with metrics."""
         for instance_id, instance in list(self._instances.items()):
             if now_ms > instance.forget_at_ms():
                 self._forget(instance_id)
@@ -267,7 +267,7 @@ class ClientTelemetry:
 
 
 def subscription_of(instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage) -> Subscription:
-    """What all subscriptions together ask of a client."""
+    """Combine all subscriptions that match a client."""
     metrics: set[str] = set()
     interval_ms = 0
     for name in configs.names(ConfigResourceType.CLIENT_METRICS):
@@ -284,7 +284,7 @@ def subscription_of(instance_id: Uuid, facts: ClientFacts, configs: ConfigsImage
 
 
 def _selects(values: Mapping[str, str], facts: ClientFacts, instance_id: Uuid) -> bool:
-    """Whether all patterns of a subscription match a client."""
+    """Return whether all patterns of a subscription match a client."""
     for entry in _entries(values.get("match", "")):
         selector, _, pattern = entry.partition("=")
         found = _compiled(pattern.strip())

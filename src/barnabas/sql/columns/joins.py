@@ -77,7 +77,7 @@ class JoinProgram:
         seen = np.zeros(len(records.due), np.int64)
         if changes is not None:
             seen = np.searchsorted(changes.due, records.due, side=side)
-        # One part without records where none can be read: the table still changes.
+        # A batch without readable records is one empty part: the table still changes.
         cuts = np.unique(seen).tolist() or [0]
         if len(cuts) > CUTS_MAX:
             return self._by_rows(records, changes)

@@ -18,8 +18,6 @@ from barnabas.sql.spark.hosting import Hosting
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # comes without types
 
-    from barnabas.sql.spark.hosting import Hosting
-
 _KEY = StructType([StructField("key", BinaryType())])
 _VALUE = StructType([StructField("value", BinaryType())])
 

@@ -26,7 +26,7 @@ from barnabas.protocol.records.batch import CorruptBatchError
 def handle_get_telemetry_subscriptions(
     services: BrokerServices, context: RequestContext, request: GetTelemetrySubscriptionsRequest
 ) -> GetTelemetrySubscriptionsResponse:
-    """What the client should push; one without an instance id gets one."""
+    """Return the client's subscription, and an instance id if it has none."""
     telemetry = services.client_telemetry
     assert telemetry is not None, "it is served only where metrics are shown"
     instance_id = request.client_instance_id
@@ -52,7 +52,7 @@ def handle_get_telemetry_subscriptions(
 async def handle_push_telemetry(
     services: BrokerServices, context: RequestContext, request: PushTelemetryRequest
 ) -> PushTelemetryResponse:
-    """Keep what the client measured. An empty push changes nothing."""
+    """Keep the metrics that the client pushed. An empty push changes nothing."""
     telemetry = services.client_telemetry
     assert telemetry is not None, "it is served only where metrics are shown"
     instance_id = request.client_instance_id
