@@ -75,6 +75,10 @@ class Prometheus:
         found = self._get("query?" + urllib.parse.urlencode({"query": query}))
         return [float(sample["value"][1]) for sample in found.get("result", [])]
 
+    def wait_for_values(self, query: str, expected: list[float]) -> None:
+        """Wait until a query has these values: nodes are scraped at different times."""
+        wait_until(lambda: self.values(query) == expected, query, shown=lambda: self.values(query))
+
     def alerts(self) -> dict[str, str]:
         """The alerts that are pending or firing, by their names."""
         alerts = self._get("alerts").get("alerts", [])
@@ -112,8 +116,8 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     cluster.create_topic("orders", partitions=2)
     cluster.create_topic("payments", partitions=1)
     wait_until(lambda: prometheus.alerts() == {}, "the end of what was pending at the start")
-    assert prometheus.values("max(kafka_controller_kafkacontroller_activebrokercount)") == [3]
-    assert prometheus.values("sum(kafka_server_raft_metrics_number_of_voters)") == [9]
+    prometheus.wait_for_values("max(kafka_controller_kafkacontroller_activebrokercount)", [3])
+    prometheus.wait_for_values("sum(kafka_server_raft_metrics_number_of_voters)", [9])
     assert len(prometheus.values('barnabas_quorum_replica_lag{role="voter"}')) == 2
 
     # A group lags: it has committed the first of records that are an hour old.
@@ -125,7 +129,7 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     consumer = Consumer(bootstrap | {"group.id": "late", "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
     prometheus.wait_for("BarnabasGroupLags", "firing")
-    assert prometheus.values('kafka_consumergroup_lag{consumergroup="late"}') == [9]
+    prometheus.wait_for_values('kafka_consumergroup_lag{consumergroup="late"}', [9])
     (late_s,) = prometheus.values('max(kafka_consumergroup_lag_seconds{consumergroup="late"})')
     assert 3600 <= late_s < 3600 + PATIENCE_S
     consumer.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
@@ -139,11 +143,9 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     hanging.produce("payments", "never seen", partition=0, timestamp=hour_ago_ms)
     assert hanging.flush(PATIENCE_S) == 0
     prometheus.wait_for("BarnabasTransactionHangs", "firing")
-    # Nodes are scraped at different times.
-    ongoing = 'sum(barnabas_transactions{state="Ongoing"})'
-    wait_until(lambda: prometheus.values(ongoing) == [1], "the transaction is counted")
+    prometheus.wait_for_values('sum(barnabas_transactions{state="Ongoing"})', [1])
     held_back = 'kafka_cluster_partition_laststableoffsetlag{topic="payments"}'
-    wait_until(lambda: prometheus.values(held_back) == [1], "the record that it holds back")
+    prometheus.wait_for_values(held_back, [1])
     hanging.abort_transaction(PATIENCE_S)
     wait_until(lambda: "BarnabasTransactionHangs" not in prometheus.alerts(), "its end")
 
@@ -152,6 +154,6 @@ def test_faults_are_alerts(cluster: ClusterProcesses, prometheus: Prometheus) ->
     prometheus.wait_for("BarnabasBrokerFenced", "firing")
     prometheus.wait_for("BarnabasNodeDown", "pending", "firing")
     prometheus.wait_for("BarnabasUnderReplicated", "pending", "firing")
-    assert prometheus.values("max(kafka_controller_kafkacontroller_activebrokercount)") == [2]
+    prometheus.wait_for_values("max(kafka_controller_kafkacontroller_activebrokercount)", [2])
     cluster.start(3)
     wait_until(lambda: "BarnabasBrokerFenced" not in prometheus.alerts(), "the node's return")
