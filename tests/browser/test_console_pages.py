@@ -127,6 +127,27 @@ def test_a_page_in_both_themes_and_on_a_phone(
     assert found_by_axe(page) == []
 
 
+def test_what_a_list_shows_is_in_its_address(page: Page, world: Console) -> None:
+    show(page, world, "/topics", "Topics")
+    page.keyboard.press("/")
+    page.keyboard.type("pay")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert page.url.endswith("#/topics?search=pay")
+    page.locator("button.sort", has_text="Topic").click()
+    expect(page.locator("th[aria-sort=descending]")).to_have_count(1)
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("th[aria-sort=descending]")).to_have_count(1)
+    page.locator("#search").fill("nowhere")
+    expect(page.locator(".empty")).to_have_text("No topic fits.")
+    page.route("**/api/topics?*", lambda route: route.fulfill(status=500, body="<b>no</b>"))
+    page.locator("#search").fill("again")
+    expect(page.locator(".card.bad")).to_contain_text("the console answered with status 500")
+    page.unroute("**/api/topics?*")
+    page.locator("#search").fill("orders")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
 def test_markup_in_data_stays_text(page: Page, world: Console) -> None:
     show(page, world, "/topics/events", "events")
     expect(page.locator(".virtual-row")).to_have_count(2)
@@ -277,5 +298,6 @@ def test_a_cluster_that_is_away_is_a_card(browser: Browser) -> None:
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(f"{away.url}/#/")
         expect(page.locator(".card.away").first).to_contain_text("127.0.0.1:1")
+        expect(page.locator(".card.away h2").first).to_have_text("The cluster is away")
         assert found_by_axe(page) == []
         page.close()

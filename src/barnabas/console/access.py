@@ -1,8 +1,10 @@
 """Who may do what in the console: users, roles, sessions, the limit on guesses, the audit log.
 
-Users are those of a password file (`web/passwords.py`). A role has rights, on topics and groups
-whose names match its patterns. Sessions are kept here, and a browser has only a random token: no
-cookie can be forged. Without a password file everybody may do everything, on loopback alone.
+Users are those of a password file (`web/passwords.py`). A role has rights, on topics, groups,
+subjects, connectors and queries whose names match its patterns. What concerns a whole cluster or
+service needs the right *everywhere*, of a role without patterns. Sessions are kept here, and a
+browser has only a random token: no cookie can be forged. Without a password file everybody may do
+everything, on loopback alone.
 """
 
 from __future__ import annotations
@@ -27,6 +29,16 @@ from barnabas.web.passwords import Account
 
 RIGHTS: Final = ("view", "read", "unmasked", "produce", "edit", "admin")
 """See metadata; read records; see masked fields; write records; change; delete, and see the log."""
+KINDS: Final = ("topics", "groups", "subjects", "connectors", "queries")
+"""Kinds of things that patterns of a role name."""
+_KIND_OF: Final = {
+    "topic": "topics",
+    "group": "groups",
+    "subject": "subjects",
+    "connector": "connectors",
+    "query": "queries",
+}
+_ALL: Final = ("*",)
 ROLE_PREFIX: Final = "console.roles."
 SESSION_S: Final = 8 * 3600.0
 SESSIONS_MAX: Final = 10_000
@@ -43,11 +55,12 @@ _log = logging.getLogger(__name__)
 class ForbiddenError(Exception):
     """The user lacks a right; `right` is its name, or `read-only`."""
 
-    def __init__(self, right: str, what: str) -> None:
+    def __init__(self, right: str, what: str, *, everywhere: bool = False) -> None:
         if right == "read-only":
             message = "the console is in read-only mode"
         else:
-            message = f"{what} needs the right '{right}'"
+            where = " everywhere, from a role without patterns" if everywhere else ""
+            message = f"{what} needs the right '{right}'{where}"
         super().__init__(message)
         self.right = right
 
@@ -58,20 +71,36 @@ class Role:
 
     name: str
     rights: frozenset[str]
-    topics: tuple[str, ...] = ("*",)
-    groups: tuple[str, ...] = ("*",)
+    patterns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of each of KINDS; all names of a kind that has none here."""
 
-    def allows(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
-        """Return whether it has a right, on a topic or a group if one is given."""
-        if right not in self.rights:
+    def allows(self, right: str, *, everywhere: bool = False, **names: str | None) -> bool:
+        """Return whether it has a right, on everything that is named.
+
+        Names are `topic=`, `group=`, `subject=`, `connector=` and `query=`; None is no name.
+        `everywhere`: no pattern limits the role.
+        """
+        if right not in self.rights or (everywhere and not self.is_everywhere):
             return False
-        if topic is not None and not _fits(topic, self.topics):
-            return False
-        return group is None or _fits(group, self.groups)
+        return all(
+            _fits(name, self.patterns.get(_KIND_OF[kind], _ALL))
+            for kind, name in names.items()
+            if name is not None
+        )
+
+    @property
+    def is_everywhere(self) -> bool:
+        """True if its rights hold for everything in the cluster and the services."""
+        return all("*" in patterns for patterns in self.patterns.values())
 
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def named(path: Mapping[str, str]) -> dict[str, str]:
+    """Names in a request's path that patterns of roles are about."""
+    return {kind: path[kind] for kind in _KIND_OF if kind in path}
 
 
 BUILT_IN: Final[Mapping[str, Role]] = {
@@ -89,8 +118,9 @@ def roles_of(values: Mapping[str, str]) -> dict[str, Role]:
         if not key.startswith(ROLE_PREFIX):
             continue
         name, dot, what = key.removeprefix(ROLE_PREFIX).rpartition(".")
-        if not dot or what not in ("rights", "topics", "groups"):
-            raise ConfigError(key, f"write {ROLE_PREFIX}NAME.rights, .topics or .groups")
+        if not dot or what not in ("rights", *KINDS):
+            kinds = ", .".join(KINDS)
+            raise ConfigError(key, f"write {ROLE_PREFIX}NAME.rights, or .{kinds}")
         parts.setdefault(name, {})[what] = text
     found = dict(BUILT_IN)
     for name, given in parts.items():
@@ -98,12 +128,20 @@ def roles_of(values: Mapping[str, str]) -> dict[str, Role]:
         if unknown := rights - set(RIGHTS):
             key = f"{ROLE_PREFIX}{name}.rights"
             raise ConfigError(key, f"{min(unknown)} is none of {', '.join(RIGHTS)}")
-        found[name] = Role(
-            name,
-            rights,
-            tuple(_words(given.get("topics", "*"))),
-            tuple(_words(given.get("groups", "*"))),
-        )
+        found[name] = Role(name, rights, _patterns(given))
+    return found
+
+
+def _patterns(given: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The patterns of a role.
+
+    A role that is limited to some topics or groups reaches only the subjects, connectors and
+    queries that it names: they may read and write any topic.
+    """
+    found = {kind: tuple(_words(given[kind])) for kind in KINDS if kind in given}
+    if any("*" not in patterns for patterns in found.values()):
+        for kind in ("subjects", "connectors", "queries"):
+            found.setdefault(kind, ())
     return found
 
 
@@ -120,20 +158,19 @@ class User:
     is_read_only: bool = False
     """True if the whole console changes nothing."""
 
-    def may(self, right: str, topic: str | None = None, group: str | None = None) -> bool:
-        """Return whether a role of theirs has the right."""
+    def may(self, right: str, *, everywhere: bool = False, **names: str | None) -> bool:
+        """Return whether one of the roles has the right; arguments as those of `Role.allows`."""
         if self.is_read_only and right in ("produce", "edit", "admin"):
             return False
-        return any(role.allows(right, topic, group) for role in self.roles)
+        return any(role.allows(right, everywhere=everywhere, **names) for role in self.roles)
 
-    def need(
-        self, right: str, what: str, topic: str | None = None, group: str | None = None
-    ) -> None:
+    def need(self, right: str, what: str, *, everywhere: bool = False, **names: str | None) -> None:
         """Raise ForbiddenError without the right."""
         if self.is_read_only and right in ("produce", "edit", "admin"):
             raise ForbiddenError("read-only", what)
-        if not self.may(right, topic, group):
-            raise ForbiddenError(right, what)
+        if not self.may(right, everywhere=everywhere, **names):
+            is_pattern = everywhere and self.may(right, everywhere=False, **names)
+            raise ForbiddenError(right, what, everywhere=is_pattern)
 
 
 class Sessions:

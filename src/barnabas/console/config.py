@@ -6,7 +6,8 @@ listeners                    http:// or https:// addresses; https needs ssl.keys
 schema.registry.url          the registries, each may have name:password@
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
-console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups
+console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups, .subjects,
+                             .connectors, .queries
 console.read.only            true: nothing can be changed
 console.masked.fields        fields of keys, values and headers that need the right `unmasked`
 console.audit.file           where the audit log is written

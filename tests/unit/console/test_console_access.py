@@ -55,6 +55,35 @@ def test_a_role_has_rights_on_what_its_patterns_fit(
     assert user("shop").may(right, topic=topic, group=group) is may
 
 
+@pytest.mark.parametrize("kind", ["subject", "connector", "query"])
+def test_a_role_with_patterns_reaches_only_what_it_names(kind: str) -> None:
+    plural = {"subject": "subjects", "connector": "connectors", "query": "queries"}[kind]
+    names: dict[str, str | None] = {kind: "shop-x"}
+    others: dict[str, str | None] = {kind: "other"}
+    assert not user("shop").may("view", everywhere=False, **names)  # limited to topics and groups
+    assert user("viewer").may("view", everywhere=False, **names)
+    (role,) = (
+        role
+        for name, role in roles_of({**ROLES, f"console.roles.shop.{plural}": "shop-*"}).items()
+        if name == "shop"
+    )
+    limited = User("ann", (role,))
+    assert limited.may("view", everywhere=False, **names)
+    assert not limited.may("view", everywhere=False, **others)
+
+
+def test_rights_everywhere_come_from_a_role_without_patterns() -> None:
+    assert user("viewer").may("view", everywhere=True)
+    assert user("shop").may("view")
+    assert not user("shop").may("view", everywhere=True)
+    with pytest.raises(ForbiddenError, match="'view' everywhere, from a role without patterns"):
+        user("shop").need("view", "this", everywhere=True)
+    # The right of one role and the reach of another are no right everywhere.
+    assert not user("shop", "viewer").may("produce", everywhere=True)
+    values = {"console.roles.all.rights": "edit", "console.roles.all.topics": "*"}
+    assert User("ann", (roles_of(values)["all"],)).may("edit", everywhere=True)
+
+
 def test_rights_of_several_roles_add_up() -> None:
     both = user("shop", "viewer")
     assert both.may("read", topic="anything")

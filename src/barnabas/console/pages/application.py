@@ -32,6 +32,7 @@ from barnabas.console.access import (
     Role,
     Sessions,
     User,
+    named,
 )
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.pages import cluster, messages
@@ -186,6 +187,7 @@ class Application:
                 **facts,
                 "user": user.name,
                 "rights": [right for right in RIGHTS if user.may(right)],
+                "everywhere": [right for right in RIGHTS if user.may(right, everywhere=True)],
                 "is_read_only": user.is_read_only,
                 "services": self._services.configured,
                 "masked": bool(self._config.masked_fields),
@@ -262,17 +264,18 @@ class Application:
         user = self._user(request)
         path = request.path_params
         body: Mapping[str, Any] = {} if endpoint.method == "GET" else await _body(request)
-        topic, group = path.get("topic"), path.get("group")
+        names = named(path)
         try:
-            user.need(endpoint.right, endpoint.what, topic=topic, group=group)
+            user.need(endpoint.right, endpoint.what, everywhere=endpoint.everywhere, **names)
         except ForbiddenError:
             if endpoint.method != "GET":
+                target = next(iter(names.values()), "")
                 self._services.audit.note(
-                    user.name, _address(request), endpoint.what, topic or group or "", "forbidden"
+                    user.name, _address(request), endpoint.what, target, "forbidden"
                 )
             raise
         masked: Sequence[str] = ()
-        if self._config.masked_fields and not user.may("unmasked", topic=topic):
+        if self._config.masked_fields and not user.may("unmasked", topic=path.get("topic")):
             masked = self._config.masked_fields
         return Call(
             self._services, user, _address(request), path, request.query_params, body, masked
@@ -347,6 +350,6 @@ def _told(error: Exception) -> tuple[int, dict[str, Any]]:
     if isinstance(error, RefusedError):
         return 409, {"error": str(error), "kind": "refused"}
     if isinstance(error, AwayError):
-        return 503, {"error": str(error), "kind": "away"}
+        return 503, {"error": str(error), "kind": "away", "service": error.service}
     _log.error("a request failed", exc_info=error)
     return 500, {"error": "the console failed; see its log", "kind": "fault"}

@@ -98,7 +98,12 @@ Handler = Callable[[Call], Any]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A row of a page's table: the right that it needs, on the topic or group of its path."""
+    """A row of a page's table: the right that it needs, on what its path names.
+
+    Names in the path that rights are about: `{topic}`, `{group}`, `{subject}`, `{connector}`,
+    `{query}`. `everywhere`: the right must come from a role without patterns, as for what concerns
+    the whole cluster.
+    """
 
     method: str
     path: str
@@ -106,6 +111,7 @@ class Endpoint:
     what: str
     handler: Handler
     is_stream: bool = False
+    everywhere: bool = False
 
 
 def as_json(found: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.groups import Move, moved
+from barnabas.console.services.topics import sliced
 
 CHANGES_MAX = 10_000
 
@@ -272,8 +273,9 @@ def node_settings(call: Call) -> Any:
 
 
 def audit(call: Call) -> Any:
-    """Return what was done, the newest first."""
-    return as_json(call.services.audit.recent(call.text("search"))[:200])
+    """A page of what was done, the newest first."""
+    found = call.services.audit.recent(call.text("search"))
+    return as_json(sliced(found, call.number("page", 0), call.number("size", 50)))
 
 
 ENDPOINTS = (

@@ -32,6 +32,11 @@ R = TypeVar("R", bound=Message)
 class AwayError(Exception):
     """A service does not answer; the message says which and why."""
 
+    def __init__(self, message: str, service: str = "the cluster") -> None:
+        super().__init__(message)
+        self.service = service
+        """What is away, in words."""
+
 
 class RefusedError(Exception):
     """A service refuses a request; the message is its reason."""

@@ -7,6 +7,7 @@ export class Failure extends Error {
     this.kind = facts.kind || "";
     this.position = facts.position;
     this.right = facts.right;
+    this.service = facts.service;
   }
 }
 

@@ -20,13 +20,16 @@ const PAGES = [
   [/^\/nodes\/(\d+)$/, "Node", nodePage],
   [/^\/audit$/, "Audit log", auditPage],
 ];
-/** The menu: address, text, key after g, and the right that it needs. */
+/**
+ * The menu. `key` comes after g; a page is there for users who have the right `needs`, `everywhere`
+ * if it says so, and where the console has the `service`.
+ */
 const MENU = [
-  ["/", "Overview", "o", "view"],
-  ["/topics", "Topics", "t", "view"],
-  ["/groups", "Groups", "g", "view"],
-  ["/nodes", "Nodes", "n", "view"],
-  ["/audit", "Audit log", "l", "admin"],
+  { to: "/", text: "Overview", key: "o", needs: "view" },
+  { to: "/topics", text: "Topics", key: "t", needs: "view" },
+  { to: "/groups", text: "Groups", key: "g", needs: "view" },
+  { to: "/nodes", text: "Nodes", key: "n", needs: "view" },
+  { to: "/audit", text: "Audit log", key: "l", needs: "admin" },
 ];
 const THEMES = ["auto", "light", "dark"];
 
@@ -74,7 +77,7 @@ function show() {
 }
 
 function drawMenu(path) {
-  const links = MENU.filter(([, , , right]) => me.rights.includes(right)).map(([to, text, key]) => {
+  const links = menu().map(({ to, text, key }) => {
     const is = to === "/" ? path === "/" : path.startsWith(to);
     return h(
       "a",
@@ -83,6 +86,14 @@ function drawMenu(path) {
     );
   });
   put(document.getElementById("menu"), links);
+}
+
+function menu() {
+  return MENU.filter(
+    ({ needs, everywhere, service }) =>
+      (everywhere ? me.everywhere : me.rights).includes(needs) &&
+      (!service || me.services.includes(service)),
+  );
 }
 
 function drawTop() {
@@ -188,9 +199,9 @@ document.addEventListener("keydown", (event) => {
       search.focus();
     }
   } else if (pressed === "g") {
-    const found = MENU.find(([, , key]) => key === event.key);
+    const found = menu().find(({ key }) => key === event.key);
     pressed = "";
-    if (found) go(found[0]);
+    if (found) go(found.to);
   } else {
     pressed = event.key;
     setTimeout(() => (pressed = ""), 1000);

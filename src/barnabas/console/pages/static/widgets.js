@@ -2,13 +2,14 @@
 
 import { append, h, later, number, put, say, svg } from "./dom.js";
 
-/** A card for a service that is away, or a request that failed. */
+/** A card for a service that is away, or a request that failed; it says what and why. */
 export function failed(error, again = null) {
   const away = error.kind === "away";
+  const who = error.service ? error.service[0].toUpperCase() + error.service.slice(1) : "A service";
   return h(
     "section",
     { class: `card ${away ? "away" : "bad"}`, role: "alert" },
-    h("h2", {}, away ? "A service is away" : "This cannot be shown"),
+    h("h2", {}, away ? `${who} is away` : "This cannot be shown"),
     h("p", {}, error.message),
     error.right && error.right !== "read-only"
       ? h("p", { class: "quiet" }, `Ask for the right “${error.right}”.`)
@@ -113,6 +114,79 @@ export function pager({ total, page }, size, go) {
     h("span", {}, `Page ${number(page + 1)} of ${number(pages)}, ${number(total)} in all`),
     button("Next", page + 1, page + 1 >= pages),
   );
+}
+
+/**
+ * A list whose search, filters, order and page are part of the address. Returns [bar, list]; what
+ * it is about says:
+ * - `address`: the page's path; `query`, `go` and `signal` are the page's own;
+ * - `load(state, signal)`: promises { rows, total, page } for { search, page, size, sort, … };
+ * - `columns`, `caption`, as those of a table;
+ * - `search`: the label of the search field, null for none;
+ * - `filters`: [{ name, label, options: [[value, text], …] }, …]; without options a tick box;
+ * - `sort`: the column that orders it at first, if columns can;
+ * - `empty`: what it says if there is nothing, `none`: if nothing fits what was asked for;
+ * - `above(found)`: what stands between bar and table;
+ * - `size` of a page; `every` so many milliseconds it is loaded again.
+ */
+export function listState({ query, go, signal }, about) {
+  const { address, load, columns, caption, search = null, filters = [], sort = "" } = about;
+  const { size = 50, every = 10000, above = () => null } = about;
+  const { empty = "Nothing here yet.", none = "Nothing fits." } = about;
+  const state = { search: query.get("search") || "" };
+  for (const { name } of filters) state[name] = query.get(name) || "";
+  if (sort) {
+    state.sort = query.get("sort") || sort;
+    state.descending = query.get("descending") || "";
+  }
+  state.page = Math.max(0, Math.floor(Number(query.get("page"))) || 0);
+  const asked = () => Boolean(state.search || filters.some(({ name }) => state[name]));
+  const change = (more) => {
+    Object.assign(state, { page: 0 }, more);
+    const shown = { ...state, page: state.page || "" };
+    if (shown.sort === sort && !shown.descending) shown.sort = "";
+    go(address, shown, true);
+    list.again();
+  };
+  const list = loaded(
+    () => load({ ...state, size }, signal),
+    (found) => [
+      above(found),
+      table(columns, found.rows, {
+        caption,
+        empty: asked() ? none : empty,
+        sort: sort ? { by: state.sort, descending: Boolean(state.descending) } : null,
+        onsort: sort
+          ? (by) => change({ sort: by, descending: state.sort === by && !state.descending ? "1" : "" })
+          : null,
+      }),
+      pager(found, size, (page) => change({ page })),
+    ],
+    { every, signal },
+  );
+  const bar =
+    search === null && !filters.length
+      ? null
+      : h(
+          "div",
+          { class: "filters" },
+          search === null ? null : searchField(search, state.search, (text) => change({ search: text })),
+          filters.map(({ name, label, options }) =>
+            options
+              ? select(options, state[name], (value) => change({ [name]: value }), { "aria-label": label })
+              : h(
+                  "label",
+                  { class: "check" },
+                  h("input", {
+                    type: "checkbox",
+                    checked: Boolean(state[name]),
+                    onchange: (event) => change({ [name]: event.target.checked ? "1" : "" }),
+                  }),
+                  label,
+                ),
+          ),
+        );
+  return [bar, list];
 }
 
 /** A labelled field. */

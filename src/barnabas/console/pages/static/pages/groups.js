@@ -8,64 +8,44 @@ import {
   confirmed,
   dialog,
   field,
+  listState,
   loaded,
-  pager,
-  searchField,
   select,
   table,
 } from "../widgets.js";
 
-const SIZE = 50;
 const KINDS = { Stable: "good", Empty: "", Dead: "bad" };
 
-export function groupsPage({ query, go, signal }) {
-  const state = {
-    search: query.get("search") || "",
-    state: query.get("state") || "",
-    page: Number(query.get("page") || 0),
-  };
-  const change = (more) => {
-    Object.assign(state, { page: 0 }, more);
-    go("/groups", { ...state, page: state.page || "" }, true);
-    list.again();
-  };
-  const list = loaded(
-    () => get("groups", { ...state, size: SIZE }, signal),
-    (found) => [
-      table(
-        [
-          { title: "Group", show: (row) => h("a", { href: `#/groups/${part(row.name)}` }, row.name) },
-          { title: "State", show: (row) => h("span", { class: `tag ${KINDS[row.state] ?? "warning"}` }, row.state) },
-          { title: "Type", show: (row) => row.type },
-          { title: "Coordinator", kind: "number", show: (row) => h("a", { href: `#/nodes/${row.coordinator}` }, `node ${row.coordinator}`) },
-        ],
-        found.rows,
-        { caption: "Groups", empty: "No group fits." },
-      ),
-      pager(found, SIZE, (page) => change({ page })),
-    ],
-    { every: 10000, signal },
-  );
+export function groupsPage(page) {
   return [
     h("h1", {}, "Groups"),
-    h(
-      "div",
-      { class: "filters" },
-      searchField("Search groups", state.search, (search) => change({ search })),
-      select(
-        [
-          ["", "All states"],
-          ["Stable", "Stable"],
-          ["Empty", "Empty"],
-          ["PreparingRebalance", "Preparing a rebalance"],
-          ["CompletingRebalance", "Completing a rebalance"],
-        ],
-        state.state,
-        (value) => change({ state: value }),
-        { "aria-label": "State" },
-      ),
-    ),
-    list,
+    listState(page, {
+      address: "/groups",
+      load: (state, signal) => get("groups", state, signal),
+      columns: [
+        { title: "Group", show: (row) => h("a", { href: `#/groups/${part(row.name)}` }, row.name) },
+        { title: "State", show: (row) => h("span", { class: `tag ${KINDS[row.state] ?? "warning"}` }, row.state) },
+        { title: "Type", show: (row) => row.type },
+        { title: "Coordinator", kind: "number", show: (row) => h("a", { href: `#/nodes/${row.coordinator}` }, `node ${row.coordinator}`) },
+      ],
+      caption: "Groups",
+      search: "Search groups",
+      filters: [
+        {
+          name: "state",
+          label: "State",
+          options: [
+            ["", "All states"],
+            ["Stable", "Stable"],
+            ["Empty", "Empty"],
+            ["PreparingRebalance", "Preparing a rebalance"],
+            ["CompletingRebalance", "Completing a rebalance"],
+          ],
+        },
+      ],
+      empty: "There are no groups yet.",
+      none: "No group fits.",
+    }),
   ];
 }
 

@@ -7,45 +7,15 @@ import {
   confirmed,
   field,
   formDialog,
+  listState,
   loaded,
-  pager,
-  searchField,
-  select,
   table,
   tabs,
 } from "../widgets.js";
 import { messagesTab } from "./messages.js";
 
-const SIZE = 50;
-
-export function topicsPage({ query, me, go, signal }) {
-  const state = {
-    search: query.get("search") || "",
-    state: query.get("state") || "",
-    internal: query.get("internal") || "",
-    sort: query.get("sort") || "name",
-    descending: query.get("descending") || "",
-    page: Number(query.get("page") || 0),
-  };
-  const change = (more) => {
-    Object.assign(state, { page: 0 }, more);
-    go("/topics", { ...state, page: state.page || "" }, true);
-    list.again();
-  };
-  const list = loaded(
-    () => get("topics", { ...state, size: SIZE }, signal),
-    (found) => [
-      table(columns(), found.rows, {
-        caption: "Topics",
-        empty: "No topic fits.",
-        sort: { by: state.sort, descending: Boolean(state.descending) },
-        onsort: (by) =>
-          change({ sort: by, descending: state.sort === by && !state.descending ? "1" : "" }),
-      }),
-      pager(found, SIZE, (page) => change({ page })),
-    ],
-    { every: 10000, signal },
-  );
+export function topicsPage(page) {
+  const { me, go } = page;
   return [
     h(
       "div",
@@ -53,52 +23,46 @@ export function topicsPage({ query, me, go, signal }) {
       h("h1", {}, "Topics"),
       action("Create a topic", me.rights.includes("edit"), "edit", () => create(go), "main"),
     ),
-    h(
-      "div",
-      { class: "filters" },
-      searchField("Search topics", state.search, (search) => change({ search })),
-      select(
-        [
-          ["", "All"],
-          ["under-replicated", "Under-replicated"],
-          ["offline", "Without a leader"],
-        ],
-        state.state,
-        (value) => change({ state: value }),
-        { "aria-label": "State" },
-      ),
-      h(
-        "label",
-        { class: "check" },
-        h("input", {
-          type: "checkbox",
-          checked: Boolean(state.internal),
-          onchange: (event) => change({ internal: event.target.checked ? "1" : "" }),
-        }),
-        "Internal topics",
-      ),
-    ),
-    list,
+    listState(page, {
+      address: "/topics",
+      load: (state, signal) => get("topics", state, signal),
+      columns: COLUMNS,
+      caption: "Topics",
+      search: "Search topics",
+      filters: [
+        {
+          name: "state",
+          label: "State",
+          options: [
+            ["", "All"],
+            ["under-replicated", "Under-replicated"],
+            ["offline", "Without a leader"],
+          ],
+        },
+        { name: "internal", label: "Internal topics" },
+      ],
+      sort: "name",
+      empty: "There are no topics yet.",
+      none: "No topic fits.",
+    }),
   ];
 }
 
-function columns() {
-  return [
-    {
-      title: "Topic",
-      sort: "name",
-      show: (row) => [
-        h("a", { href: `#/topics/${part(row.name)}` }, row.name),
-        row.is_internal ? h("span", { class: "tag" }, "internal") : null,
-      ],
-    },
-    { title: "Partitions", kind: "number", sort: "partitions", show: (row) => number(row.partitions) },
-    { title: "Replicas", kind: "number", show: (row) => number(row.replication) },
-    { title: "Size", kind: "number", sort: "size", show: (row) => bytes(row.size_bytes) },
-    { title: "Written", kind: "number", sort: "rate", show: (row) => rate(row.per_second) },
-    { title: "State", show: (row) => topicState(row) },
-  ];
-}
+const COLUMNS = [
+  {
+    title: "Topic",
+    sort: "name",
+    show: (row) => [
+      h("a", { href: `#/topics/${part(row.name)}` }, row.name),
+      row.is_internal ? h("span", { class: "tag" }, "internal") : null,
+    ],
+  },
+  { title: "Partitions", kind: "number", sort: "partitions", show: (row) => number(row.partitions) },
+  { title: "Replicas", kind: "number", show: (row) => number(row.replication) },
+  { title: "Size", kind: "number", sort: "size", show: (row) => bytes(row.size_bytes) },
+  { title: "Written", kind: "number", sort: "rate", show: (row) => rate(row.per_second) },
+  { title: "State", show: (row) => topicState(row) },
+];
 
 function topicState(row) {
   if (row.offline) return h("span", { class: "tag bad" }, `${plural(row.offline, "partition")} without a leader`);
@@ -176,7 +140,7 @@ export function topicPage(page) {
     tabs(
       [
         ["messages", "Messages", () => messagesTab(page, name)],
-        ["partitions", "Partitions", () => partitionsTab(path, signal)],
+        ["partitions", "Partitions", () => partitionsTab(page, name)],
         ["settings", "Settings", () => settingsTab(path, name, me, signal)],
         ["groups", "Groups", () => groupsTab(path, signal)],
       ],
@@ -230,37 +194,26 @@ async function drop(path, found, go) {
   }
 }
 
-function partitionsTab(path, signal) {
-  let page = 0;
-  const size = 100;
-  const list = loaded(
-    () => get(`${path}/partitions`, { page, size }, signal),
-    (found) => [
-      table(
-        [
-          { title: "Partition", kind: "number", show: (row) => row.number },
-          { title: "Replicas by node", show: replicas },
-          { title: "First offset", kind: "number", show: (row) => number(row.first_offset) },
-          { title: "Next offset", kind: "number", show: (row) => number(row.next_offset) },
-          {
-            title: "Offsets",
-            kind: "number",
-            show: (row) =>
-              row.next_offset === null ? "–" : number(row.next_offset - (row.first_offset ?? 0)),
-          },
-          { title: "Size", kind: "number", show: (row) => bytes(row.size_bytes) },
-        ],
-        found.rows,
-        { caption: "Partitions" },
-      ),
-      pager(found, size, (to) => {
-        page = to;
-        list.again();
-      }),
+function partitionsTab(page, name) {
+  return listState(page, {
+    address: `/topics/${part(name)}/partitions`,
+    load: (state, signal) => get(`topics/${part(name)}/partitions`, state, signal),
+    columns: [
+      { title: "Partition", kind: "number", show: (row) => row.number },
+      { title: "Replicas by node", show: replicas },
+      { title: "First offset", kind: "number", show: (row) => number(row.first_offset) },
+      { title: "Next offset", kind: "number", show: (row) => number(row.next_offset) },
+      {
+        title: "Offsets",
+        kind: "number",
+        show: (row) =>
+          row.next_offset === null ? "–" : number(row.next_offset - (row.first_offset ?? 0)),
+      },
+      { title: "Size", kind: "number", show: (row) => bytes(row.size_bytes) },
     ],
-    { every: 10000, signal },
-  );
-  return list;
+    caption: "Partitions",
+    size: 100,
+  });
 }
 
 function replicas(row) {
