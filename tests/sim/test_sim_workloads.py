@@ -50,6 +50,7 @@ REGRESSIONS = {
     (4_242_765_105, "", "shares"): "a member let go of a hold by what it said of the one before",
     (7_700_006, "", "shares"): "a coordinator whose directory had just failed raised",
     (7_500_058, "", "changes"): "a new disk was taken for one that is offline",
+    (9, "three", "transactions"): "an end was confirmed to a client whose id another had taken",
     (622_263_389, "", "transactions"): "a batch whose offset had lost a bit hid all behind it",
 }
 """Seeds that found something once, and what."""

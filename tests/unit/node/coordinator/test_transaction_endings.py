@@ -117,6 +117,54 @@ def test_version_2(
         assert ending.transaction.start_ms == (10 if state is ONGOING else NOW_MS)
 
 
+# A client with version 1 has ended the last transaction, at the epoch that it took from the sender.
+AFTER_VERSION_1 = [
+    (COMPLETE_COMMIT, -1, True, FENCED, None),
+    (COMPLETE_COMMIT, -1, False, FENCED, None),
+    (COMPLETE_COMMIT, 0, True, INVALID, None),
+    (COMPLETE_COMMIT, 0, False, NONE, PREPARE_ABORT),
+    (COMPLETE_ABORT, -1, False, FENCED, None),
+    (COMPLETE_ABORT, -1, True, FENCED, None),
+    (COMPLETE_ABORT, 0, False, NONE, PREPARE_ABORT),
+]
+
+
+@pytest.mark.parametrize(("state", "epoch", "is_commit", "error", "after"), AFTER_VERSION_1)
+def test_the_epoch_before_an_end_without_a_bump_is_that_of_another_client(
+    state: TransactionState,
+    epoch: int,
+    is_commit: bool,
+    error: ErrorCode,
+    after: TransactionState | None,
+) -> None:
+    request = EndRequest(ID, EPOCH + epoch, is_commit, 2)
+    for version in (0, 1):
+        ending = end(transaction(state, version=version), request, -1, NOW_MS)
+        assert ending.error is error
+        assert (ending.transaction and ending.transaction.state) == after
+
+
+def test_the_end_of_a_transaction_that_another_client_took_over_is_no_repeated_one() -> None:
+    """Both share a transactional id; one ends with version 2, the other with version 1."""
+    former = transaction(EMPTY)
+    taken = initialize(former, InitRequest(1_000, -1, -1), -1, 2, NOW_MS).transaction
+    assert taken is not None
+    shard = TransactionShard(lambda: 2, lambda *_: None)
+    shard.transactions["t"] = taken
+    latter = (ID, taken.producer_epoch)
+    added = shard.add_partitions("t", latter, [TopicPartition("t", 0)], 0, Moment(NOW_MS, 0))
+    assert added.response is NONE
+    for record in added.records:
+        shard.replay(0, -1, record)
+    begun = shard.transactions["t"]
+    prepared = end(begun, EndRequest(*latter, True, 0), -1, NOW_MS).transaction
+    assert prepared is not None
+    done = complete(prepared, NOW_MS)
+    for is_commit in (True, False):
+        late = EndRequest(ID, former.producer_epoch, is_commit, 2)
+        assert end(done, late, -1, NOW_MS).error is FENCED
+
+
 # Apache Kafka 4.3.1 on three nodes: how a transaction ended, and the answer to the EndTxn after it
 # (epoch relative to the next one; commit?) when its markers are written. Until then every request
 # gets CONCURRENT_TRANSACTIONS.

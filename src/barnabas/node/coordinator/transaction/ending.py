@@ -17,6 +17,11 @@ Not as there: a producer that commits a transaction which the coordinator has ab
 long) gets PRODUCER_FENCED. Kafka answers so with version 1, but INVALID_TXN_STATE with version 2,
 where its epoch looks like that of a repeated request. Kafka Streams continues after
 PRODUCER_FENCED (the task has moved) and stops its thread after INVALID_TXN_STATE.
+
+Nor is the epoch before the current one that of a repeated request if the last transaction was ended
+with version 1, which does not raise it: then another client took the transactional id in between,
+and this one is fenced. Kafka does not look at that; it confirms the commit of a transaction that it
+has aborted, and gives the id and epoch of the other client in its answer.
 """
 
 from typing import NamedTuple
@@ -131,7 +136,9 @@ def _end_with_version_2(
     )
     if transaction.producer_id != request.producer_id and not has_new_id:
         return Ending(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    has_bumped = transaction.producer_epoch == request.producer_epoch + 1
+    has_bumped = (
+        transaction.bumps_epochs and transaction.producer_epoch == request.producer_epoch + 1
+    )
     is_current = transaction.producer_epoch == request.producer_epoch
     is_repeated = has_bumped or has_new_id
     if state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
