@@ -41,6 +41,14 @@ class FollowerSession:
         self.known: dict[PartitionKey, FetchPosition] = {}
         """The positions sent to the leader, including the request under way."""
         self._forgotten: dict[PartitionKey, str] = {}
+        self._withdrawn: dict[PartitionKey, FetchPosition] = {}
+        """Partitions forgotten since the last request, as that request had them."""
+        self.unheard: dict[PartitionKey, None] = {}
+        """Partitions whose answer was dropped after they had been forgotten.
+
+        The leader repeats nothing that it has told its session, so it must forget them before they
+        are named again: the next request does not name them.
+        """
 
     @property
     def is_full(self) -> bool:
@@ -52,6 +60,16 @@ class FollowerSession:
         position = self.known.pop(key, None)
         if position is not None:
             self._forgotten[key] = position.topic
+            self._withdrawn[key] = position
+
+    def drop(self, key: PartitionKey, leader_epoch: int) -> None:
+        """Leave an answer for a partition unread that was forgotten and is followed again.
+
+        In another leader epoch the leader repeats all by itself.
+        """
+        asked = self._withdrawn.get(key)
+        if asked is not None and asked.current_leader_epoch == leader_epoch:
+            self.unheard[key] = None
 
     def has_news(self, changed: Iterable[PartitionKey]) -> bool:
         """Return whether the next request would name anything."""
@@ -65,10 +83,13 @@ class FollowerSession:
     ) -> None:
         """Put session and positions into `request`.
 
-        `positions` has every partition if the session `is_full`, else those that changed.
+        `positions` has every partition if the session `is_full`, else those that changed, without
+        those that are `unheard`.
         """
         request.session_id = self.session_id
         request.session_epoch = self.epoch
+        self._withdrawn.clear()
+        self.unheard.clear()
         if self.is_full:
             self.known.clear()
             self._forgotten.clear()

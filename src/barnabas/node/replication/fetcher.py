@@ -287,11 +287,13 @@ class Fetcher:
                 self._changed[key] = None
         self._apply_throttle()
         session = self._session
+        later: list[PartitionKey] = []
         if session.is_full:
             keys = [key for key in self._followed if key in self._changed or key in session.known]
         else:
-            keys = list(self._changed)
-        if not keys and not (session.known and not session.is_full):
+            later = [key for key in self._changed if key in session.unheard]
+            keys = [key for key in self._changed if key not in session.unheard]
+        if not keys and not later and not (session.known and not session.is_full):
             return None
         positions = {key: self._position(self._followed[key].partition) for key in keys}
         settings = self._settings
@@ -304,8 +306,10 @@ class Fetcher:
             max_bytes=settings.response_max_bytes,
         )
         session.fill(request, positions, settings.partition_max_bytes)
-        self._changed.clear()
-        if self._resting:
+        self._changed = dict.fromkeys(later)
+        if later:
+            request.max_wait_ms = 0
+        elif self._resting:
             # Do not sleep at the leader beyond what is to be asked next.
             request.max_wait_ms = min(request.max_wait_ms, self._rest_ms())
         return request
@@ -351,9 +355,12 @@ class Fetcher:
                 key = (topic_id, data.partition_index)
                 followed = self._followed.get(key)
                 position = self._session.known.get(key)
-                if followed is None or position is None:
+                if followed is None:
                     continue
                 partition = followed.partition
+                if position is None:  # removed and added again while the answer was under way
+                    self._session.drop(key, partition.leader_epoch)
+                    continue
                 if (
                     position.current_leader_epoch != partition.leader_epoch
                     or position.fetch_offset != partition.log.log_end_offset

@@ -350,3 +350,40 @@ def test_a_full_disk_is_a_line_for_each_partition(caplog: pytest.LogCaptureFixtu
         "t-0 is no longer followed: lo",
         "t-1 is no longer followed: lo",
     ]
+
+
+def was_told(leader: Broker, high_watermark: int) -> bool:
+    """Whether the leader has sent a high watermark of partition 0 to its follower."""
+    (session,) = leader.services.fetch_sessions._sessions.values()
+    return any(
+        target.index == 0 and target.high_watermark_sent == high_watermark
+        for target in session.targets.values()
+    )
+
+
+def test_a_partition_that_is_followed_again_hears_what_it_missed_meanwhile() -> None:
+    """It was removed while the answer with the high watermark was under way."""
+    world = ReplicaWorld(2)
+
+    async def scenario() -> None:
+        await world.start()
+        world.create_topic([1, 2], [1, 2])
+        leader = await world.leads(1, 1)
+        follower = world.brokers[2]
+        for index in (0, 1):
+            end_offset = append(leader, "a", index=index)
+            assert await committed(leader, end_offset, index) == ErrorCode.NONE
+        fetchers = follower.replicas.fetchers
+        session_id = fetchers._fetchers[1, 0].session_id
+        partition = follower.partition()
+        await world.until(lambda: partition.high_watermark == 1)
+        end_offset = append(leader, "b")
+        await world.until(lambda: was_told(leader, end_offset))
+        assert partition.log.log_end_offset == end_offset
+        assert partition.high_watermark < end_offset
+        fetchers.follow(partition)
+        await world.until(lambda: partition.high_watermark == end_offset, within_s=5)
+        assert await committed(leader, append(leader, "c")) == ErrorCode.NONE
+        assert fetchers._fetchers[1, 0].session_id == session_id
+
+    world.run(scenario())
