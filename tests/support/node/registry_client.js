@@ -12,7 +12,7 @@ const {
 
 const [scenario, host, bootstrap, topic] = process.argv.slice(2);
 const value = `${topic}-value`;
-const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.ERROR });
+const kafka = new Kafka({ brokers: bootstrap.split(","), logLevel: logLevel.ERROR });
 
 function newRegistry(options) {
   return new SchemaRegistry({ host, retry: { retries: 0 } }, options);

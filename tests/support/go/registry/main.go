@@ -1,4 +1,4 @@
-// franz-go and its registry client: program SCENARIO REGISTRY_URL BOOTSTRAP TOPIC
+// franz-go and its registry client: program SCENARIO REGISTRY_URL BOOTSTRAP[,BOOTSTRAP]… TOPIC
 //
 // Ends with 1 and a line on standard error where an expectation fails.
 package main
@@ -25,7 +25,7 @@ import (
 type world struct {
 	ctx       context.Context
 	client    *sr.Client
-	bootstrap string
+	bootstrap []string
 	topic     string
 }
 
@@ -54,7 +54,7 @@ func refused(err error, code int) {
 
 // through sends values and returns the topic's records.
 func (w world) through(values ...[]byte) [][]byte {
-	client := must(kgo.NewClient(kgo.SeedBrokers(w.bootstrap), kgo.ConsumeTopics(w.topic),
+	client := must(kgo.NewClient(kgo.SeedBrokers(w.bootstrap...), kgo.ConsumeTopics(w.topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())))
 	defer client.Close()
 	for _, value := range values {
@@ -266,7 +266,7 @@ func main() {
 			os.Exit(1)
 		}
 	}()
-	w := world{ctx, must(sr.NewClient(sr.URLs(os.Args[2]))), os.Args[3], os.Args[4]}
+	w := world{ctx, must(sr.NewClient(sr.URLs(os.Args[2]))), strings.Split(os.Args[3], ","), os.Args[4]}
 	map[string]func(){
 		"client": w.client_methods, "avro": w.avro, "json": w.json, "protobuf": w.protobuf,
 	}[os.Args[1]]()
