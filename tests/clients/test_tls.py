@@ -31,6 +31,7 @@ from cryptography.x509.oid import NameOID
 import barnabas
 from kafka import KafkaConsumer, KafkaProducer
 from support.certificates import Authority
+from support.client_logins import SelfClosingSocket
 from support.java_host import JavaHost
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
@@ -143,10 +144,12 @@ def test_aiokafka_writes_and_reads(secured: Secured) -> None:
 
 def test_kafka_python_writes_and_reads(secured: Secured) -> None:
     topic = make_topic(secured, "kafka-python")
+    context = secured.context()
+    context.sslsocket_class = SelfClosingSocket
     common: dict[str, Any] = {
         "bootstrap_servers": secured.servers.split(","),
         "security_protocol": "SSL",
-        "ssl_context": secured.context(),
+        "ssl_context": context,
     }
     producer = KafkaProducer(**common)
     for number in range(100):

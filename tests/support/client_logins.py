@@ -7,6 +7,8 @@ that it needs beside them, in its own spelling; none for a cluster that anybody 
 from __future__ import annotations
 
 import hashlib
+import ssl
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,7 +56,20 @@ def python(bootstrap_servers: str) -> dict[str, Any]:
     """Keyword arguments of aiokafka and kafka-python."""
     security = _security(bootstrap_servers)
     more = {} if security is None else security.aiokafka()
+    if "ssl_context" in more:
+        more["ssl_context"].sslsocket_class = SelfClosingSocket
     return {"bootstrap_servers": bootstrap_servers, **more}
+
+
+class SelfClosingSocket(ssl.SSLSocket):
+    """A TLS socket that closes when it is dropped, without a warning.
+
+    kafka-python 3.0.12 does not close the socket of a connection that ends before its TLS handshake
+    does (`KafkaConnectionManager._build_transport`), as when a client closes early.
+    """
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def java(bootstrap_servers: str) -> dict[str, str]:
@@ -69,8 +84,12 @@ def java_file(bootstrap_servers: str, more: Mapping[str, str] | None = None) -> 
         return None
     settings = {"bootstrap.servers": bootstrap_servers, **java(bootstrap_servers), **(more or {})}
     text = format_properties(settings)
-    path = _found(bootstrap_servers)[1] / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.java"
-    path.write_text(text)
+    directory = _found(bootstrap_servers)[1]
+    path = directory / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.java"
+    if not path.exists():  # a client may be reading it
+        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as unfinished:
+            unfinished.write(text)
+        Path(unfinished.name).replace(path)
     return str(path)
 
 
