@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
 from barnabas.connect.engine.kafka_output import offset_key, offset_value
@@ -16,6 +16,8 @@ from support.node_process import wait_until
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WAIT_SECONDS = 60.0
+NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""What a broker of Kafka answers that does not lead a new partition yet."""
 
 
 class TopicOffsets:
@@ -73,7 +75,8 @@ def read_messages(bootstrap_servers: str, topic: str) -> list[Any]:
     try:
         for number in consumer.list_topics(topic, WAIT_SECONDS).topics[topic].partitions:
             # A client that does not know the leader yet may take a second to ask for it.
-            consumer.get_watermark_offsets(TopicPartition(topic, number), WAIT_SECONDS)
+            place = TopicPartition(topic, number)
+            wait_until(lambda place=place: _is_led(consumer, place), "a leader", WAIT_SECONDS)
             consumer.assign([TopicPartition(topic, number, 0)])
             while (message := consumer.poll(WAIT_SECONDS)) is not None and not message.error():
                 found.append(message)
@@ -81,6 +84,16 @@ def read_messages(bootstrap_servers: str, topic: str) -> list[Any]:
         return found
     finally:
         consumer.close()
+
+
+def _is_led(consumer: Consumer, place: TopicPartition) -> bool:
+    try:
+        consumer.get_watermark_offsets(place, WAIT_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() not in NO_LEADER_YET:
+            raise
+        return False
+    return True
 
 
 class TaskRun:
