@@ -9,27 +9,33 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from barnabas.base.config.values import parse_host_port
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.login import access_for, refusal
 from barnabas.kafka.wire_admin import (
-    AbsentNodeError,
+    AbsentError,
     AdminError,
     BrokerInfo,
     ClusterInfo,
+    DecisionError,
     EndpointError,
+    LeaderlessError,
     NoControllerError,
     NodeError,
     NoNodeError,
     RefusedError,
+    SenselessError,
     WireAdmin,
 )
 from barnabas.protocol.schema import Message
 
 POLL_S = 0.25
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Admin:
@@ -73,6 +79,13 @@ class Admin:
             self.pause(POLL_S)
         return True
 
+    def run(
+        self, work: Callable[Concatenate[WireAdmin, P], T], *given: P.args, **named: P.kwargs
+    ) -> T:
+        """Return what a function of the floor returns for this cluster. Raises CliError."""
+        with self._told():
+            return work(self._wire, *given, **named)
+
     def ask(self, request: Message, broker: int | None = None) -> Any:
         """The answer of `broker`, or of any that answers. Raises CliError."""
         with self._told():
@@ -89,15 +102,8 @@ class Admin:
 
         `request`'s response has a top-level error. Raises CliError for that.
         """
-        try:
-            return self._wire.decide(request)
-        except RefusedError as refused:
-            error = from_code(refused.code, refused.message, what)
-            if error.code is ExitCode.UNREACHABLE:
-                error.hint = "no controller decided it: barnabas quorum status tells more"
-            raise error from refused
-        except AdminError as failure:
-            raise self._error(failure) from failure
+        with self._told():
+            return self._wire.decide(request, what)
 
     def retry(self, request: Message, codes: Callable[[Any], Iterable[int]]) -> Any:
         """The answer to what the active controller decides, with an error for each part of it.
@@ -140,15 +146,20 @@ class Admin:
         if isinstance(error, NoNodeError):
             return self._silence(error)
         if isinstance(error, RefusedError):
-            return from_code(error.code, error.message)
+            refused = from_code(error.code, error.message, error.what)
+            if isinstance(error, DecisionError) and refused.code is ExitCode.UNREACHABLE:
+                refused.hint = "no controller decided it: barnabas quorum status tells more"
+            return refused
         if isinstance(error, EndpointError):
             hint = "brokers with --bootstrap-servers, controllers with --bootstrap-controller"
             return CliError(str(error), hint=hint)
-        code = {
-            AbsentNodeError: ExitCode.NOT_FOUND,
-            NoControllerError: ExitCode.UNREACHABLE,
-        }.get(type(error), ExitCode.REFUSED)
-        return CliError(str(error), code)
+        kinds = (
+            (AbsentError, ExitCode.NOT_FOUND),
+            (NoControllerError | LeaderlessError, ExitCode.UNREACHABLE),
+            (SenselessError, ExitCode.USAGE),
+        )
+        codes = (code for kind, code in kinds if isinstance(error, kind))
+        return CliError(str(error), next(codes, ExitCode.REFUSED))
 
     def _silence(self, error: NoNodeError) -> CliError:
         known = [refusal(one.cause, one.where, self._config) for one in error.failures]

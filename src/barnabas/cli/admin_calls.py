@@ -7,11 +7,12 @@ from barnabas import __version__
 from barnabas.base.ids import TopicPartition, Uuid
 from barnabas.cli.admin import Admin
 from barnabas.cli.errors import CliError, from_code
+from barnabas.kafka import wire_routing
+from barnabas.kafka.wire_routing import PartitionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import partitions as partitions_messages
 from barnabas.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.connections import ApiVersionsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.nodes import UnregisterBrokerRequest
 from barnabas.protocol.messages.partitions import ListPartitionReassignmentsRequest
 from barnabas.protocol.messages.voters import (
@@ -25,35 +26,9 @@ PREFERRED, UNCLEAN = 0, 1
 QUIET_ELECTIONS = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """A partition as brokers tell it."""
-
-    topic: str
-    index: int
-    leader: int
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-
-    @property
-    def key(self) -> TopicPartition:
-        return TopicPartition(self.topic, self.index)
-
-
 def partitions(admin: Admin, topics: Sequence[str] | None = None) -> list[PartitionState]:
     """All partitions, or those of `topics`. Raises CliError, for unknown topics too."""
-    asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-    response = admin.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
-    found = []
-    for topic in sorted(response.topics, key=lambda topic: topic.name or ""):
-        if topic.error_code != ErrorCode.NONE:
-            raise from_code(topic.error_code, None, topic.name or "")
-        for part in sorted(topic.partitions, key=lambda part: part.partition_index):
-            replicas, isr = tuple(part.replica_nodes), tuple(part.isr_nodes)
-            found.append(
-                PartitionState(topic.name, part.partition_index, part.leader_id, replicas, isr)
-            )
-    return found
+    return admin.run(wire_routing.partitions, topics)
 
 
 def read_features(admin: Admin) -> dict[str, int]:

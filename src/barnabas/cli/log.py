@@ -106,11 +106,11 @@ def _ids(text: str | None) -> list[int] | None:
 
 def _read(admin: Any, broker: int, keys: Any) -> list[Row]:
     from barnabas.cli.admin_calls import describe_log_dirs_request
-    from barnabas.cli.coordinators import ask_broker
     from barnabas.cli.errors import from_code
+    from barnabas.kafka.wire_routing import ask_broker
     from barnabas.protocol.errors import ErrorCode
 
-    answer = ask_broker(admin, describe_log_dirs_request(keys), broker)
+    answer = admin.run(ask_broker, describe_log_dirs_request(keys), broker)
     if answer.error_code != ErrorCode.NONE:
         raise from_code(answer.error_code, None, f"node {broker}")
     return [

@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "streams-group": ("List, describe, delete and reset Streams groups.", "group.streams"),
         "transaction": (
             "Show transactions; find and abort those that hang.",
-            "transaction.command",
+            "transaction",
         ),
     },
     "Cluster": {

@@ -60,8 +60,20 @@ class UnsupportedError(AdminError):
     """The node that was asked does not know such requests."""
 
 
-class AbsentNodeError(AdminError):
+class AbsentError(AdminError):
+    """There is no such thing in the cluster."""
+
+
+class AbsentNodeError(AbsentError):
     """The cluster has no node of this id."""
+
+
+class LeaderlessError(AdminError):
+    """A partition has no leader."""
+
+
+class SenselessError(AdminError):
+    """The request makes no sense, whichever cluster it goes to."""
 
 
 class NoControllerError(AdminError):
@@ -73,12 +85,17 @@ class EndpointError(AdminError):
 
 
 class RefusedError(AdminError):
-    """The cluster refuses a request."""
+    """The cluster refuses a request; `what` names the thing that it is about."""
 
-    def __init__(self, code: int, message: str | None) -> None:
+    def __init__(self, code: int, message: str | None, what: str = "") -> None:
         super().__init__(message or ErrorCode.of(code).message)
         self.code = code
         self.message = message
+        self.what = what
+
+
+class DecisionError(RefusedError):
+    """The active controller refuses, or none has decided in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +160,8 @@ class WireAdmin:
         if broker is None:
             return self._ask_any(request)
         known = (self._cluster or self.describe(self.kind)).brokers.get(broker)
+        if known is None:  # it may have joined since
+            known = self.describe(self.kind).brokers.get(broker)
         if known is None:
             raise AbsentNodeError(f"there is no node {broker} in this cluster")
         return self._ask_at(f"node {broker}", known.host, known.port, request)
@@ -169,14 +188,15 @@ class WireAdmin:
             thread.join()
         return answers
 
-    def decide(self, request: Message) -> Any:
+    def decide(self, request: Message, what: str = "") -> Any:
         """Return the answer to what the active controller decides; it may change in between.
 
-        The answer has a top-level error. Raises RefusedError for that.
+        The answer has a top-level error. Raises DecisionError for that, about `what`.
         """
         response = self.retry(request, lambda answer: [answer.error_code])
         if response.error_code != ErrorCode.NONE:
-            raise RefusedError(response.error_code, getattr(response, "error_message", None))
+            message = getattr(response, "error_message", None)
+            raise DecisionError(response.error_code, message, what)
         return response
 
     def retry(self, request: Message, codes: Callable[[Any], Iterable[int]]) -> Any:
@@ -189,7 +209,11 @@ class WireAdmin:
             response = self.ask(request)
             if MOVED_CODES.isdisjoint(codes(response)) or time.monotonic() > deadline:
                 return response
-            time.sleep(RETRY_S)
+            self.pause()
+
+    def pause(self) -> None:
+        """Wait before another try."""
+        time.sleep(RETRY_S)
 
     def _active_controller(self) -> int:
         """Return the controller that leads; waits while there is none."""
@@ -200,7 +224,7 @@ class WireAdmin:
                 return found.controller_id
             if time.monotonic() > deadline:
                 raise NoControllerError("no controller is active")
-            time.sleep(RETRY_S)
+            self.pause()
 
     def _ask_any(self, request: Message) -> Any:
         """Ask the bootstrap addresses in turn, then the brokers that were learnt of."""

@@ -16,7 +16,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import PartitionState, Reassignment
+from barnabas.cli.admin_calls import Reassignment
 from barnabas.cli.balance.execution import Execution, Outcome, Progress
 from barnabas.cli.balance.flow import carry_out
 from barnabas.cli.balance.model import Move
@@ -26,6 +26,7 @@ from barnabas.cli.balance.survey import Survey
 from barnabas.cli.balance.throttles import FOLLOWER_REPLICAS_KEY, LEADER_REPLICAS_KEY, RATES
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.wire_admin import BrokerInfo, ClusterInfo
+from barnabas.kafka.wire_routing import PartitionState
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import configs as configs_messages
 from barnabas.protocol.messages import metadata, partitions
@@ -53,6 +54,9 @@ class Cluster:
     throttled_meanwhile: bool = False
 
     # -- as an Admin
+
+    def run(self, work: Callable[..., Any], *given: Any) -> Any:
+        return work(self, *given)
 
     def pause(self, seconds: float) -> None:
         assert seconds > 0

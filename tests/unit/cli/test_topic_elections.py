@@ -43,6 +43,9 @@ class LateNode:
             self.pause(POLL_S)
         return True
 
+    def run(self, work: Callable[..., Any], *given: Any) -> Any:
+        return work(self, *given)
+
     def ask(self, request: Any) -> Any:
         assert isinstance(request, metadata.MetadataRequest)
         knows = self.is_elected and self.pauses == LATE_LOOKS

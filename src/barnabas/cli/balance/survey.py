@@ -7,7 +7,6 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import (
     LogDirectory,
-    PartitionState,
     Reassignment,
     log_directories,
     partitions,
@@ -18,6 +17,7 @@ from barnabas.cli.balance.model import Broker, Move, Partition
 from barnabas.cli.balance.planner import standing_of
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.wire_admin import ClusterInfo
+from barnabas.kafka.wire_routing import PartitionState
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from barnabas import __version__
 from barnabas.cli.admin import Admin
 from barnabas.cli.cluster.quorum import controller_option, reached
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.coordinators import ask_broker
 from barnabas.cli.errors import CliError, ExitCode, from_code
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
+from barnabas.kafka.wire_routing import ask_broker
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.features import (
     FEATURES,
@@ -273,8 +273,8 @@ def downgrade_kind(*, unsafe: bool) -> int:
 
 def read_levels(admin: Admin) -> Levels:
     """The features that a node tells. Raises CliError."""
-    answer = ask_broker(
-        admin,
+    answer = admin.run(
+        ask_broker,
         ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__),
     )
     if answer.error_code != ErrorCode.NONE:

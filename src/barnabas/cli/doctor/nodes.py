@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import PartitionState, topic_values
+from barnabas.cli.admin_calls import topic_values
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
 from barnabas.cli.balance.throttles import throttled_brokers
@@ -11,6 +11,7 @@ from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
 from barnabas.cli.errors import CliError
+from barnabas.kafka.wire_routing import PartitionState
 
 NAMED_MAX = 5
 SPREAD_NOTED_PERCENT = 20

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.admin import Admin
 from barnabas.cli.connection import Connection
-from barnabas.cli.coordinators import GROUP, ask_all, ask_coordinator
 from barnabas.cli.errors import NOT_FOUND_CODES, CliError, ExitCode, from_code, from_kafka
+from barnabas.kafka.wire_routing import GROUP, ask_all, ask_coordinator
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import share_groups as alter
 from barnabas.protocol.messages.groups import DeleteGroupsRequest, ListGroupsRequest
@@ -52,7 +52,7 @@ def list_groups(
     """The groups of all coordinators, by name. Raises CliError."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     found = []
-    for broker, answer in ask_all(admin, request, lambda one: [one.error_code]):
+    for broker, answer in admin.run(ask_all, request, lambda one: [one.error_code]):
         if answer.error_code != ErrorCode.NONE:
             raise from_code(answer.error_code, None, f"node {broker}")
         found += [
@@ -85,7 +85,7 @@ def _described(admin: Admin, group: str, request: Message) -> tuple[int, Any]:
 
 
 def _ask(admin: Admin, group: str, request: Message, codes: Any) -> tuple[int, Any]:
-    return ask_coordinator(admin, group, GROUP, request, codes)
+    return admin.run(ask_coordinator, group, GROUP, request, codes)
 
 
 def share_offsets(admin: Admin, group: str) -> dict[tuple[str, int], Any]:

@@ -12,7 +12,8 @@ from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm
 
 if TYPE_CHECKING:
-    from barnabas.cli.security.acl_entries import Acl, AclWords
+    from barnabas.cli.security.acl_entries import AclWords
+    from barnabas.kafka.acls import Acl
 
 COLUMNS = ("resource_type", "name", "pattern", "principal", "permission", "operation", "host")
 PATTERNS = ("literal", "prefixed")
@@ -119,11 +120,12 @@ def command() -> None:
 def list_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
     """List ACLs: all, or those of resources and principals."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.acl_entries import filters_of, list_acls
+    from barnabas.cli.security.acl_entries import filters_of
+    from barnabas.kafka.acls import list_acls
 
     wanted = filters_of(words)
     with Admin(connection) as admin:
-        found = list_acls(admin, wanted)
+        found = admin.run(list_acls, wanted)
     Output(as_json).rows([_row(acl) for acl in found], COLUMNS, "There are no such ACLs.")
 
 
@@ -152,11 +154,12 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
 def add_command(connection: Connection, words: "AclWords", as_json: bool) -> None:
     """Add ACLs. Those that exist already stay."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.acl_entries import acls_of, add_acls
+    from barnabas.cli.security.acl_entries import acls_of
+    from barnabas.kafka.acls import add_acls
 
     acls = acls_of(words)
     with Admin(connection) as admin:
-        add_acls(admin, acls)
+        admin.run(add_acls, acls)
     Output(as_json).result([_row(acl) for acl in acls], _lines(acls))
 
 
@@ -175,7 +178,8 @@ def add_command(connection: Connection, words: "AclWords", as_json: bool) -> Non
 def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json: bool) -> None:
     """Remove the ACLs of the resources and principals named."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.acl_entries import filters_of, list_acls, remove_acls
+    from barnabas.cli.security.acl_entries import filters_of
+    from barnabas.kafka.acls import list_acls, remove_acls
 
     wanted = filters_of(words)
     if all(item.is_everything for item in wanted):
@@ -183,13 +187,13 @@ def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json
             "nothing is named", ExitCode.USAGE, "name a resource or a principal, such as --topic"
         )
     with Admin(connection) as admin:
-        found = list_acls(admin, wanted)
+        found = admin.run(list_acls, wanted)
         if not found:
             raise CliError("there are no such ACLs", ExitCode.NOT_FOUND)
         if not yes:
             click.echo(_lines(found), err=True)
         confirm(f"Remove {'this ACL' if len(found) == 1 else f'these {len(found)} ACLs'}?", yes)
-        remove_acls(admin, found)
+        admin.run(remove_acls, found)
     text = f"removed {len(found)} ACL{'' if len(found) == 1 else 's'}"
     Output(as_json).result([_row(acl) for acl in found], text)
 

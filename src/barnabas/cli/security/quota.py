@@ -1,34 +1,17 @@
 """`barnabas quota`: how fast users, clients and addresses may be."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from barnabas.cli.admin import Admin
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.cli.output import Output, Row, json_option
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasRequestEntityData,
-    AlterClientQuotasRequestEntryData,
-    ComponentData,
-    DescribeClientQuotasRequest,
-    OpData,
-)
+from barnabas.kafka.client_quotas import KEYS, change_quota, entity_text, list_quotas
 
-KEYS = {
-    "producer_byte_rate": "bytes per second that they produce",
-    "consumer_byte_rate": "bytes per second that they fetch",
-    "request_percentage": "time of request threads, in percent of one",
-    "controller_mutation_rate": "partitions per second that they create and delete",
-    "connection_creation_rate": "connections per second of an address (ip)",
-}
 SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 _OPTIONS: Sequence[Callable[[Any], Any]] = (
@@ -73,10 +56,9 @@ def command() -> None:
 def list_command(connection: Connection, entity: dict[str, str | None], as_json: bool) -> None:
     """List quotas: all, or those of a user, client or address."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.quota import entity_text, list_quotas
 
     with Admin(connection) as admin:
-        found = list_quotas(admin, entity)
+        found = admin.run(list_quotas, entity)
     output = Output(as_json)
     if as_json:
         output.result([{"entity": item.entity, "quotas": item.values} for item in found], "")
@@ -109,12 +91,11 @@ def set_command(
 ) -> None:
     """Set quotas; 1k is 1024, 1m is 1024k, 1g is 1024m."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.quota import change_quota, entity_text
 
     _check_named(entity)
     values = dict(_pair(text) for text in pairs)
     with Admin(connection) as admin:
-        change_quota(admin, entity, values)
+        admin.run(change_quota, entity, values)
     text = "\n".join(f"{entity_text(entity)}: {key}={value:.15g}" for key, value in values.items())
     Output(as_json).result({"entity": entity, "quotas": values}, text)
 
@@ -136,18 +117,17 @@ def remove_command(
     Without KEYS, it removes all of them.
     """
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.quota import change_quota, entity_text, list_quotas
 
     _check_named(entity)
     with Admin(connection) as admin:
-        found = list_quotas(admin, entity, is_strict=True)
+        found = admin.run(list_quotas, entity, is_strict=True)
         existing = list(found[0].values) if found else []
         missing = [key for key in keys if key not in existing]
         if missing or not existing:
             what = f"no {', '.join(missing)}" if missing else "no quotas"
             raise CliError(f"{entity_text(entity)} has {what}", ExitCode.NOT_FOUND)
         removed = list(dict.fromkeys(keys)) or existing
-        change_quota(admin, entity, {}, removed)
+        admin.run(change_quota, entity, {}, removed)
     text = f"{entity_text(entity)}: removed {', '.join(removed)}"
     Output(as_json).result({"entity": entity, "removed": removed}, text)
 
@@ -174,75 +154,3 @@ def _pair(text: str) -> tuple[str, float]:
     if not math.isfinite(value) or value <= 0:
         raise CliError(f"{key}: {shown!r} is no number above 0", ExitCode.USAGE)
     return key, value
-
-
-# Quotas as commands work with them, and the requests that list, set and remove them.
-
-
-EXACT, DEFAULT = 0, 1
-"""How a filter compares an entity's name."""
-Entity = Mapping[str, str | None]
-"""Names by kind (`user`, `client-id`, `ip`); None is the default of the kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """The limits of one entity."""
-
-    entity: Entity
-    values: Mapping[str, float]
-
-
-def list_quotas(admin: Admin, entity: Entity, *, is_strict: bool = False) -> list[Quota]:
-    """The quotas that name all of `entity`, and with `is_strict` nothing else. Raises CliError."""
-    request = DescribeClientQuotasRequest(
-        components=[
-            ComponentData(
-                entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name
-            )
-            for kind, name in entity.items()
-        ],
-        strict=is_strict,
-    )
-    response = admin.decide(request, "quotas")
-    found = [
-        Quota(
-            {part.entity_type: part.entity_name for part in entry.entity},
-            {value.key: value.value for value in sorted(entry.values, key=lambda v: v.key)},
-        )
-        for entry in response.entries or ()
-    ]
-    return sorted(found, key=lambda quota: entity_text(quota.entity))
-
-
-def change_quota(
-    admin: Admin, entity: Entity, values: Mapping[str, float], removed: Iterable[str] = ()
-) -> None:
-    """Set and remove limits of one entity. Raises CliError."""
-    request = AlterClientQuotasRequest(
-        entries=[
-            AlterClientQuotasRequestEntryData(
-                entity=[
-                    AlterClientQuotasRequestEntityData(entity_type=kind, entity_name=name)
-                    for kind, name in entity.items()
-                ],
-                ops=[
-                    *(OpData(key=key, value=value) for key, value in values.items()),
-                    *(OpData(key=key, remove=True) for key in removed),
-                ],
-            )
-        ]
-    )
-    response = admin.retry(request, lambda answer: [item.error_code for item in answer.entries])
-    for entry in response.entries:
-        if entry.error_code != ErrorCode.NONE:
-            raise from_code(entry.error_code, entry.error_message, entity_text(entity))
-
-
-def entity_text(entity: Entity) -> str:
-    """As people read it: `user=alice, client-id=<default>`."""
-    order = ("user", "client-id", "ip")
-    kinds = sorted(entity, key=lambda kind: order.index(kind) if kind in order else len(order))
-    return ", ".join(
-        f"{kind}={'<default>' if entity[kind] is None else entity[kind]}" for kind in kinds
-    )

@@ -1,34 +1,25 @@
 """`barnabas user`: users who log in by SCRAM, whose credentials the cluster keeps."""
 
-import hashlib
-import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.admin import Admin
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function
 from barnabas.cli.output import Output, Row, json_option
 from barnabas.cli.prompts import confirm, new_password, read_password
-from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.credentials import (
-    AlterUserScramCredentialsRequest,
-    DescribeUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-    UserName,
+from barnabas.kafka.scram_users import (
+    ITERATIONS_DEFAULT,
+    MECHANISMS,
+    delete_credentials,
+    list_users,
+    set_password,
 )
 
 if TYPE_CHECKING:
     from barnabas.cli.admin import Admin
-
-MECHANISM_NAMES = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-ITERATIONS_DEFAULT = 4096
-"""Kafka's own."""
 
 
 def _mechanism_option(help_text: str) -> Callable[[Function], Function]:
@@ -36,7 +27,7 @@ def _mechanism_option(help_text: str) -> Callable[[Function], Function]:
         "--mechanism",
         "mechanisms",
         multiple=True,
-        type=click.Choice(MECHANISM_NAMES, case_sensitive=False),
+        type=click.Choice(MECHANISMS, case_sensitive=False),
         help=help_text,
     )
 
@@ -52,10 +43,9 @@ def command() -> None:
 def list_command(connection: Connection, as_json: bool) -> None:
     """List users and how they log in. Passwords cannot be read."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.user import list_users
 
     with Admin(connection) as admin:
-        users = list_users(admin)
+        users = admin.run(list_users)
     rows: list[Row] = [
         {
             "user": name,
@@ -103,13 +93,12 @@ def create_command(
 ) -> None:
     """Create a user. The password is asked for, or read from standard input."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.user import list_users, set_password
 
     with Admin(connection) as admin:
-        if list_users(admin, [name]):
+        if admin.run(list_users, [name]):
             raise CliError(f"{name} exists", hint=f"barnabas user password {name} changes it")
         password = new_password() if generate else read_password(f"Password of {name}")
-        set_password(admin, name, password, mechanisms or MECHANISM_NAMES, iterations)
+        admin.run(set_password, name, password, mechanisms or MECHANISMS, iterations)
     _report(name, password if generate else None, "created", as_json)
     Output(as_json).note(
         f"It may do what ACLs allow it: barnabas acl add --allow-principal User:{name} …"
@@ -139,12 +128,11 @@ def password_command(
     It is asked for, or read from standard input.
     """
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.user import set_password
 
     with Admin(connection) as admin:
         had = _mechanisms(admin, name)
         password = new_password() if generate else read_password(f"New password of {name}")
-        set_password(admin, name, password, mechanisms or had, iterations)
+        admin.run(set_password, name, password, mechanisms or had, iterations)
     _report(name, password if generate else None, "changed", as_json)
 
 
@@ -167,22 +155,20 @@ def delete_command(
 ) -> None:
     """Delete users: they cannot log in any more. Their ACLs stay."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.security.user import delete_credentials
 
     with Admin(connection) as admin:
         had = {name: _mechanisms(admin, name) for name in names}
         confirm(f"Delete {', '.join(names)}?", yes)
         for name, all_mechanisms in had.items():
-            delete_credentials(admin, name, mechanisms or all_mechanisms)
+            admin.run(delete_credentials, name, mechanisms or all_mechanisms)
     rows: list[Row] = [{"user": name, "deleted": True} for name in had]
     Output(as_json).result(rows, "\n".join(f"{name}: deleted" for name in had))
 
 
 def _mechanisms(admin: "Admin", name: str) -> list[str]:
     """The credentials of a user. Raises CliError where there is none of that name."""
-    from barnabas.cli.security.user import list_users
 
-    found = list_users(admin, [name])
+    found = admin.run(list_users, [name])
     if name not in found:
         raise CliError(f"there is no user {name}", ExitCode.NOT_FOUND)
     return [item.mechanism for item in found[name]]
@@ -195,78 +181,3 @@ def _report(name: str, password: str | None, what: str, as_json: bool) -> None:
         row["password"] = password
         text += f"\npassword: {password}"
     Output(as_json).result(row, text)
-
-
-# SCRAM users as commands work with them, and the requests that list, change and delete them.
-
-
-MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
-_ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
-"""What brokers take."""
-SALT_SIZE_BYTES = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """That a user can log in by a mechanism."""
-
-    mechanism: str
-    iterations: int
-
-
-def list_users(
-    admin: Admin, names: Sequence[str] | None = None
-) -> dict[str, tuple[Credential, ...]]:
-    """All users, or those of `names` that exist. Raises CliError."""
-    request = DescribeUserScramCredentialsRequest(
-        users=None if names is None else [UserName(name=name) for name in names]
-    )
-    response = admin.decide(request, "users")
-    names_of = {number: mechanism for mechanism, number in MECHANISMS.items()}
-    found = {}
-    for result in response.results:
-        if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
-            continue
-        if result.error_code != ErrorCode.NONE:
-            raise from_code(result.error_code, result.error_message, result.user)
-        found[result.user] = tuple(
-            Credential(names_of.get(info.mechanism, str(info.mechanism)), info.iterations)
-            for info in result.credential_infos
-        )
-    return dict(sorted(found.items()))
-
-
-def set_password(
-    admin: Admin, name: str, password: str, mechanisms: Iterable[str], iterations: int
-) -> None:
-    """Let a user log in with this password, and no longer with an earlier one. Raises CliError.
-
-    The password does not leave this process, only its salted hash (KIP-554).
-    """
-    for mechanism in mechanisms:
-        salt = os.urandom(SALT_SIZE_BYTES)
-        salted = hashlib.pbkdf2_hmac(_ALGORITHMS[mechanism], password.encode(), salt, iterations)
-        upsertion = ScramCredentialUpsertion(
-            name=name,
-            mechanism=MECHANISMS[mechanism],
-            iterations=iterations,
-            salt=salt,
-            salted_password=salted,
-        )
-        # One at a time: brokers refuse requests that name a user twice.
-        _alter(admin, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
-
-
-def delete_credentials(admin: Admin, name: str, mechanisms: Iterable[str]) -> None:
-    """Take mechanisms from a user; one without any is gone. Raises CliError."""
-    for mechanism in mechanisms:
-        deletion = ScramCredentialDeletion(name=name, mechanism=MECHANISMS[mechanism])
-        _alter(admin, AlterUserScramCredentialsRequest(deletions=[deletion]))
-
-
-def _alter(admin: Admin, request: AlterUserScramCredentialsRequest) -> None:
-    response = admin.retry(request, lambda answer: [item.error_code for item in answer.results])
-    for result in response.results:
-        if result.error_code != ErrorCode.NONE:
-            raise from_code(result.error_code, result.error_message, result.user)

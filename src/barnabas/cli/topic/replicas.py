@@ -199,7 +199,8 @@ def _leaders_once_known(
     admin: Any, names: tuple[str, ...], elected: set[TopicPartition], *, unclean: bool
 ) -> dict[TopicPartition, int]:
     """The leaders, once the node that is asked has heard from the controller who was elected."""
-    from barnabas.cli.admin_calls import PartitionState, partitions
+    from barnabas.cli.admin_calls import partitions
+    from barnabas.kafka.wire_routing import PartitionState
 
     found: list[PartitionState] = []
 

@@ -1,15 +1,26 @@
-"""Transactions and the producers of partitions, as Kafka's Admin API asks for them (KIP-664)."""
+"""Transactions and the producers of partitions, as Kafka's Admin API asks for them (KIP-664).
+
+Functions raise AdminError.
+"""
+
+from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import partitions
-from barnabas.cli.coordinators import TRANSACTION, ask_all, ask_broker, ask_coordinator, ask_leader
-from barnabas.cli.errors import CliError, ExitCode, from_code
+from barnabas.kafka.wire_admin import AbsentError, RefusedError, SenselessError, WireAdmin
+from barnabas.kafka.wire_routing import (
+    TRANSACTION,
+    ask_all,
+    ask_broker,
+    ask_coordinator,
+    ask_leader,
+    ask_leaders,
+    partitions,
+)
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import (
     DescribeProducersRequest,
@@ -22,7 +33,7 @@ from barnabas.protocol.messages.transactions import (
     WriteTxnMarkersRequest,
 )
 
-FENCE_TIMEOUT_MS = 60_000
+FENCE_TIMEOUT_MS: Final = 60_000
 """Transaction time-out that a producer id is renewed with when its transaction is terminated."""
 
 
@@ -65,14 +76,14 @@ class ProducerOf:
 
 
 def list_transactions(
-    admin: Admin,
+    admin: WireAdmin,
     *,
     states: Sequence[str] = (),
     producer_ids: Sequence[int] = (),
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[Listed]:
-    """The transactional ids of all coordinators, by name. Raises CliError."""
+    """The transactional ids of all coordinators, by name."""
     request = ListTransactionsRequest(
         state_filters=list(states),
         producer_id_filters=list(producer_ids),
@@ -82,10 +93,10 @@ def list_transactions(
     found = []
     for broker, answer in ask_all(admin, request, lambda one: [one.error_code]):
         if answer.error_code != ErrorCode.NONE:
-            raise from_code(answer.error_code, None, f"node {broker}")
+            raise RefusedError(answer.error_code, None, f"node {broker}")
         if answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
-            raise CliError(f"there is no transaction state {unknown}", ExitCode.USAGE)
+            raise SenselessError(f"there is no transaction state {unknown}")
         found += [
             Listed(item.transactional_id, broker, item.producer_id, item.transaction_state)
             for item in answer.transaction_states
@@ -93,8 +104,8 @@ def list_transactions(
     return sorted(found, key=lambda item: (item.transactional_id, item.coordinator))
 
 
-def describe_transaction(admin: Admin, transactional_id: str) -> Transaction:
-    """One transactional id. Raises CliError, with NOT_FOUND where there is none."""
+def describe_transaction(admin: WireAdmin, transactional_id: str) -> Transaction:
+    """One transactional id. Raises RefusedError with TRANSACTIONAL_ID_NOT_FOUND without one."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     coordinator, answer = ask_coordinator(
         admin,
@@ -105,7 +116,7 @@ def describe_transaction(admin: Admin, transactional_id: str) -> Transaction:
     )
     (state,) = answer.transaction_states
     if state.error_code != ErrorCode.NONE:
-        raise from_code(state.error_code, None, transactional_id)
+        raise RefusedError(state.error_code, None, transactional_id)
     return Transaction(
         transactional_id,
         coordinator,
@@ -123,9 +134,9 @@ def describe_transaction(admin: Admin, transactional_id: str) -> Transaction:
 
 
 def producers_of(
-    admin: Admin, place: TopicPartition, broker: int | None = None
+    admin: WireAdmin, place: TopicPartition, broker: int | None = None
 ) -> list[ProducerOf]:
-    """The producers that a partition's leader knows, or another replica. Raises CliError."""
+    """The producers that a partition's leader knows, or another replica."""
 
     def request() -> DescribeProducersRequest:
         topic = TopicRequest(name=place.topic, partition_indexes=[place.partition])
@@ -137,7 +148,7 @@ def producers_of(
         answer = ask_broker(admin, request(), broker)
     ((_, part),) = _parts(answer)
     if part.error_code != ErrorCode.NONE:
-        raise from_code(part.error_code, part.error_message, str(place))
+        raise RefusedError(part.error_code, part.error_message, str(place))
     return _producers(place, part)
 
 
@@ -172,7 +183,7 @@ def _producers(place: TopicPartition, part: Any) -> list[ProducerOf]:
 
 
 def find_hanging(
-    admin: Admin,
+    admin: WireAdmin,
     *,
     topic: str | None,
     partition: int | None,
@@ -183,14 +194,14 @@ def find_hanging(
     """Open transactions, idle for `timeout_ms`, that no coordinator will ever end.
 
     Searched are all partitions, those of a topic or one of it; with `broker`, only the replicas
-    that it has. Raises CliError. Source: Kafka's TransactionsCommand.
+    that it has. Source: Kafka's TransactionsCommand.
     """
     states = partitions(admin, None if topic is None else [topic])
     if partition is not None:
         states = [state for state in states if state.index == partition]
         if not states:
             place = TopicPartition(str(topic), partition)
-            raise CliError(f"there is no partition {place}", ExitCode.NOT_FOUND)
+            raise AbsentError(f"there is no partition {place}")
     by_broker: dict[int, list[TopicPartition]] = {}
     for state in states:
         if broker is not None and broker in state.replicas:
@@ -216,19 +227,12 @@ def find_hanging(
 
 
 def _producers_of_all(
-    admin: Admin, by_broker: dict[int, list[TopicPartition]]
+    admin: WireAdmin, by_broker: Mapping[int, Sequence[TopicPartition]]
 ) -> Iterable[ProducerOf]:
-    requests = [(broker, _of_places(places)) for broker, places in by_broker.items()]
-    for answer in admin.ask_each(requests):
-        if isinstance(answer, Exception):
-            raise answer
-        for place, part in _parts(answer):
-            if part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                yield from producers_of(admin, place)  # it has moved
-            elif part.error_code != ErrorCode.NONE:
-                raise from_code(part.error_code, part.error_message, str(place))
-            else:
-                yield from _producers(place, part)
+    for place, part in ask_leaders(admin, by_broker, _of_places, _parts).items():
+        if part.error_code != ErrorCode.NONE:
+            raise RefusedError(part.error_code, part.error_message, str(place))
+        yield from _producers(place, part)
 
 
 def _of_places(places: Iterable[TopicPartition]) -> DescribeProducersRequest:
@@ -240,27 +244,27 @@ def _of_places(places: Iterable[TopicPartition]) -> DescribeProducersRequest:
     )
 
 
-def _awaited_places(admin: Admin, names: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
+def _awaited_places(admin: WireAdmin, names: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
     """Partitions in which the coordinator will write a marker, by transactional id."""
     awaited = {}
     for name in names:
         try:
             awaited[name] = frozenset(describe_transaction(admin, name).partitions)
-        except CliError as error:
-            if error.code is not ExitCode.NOT_FOUND:
+        except RefusedError as error:
+            if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise
             awaited[name] = frozenset()
     return awaited
 
 
 def abort(
-    admin: Admin,
+    admin: WireAdmin,
     place: TopicPartition,
     producer_id: int,
     producer_epoch: int,
     coordinator_epoch: int,
 ) -> None:
-    """Write an abort marker into one partition, without asking the coordinator. Raises CliError."""
+    """Write an abort marker into one partition, without asking the coordinator."""
 
     def request() -> WriteTxnMarkersRequest:
         topic = WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])
@@ -284,11 +288,11 @@ def abort(
     answer = ask_leader(admin, place, request, codes)
     for code in codes(answer):
         if code != ErrorCode.NONE:
-            raise from_code(code, None, str(place))
+            raise RefusedError(code, None, str(place))
 
 
-def terminate(admin: Admin, transactional_id: str) -> None:
-    """Abort the transaction of a transactional id and fence its producer. Raises CliError."""
+def terminate(admin: WireAdmin, transactional_id: str) -> None:
+    """Abort the transaction of a transactional id and fence its producer."""
     describe_transaction(admin, transactional_id)  # else an id that nobody has would be made
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=FENCE_TIMEOUT_MS
@@ -297,7 +301,7 @@ def terminate(admin: Admin, transactional_id: str) -> None:
         admin, transactional_id, TRANSACTION, request, lambda answer: [answer.error_code]
     )
     if answer.error_code != ErrorCode.NONE:
-        raise from_code(answer.error_code, None, transactional_id)
+        raise RefusedError(answer.error_code, None, transactional_id)
 
 
 def now_ms() -> int:

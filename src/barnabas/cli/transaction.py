@@ -50,11 +50,11 @@ def list_command(
 ) -> None:
     """List transactional ids and their states."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import list_transactions
+    from barnabas.kafka.transaction_admin import list_transactions
 
     with Admin(connection) as admin:
-        found = list_transactions(
-            admin,
+        found = admin.run(
+            list_transactions,
             states=states,
             producer_ids=producer_ids,
             longer_than_ms=-1 if duration_filter is None else duration_filter,
@@ -80,10 +80,10 @@ def list_command(
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show producer, state, age and partitions."""
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import describe_transaction, now_ms
+    from barnabas.kafka.transaction_admin import describe_transaction, now_ms
 
     with Admin(connection) as admin:
-        found = [describe_transaction(admin, name) for name in names]
+        found = [admin.run(describe_transaction, name) for name in names]
     now = now_ms()
     rows: list[Row] = [
         {
@@ -126,10 +126,10 @@ def describe_producers_command(
     """Show the producers that a partition knows."""
     from barnabas.base.ids import TopicPartition
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import producers_of
+    from barnabas.kafka.transaction_admin import producers_of
 
     with Admin(connection) as admin:
-        found = producers_of(admin, TopicPartition(topic, partition), broker_id)
+        found = admin.run(producers_of, TopicPartition(topic, partition), broker_id)
     rows: list[Row] = [
         {
             "producer_id": item.producer_id,
@@ -182,14 +182,14 @@ def find_hanging_command(
     Exit code 5 if there are any.
     """
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import find_hanging, now_ms
+    from barnabas.kafka.transaction_admin import find_hanging, now_ms
 
     if partition is not None and topic is None:
         raise CliError("--partition needs --topic", ExitCode.USAGE)
     now = now_ms()
     with Admin(connection) as admin:
-        found = find_hanging(
-            admin,
+        found = admin.run(
+            find_hanging,
             topic=topic,
             partition=partition,
             broker=broker_id,
@@ -255,7 +255,7 @@ def abort_command(
     """
     from barnabas.base.ids import TopicPartition
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import abort, producers_of
+    from barnabas.kafka.transaction_admin import abort, producers_of
 
     place = TopicPartition(topic, partition)
     named = [item is not None for item in (producer_id, producer_epoch, coordinator_epoch)]
@@ -266,7 +266,7 @@ def abort_command(
         )
     with Admin(connection) as admin:
         if producer_id is None or producer_epoch is None or coordinator_epoch is None:
-            known = producers_of(admin, place)
+            known = admin.run(producers_of, place)
             open_ones = [item for item in known if item.start_offset == start_offset]
             if not open_ones:
                 raise CliError(
@@ -277,7 +277,7 @@ def abort_command(
             producer_id, producer_epoch = open_ones[0].producer_id, open_ones[0].producer_epoch
             coordinator_epoch = open_ones[0].coordinator_epoch or 0
         confirm(f"Abort the transaction of producer {producer_id} in {place}?", yes)
-        abort(admin, place, producer_id, producer_epoch, coordinator_epoch)
+        admin.run(abort, place, producer_id, producer_epoch, coordinator_epoch)
     value = {
         "topic": topic,
         "partition": partition,
@@ -303,11 +303,11 @@ def terminate_command(connection: Connection, name: str, yes: bool, as_json: boo
     transactional id fails with PRODUCER_FENCED.
     """
     from barnabas.cli.admin import Admin
-    from barnabas.cli.transaction.calls import terminate
+    from barnabas.kafka.transaction_admin import terminate
 
     confirm(f"Abort the transaction of {name} and fence its producer?", yes)
     with Admin(connection) as admin:
-        terminate(admin, name)
+        admin.run(terminate, name)
     Output(as_json).result(
         {"transactional_id": name, "terminated": True}, f"{name}: its transaction is terminated"
     )
