@@ -12,6 +12,7 @@ import pytest
 
 from support.console_world import Console
 from support.foreground import BARNABAS, end, first_line, running
+from support.identity_provider import SignOnProvider
 
 
 def test_a_console_without_a_cluster_says_so_on_its_page() -> None:
@@ -39,6 +40,29 @@ def test_a_wrong_setting_is_one_line(flags: tuple[str, ...], code: int, words: s
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
+
+
+def test_a_console_lets_in_users_of_an_identity_provider(tmp_path: Path) -> None:
+    with SignOnProvider().serving() as provider:
+        file = tmp_path / "console.properties"
+        file.write_text(
+            f"console.oidc.issuer={provider.url}\n"
+            "console.oidc.client.id=console\n"
+            "console.oidc.client.secret=top secret\n"
+            "console.oidc.role.viewer=kafka-admins\n"
+        )
+        flags = ("-b", "127.0.0.1:1", "-l", "http://127.0.0.1:0", "--json")
+        with running("console", str(file), *flags) as process:
+            url = json.loads(first_line(process))["listeners"][0]
+            with httpx.Client(base_url=url, timeout=60) as http:
+                assert http.get("/api/overview").status_code == 401
+                to = http.get("/api/login/oidc").headers["location"]
+                back = httpx.get(to, timeout=60).headers["location"]
+                assert http.get(back).headers["location"] == "../../../#/"
+                me = http.get("/api/me").json()
+                assert (me["user"], me["rights"]) == ("oidc:ann", ["view", "read"])
+                assert http.get("/api/overview").status_code == 503  # the cluster's fault now
+            assert end(process) == 0
 
 
 @pytest.mark.parametrize("is_secure", [pytest.param(False, marks=pytest.mark.slow), True])

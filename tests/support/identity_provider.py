@@ -1,14 +1,22 @@
-"""An identity provider on loopback: it serves its keys at /jwks and issues tokens at /token."""
+"""An identity provider on loopback: it serves its keys at /jwks and issues tokens at /token.
+
+`SignOnProvider` logs in people too: whoever comes to /authorize is who the test says, and goes back
+with a code that /token exchanges once, for the right secret and PKCE verifier.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import secrets
 import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
-from urllib.parse import parse_qsl
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from support.tokens import Issuer
 
@@ -64,6 +72,9 @@ class IdentityProvider:
                 self.send_response(code)
                 if code in {301, 302, 307}:
                     self.send_header("Location", f"{provider.url}/elsewhere")
+                elif code == 303:
+                    self.send_header("Location", body.decode())
+                    body = b""
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -86,3 +97,84 @@ class IdentityProvider:
             server.shutdown()
             server.server_close()
             thread.join()
+
+
+class SignOnProvider(IdentityProvider):
+    """Logs in people (OpenID Connect). `claims` is what it says of whoever comes."""
+
+    def __init__(self, client_id: str = "console", secret: str | None = "top secret") -> None:
+        super().__init__()
+        self.client_id, self.secret = client_id, secret
+        self.claims: dict[str, Any] = {"preferred_username": "ann", "groups": ["kafka-admins"]}
+        self.document: dict[str, Any] = {}
+        """Members of the discovery document that are not as they should be."""
+        self.back: dict[str, str] = {}
+        """Parameters that it sends back otherwise."""
+        self.forge: Callable[[dict[str, Any]], str] | None = None
+        """Makes the ID token of its claims, instead of its key."""
+        self._codes: dict[str, dict[str, str]] = {}
+
+    def _answer(self, asked: Asked) -> tuple[int, bytes]:
+        path = urlsplit(asked.path).path
+        if path == "/.well-known/openid-configuration":
+            self.asked.append(asked)
+            return 200, json.dumps(self._document()).encode()
+        if path == "/authorize":
+            self.asked.append(asked)
+            return 303, self._authorized(dict(parse_qsl(urlsplit(asked.path).query))).encode()
+        if path == "/token" and asked.form.get("grant_type") == "authorization_code":
+            self.asked.append(asked)
+            return self._exchanged(asked)
+        return super()._answer(asked)
+
+    def _document(self) -> dict[str, Any]:
+        found = {
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "jwks_uri": f"{self.url}/jwks",
+            "end_session_endpoint": f"{self.url}/logout",
+            "authorization_response_iss_parameter_supported": True,
+        } | self.document
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _authorized(self, query: dict[str, str]) -> str:
+        assert query["response_type"] == "code"
+        assert query["code_challenge_method"] == "S256"
+        assert query["client_id"] == self.client_id
+        assert "openid" in query["scope"].split()
+        code = secrets.token_urlsafe(8)
+        self._codes[code] = query
+        back = {"code": code, "state": query["state"], "iss": self.url} | self.back
+        return f"{query['redirect_uri']}?{urlencode({k: v for k, v in back.items() if v})}"
+
+    def _exchanged(self, asked: Asked) -> tuple[int, bytes]:
+        form = asked.form
+        query = self._codes.pop(form["code"], None)
+        challenge = hashlib.sha256(form["code_verifier"].encode()).digest()
+        if (
+            query is None
+            or query["redirect_uri"] != form["redirect_uri"]
+            or query["code_challenge"] != base64.urlsafe_b64encode(challenge).decode().rstrip("=")
+        ):
+            return 400, b'{"error": "invalid_grant"}'
+        if not self._is_client(asked):
+            return 401, b'{"error": "invalid_client"}'
+        about = {
+            "iss": self.url,
+            "aud": self.client_id,
+            "nonce": query["nonce"],
+            **self.claims,
+        }
+        if self.forge is not None:
+            token = self.forge(about)
+        else:
+            token = self.issuer.token("subject-1", self.lifetime_seconds, **about)
+        return 200, json.dumps({"id_token": token, "token_type": "Bearer"}).encode()
+
+    def _is_client(self, asked: Asked) -> bool:
+        if self.secret is None:
+            return asked.form.get("client_id") == self.client_id
+        shown = asked.headers.get("Authorization", "").removeprefix("Basic ")
+        name, _, secret = base64.b64decode(shown).decode().partition(":")
+        return (unquote(name), unquote(secret)) == (self.client_id, self.secret)

@@ -1,10 +1,10 @@
 """Who may do what in the console: users, roles, sessions, the limit on guesses, the audit log.
 
-Users are those of a password file (`web/passwords.py`). A role has rights, on topics, groups,
-subjects, connectors and queries whose names match its patterns. What concerns a whole cluster or
-service needs the right *everywhere*, of a role without patterns. Sessions are kept here, and a
-browser has only a random token: no cookie can be forged. Without a password file everybody may do
-everything, on loopback alone.
+Users are those of a password file (`web/passwords.py`), or of an identity provider (`oidc/`). A
+role has rights, on topics, groups, subjects, connectors and queries whose names match its patterns.
+What concerns a whole cluster or service needs the right *everywhere*, of a role without patterns.
+Sessions are kept here, and a browser has only a random token: no cookie can be forged. Without a
+password file and a provider everybody may do everything, on loopback alone.
 """
 
 from __future__ import annotations
@@ -173,6 +173,13 @@ class User:
             raise ForbiddenError(right, what, everywhere=is_pattern)
 
 
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """A user's roles by an identity provider at the login."""
+
+    roles: frozenset[str]
+
+
 class Sessions:
     """Users who are logged in, by the hash of the token that their browser has."""
 
@@ -180,22 +187,26 @@ class Sessions:
         self, lasts_s: float = SESSION_S, now_s: Callable[[], float] = time.monotonic
     ) -> None:
         self._lasts_s, self._now_s = lasts_s, now_s
-        self._found: OrderedDict[bytes, tuple[str, Account, float]] = OrderedDict()
+        self._found: OrderedDict[bytes, tuple[str, Account | Vouched, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, user: str, account: Account) -> str:
-        """Log a user in, with the account as it is now; returns the token."""
+    def begin(self, user: str, account: Account | Vouched, lasts_s: float = float("inf")) -> str:
+        """Log a user in, with the account as it is now; returns the token.
+
+        The session lasts at most `lasts_s`.
+        """
         token = secrets.token_urlsafe(32)
+        until_s = self._now_s() + min(lasts_s, self._lasts_s)
         with self._lock:
             own = [key for key, (name, _, _) in self._found.items() if name == user]
             for key in own[: max(0, len(own) - SESSIONS_OF_USER_MAX + 1)]:
                 del self._found[key]
             while len(self._found) >= SESSIONS_MAX:
                 self._found.popitem(last=False)
-            self._found[_hashed(token)] = user, account, self._now_s() + self._lasts_s
+            self._found[_hashed(token)] = user, account, until_s
         return token
 
-    def find(self, token: str) -> tuple[str, Account] | None:
+    def find(self, token: str) -> tuple[str, Account | Vouched] | None:
         """The name and account of the token's user at login; None without a session."""
         key = _hashed(token)
         with self._lock:

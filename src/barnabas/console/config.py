@@ -12,6 +12,7 @@ console.read.only            true: nothing can be changed
 console.masked.fields        fields of keys, values and headers that need the right `unmasked`
 console.audit.file           where the audit log is written
 console.session.minutes      how long a login lasts; 480 by default
+console.oidc.…               a login by an identity provider: see `oidc/settings.py`
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from urllib.parse import urlsplit
 from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
 from barnabas.console.access import ROLE_PREFIX, Role, roles_of
+from barnabas.console.oidc.settings import ISSUER, OidcSettings, oidc_settings
+from barnabas.console.oidc.settings import PREFIX as OIDC_PREFIX
 from barnabas.kafka.settings import check_servers
 from barnabas.web.listening import ListenAddress
 
@@ -43,14 +46,14 @@ _OWN: Final = frozenset(
     }
 )
 _CLIENT_PREFIX: Final = "client."
-_PREFIXES: Final = (_CLIENT_PREFIX, ROLE_PREFIX, "ssl.")
+_PREFIXES: Final = (_CLIENT_PREFIX, ROLE_PREFIX, OIDC_PREFIX, "ssl.")
 
 
 @dataclass(frozen=True)
 class ConsoleConfig:
     """Checked settings. Raises ConfigError."""
 
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
     clients: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further settings of Kafka clients, as those of a --command-config."""
     bootstrap_servers: str = field(init=False)
@@ -58,6 +61,8 @@ class ConsoleConfig:
     roles: Mapping[str, Role] = field(init=False)
     is_read_only: bool = field(init=False)
     """True if nothing can be changed."""
+    oidc: OidcSettings | None = field(init=False)
+    """The login by an identity provider; None without one."""
 
     def __post_init__(self) -> None:
         values = self.values
@@ -79,9 +84,12 @@ class ConsoleConfig:
         for url in self.registry_urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
                 raise ConfigError(REGISTRY, f"{url!r} is not an http:// or https:// address")
-        if not self.users_file and not self.is_on_loopback:
+        oidc = oidc_settings(values, self.roles.keys(), is_on_loopback=self.is_on_loopback)
+        object.__setattr__(self, "oidc", oidc)
+        if not self.users_file and oidc is None and not self.is_on_loopback:
             raise ConfigError(
-                LISTENERS, f"an address that others reach needs a login: set {USERS_FILE}"
+                LISTENERS,
+                f"an address that others reach needs a login: set {USERS_FILE} or {ISSUER}",
             )
         if self.session_s <= 0:
             raise ConfigError(SESSION_MINUTES, "must be positive")

@@ -9,6 +9,9 @@ from barnabas.base.descriptors import raise_limit
 from barnabas.base.ending import stop_on_signals
 from barnabas.base.tls.contexts import configured_server
 from barnabas.console.config import USERS_FILE, ConsoleConfig
+from barnabas.console.oidc.logins import Logins
+from barnabas.console.oidc.provider import Provider
+from barnabas.console.oidc.settings import CALLBACK
 from barnabas.console.pages.application import HEADERS, Application
 from barnabas.console.services.all import open_services
 from barnabas.web.crowd import Crowd
@@ -40,13 +43,15 @@ class ConsoleServer:
         """The addresses that it listens on, with the ports that were chosen."""
         try:
             self._services = open_services(config)
-            self._application = Application(config, self._services, accounts)
+            self._application = Application(
+                config, self._services, accounts, _logins(config, str(self.listeners[0]))
+            )
             crowd = Crowd()
             rules = Rules(
                 own_names=() if config.is_on_loopback else None,
                 watch=Watch(self._application.metrics, self._application.not_ready, crowd),
                 requests_max=REQUESTS_MAX,
-                linked_paths=("/",),
+                linked_paths=("/", CALLBACK),
                 headers=HEADERS,
             )
             app = Protection(self._application.app, _refused, rules)
@@ -90,6 +95,13 @@ async def _run(config: ConsoleConfig, on_ready: Callable[[ConsoleServer], None] 
     finally:
         await server.stop()
     return 0
+
+
+def _logins(config: ConsoleConfig, address: str) -> Logins | None:
+    """The logins by an identity provider, which sends browsers back to the console."""
+    if config.oidc is None:
+        return None
+    return Logins(Provider(config.oidc), config.oidc.redirect_uri or f"{address}{CALLBACK}")
 
 
 def _refused(refusal: Refusal) -> Refused:

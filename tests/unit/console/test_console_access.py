@@ -17,6 +17,7 @@ from barnabas.console.access import (
     Guesses,
     Sessions,
     User,
+    Vouched,
     roles_of,
 )
 from barnabas.web.passwords import Account
@@ -134,6 +135,17 @@ def test_a_session_ends_with_its_time_and_with_logging_out() -> None:
     assert sessions.find(other) is None
     now[0] = 11.0
     assert sessions.find(token) is None
+
+
+def test_a_session_of_a_provider_ends_with_its_token_or_its_time() -> None:
+    now = [0.0]
+    sessions = Sessions(10.0, lambda: now[0])
+    vouched = Vouched(frozenset({"viewer"}))
+    short, long = sessions.begin("oidc:ann", vouched, 5.0), sessions.begin("oidc:ann", vouched, 99)
+    now[0] = 6.0
+    assert (sessions.find(short), sessions.find(long)) == (None, ("oidc:ann", vouched))
+    now[0] = 11.0
+    assert sessions.find(long) is None
 
 
 @pytest.mark.parametrize("forged", ["", "x", "ann", "a" * 5000, "ann|admin", "\x00", "ß"])

@@ -32,9 +32,12 @@ from barnabas.console.access import (
     Role,
     Sessions,
     User,
+    Vouched,
     named,
 )
 from barnabas.console.config import ConsoleConfig
+from barnabas.console.oidc.logins import Logins
+from barnabas.console.oidc.settings import CALLBACK
 from barnabas.console.pages import cluster, messages
 from barnabas.console.pages.calls import (
     BadRequestError,
@@ -43,6 +46,7 @@ from barnabas.console.pages.calls import (
     Endpoint,
     Streamed,
 )
+from barnabas.console.pages.single_sign_on import BEGIN, SingleSignOn
 from barnabas.console.pages.streams import LineStream
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
 from barnabas.console.services.messages import TooManyError
@@ -89,9 +93,13 @@ class Application:
     """The console's requests."""
 
     def __init__(
-        self, config: ConsoleConfig, services: Services, accounts: Passwords | None = None
+        self,
+        config: ConsoleConfig,
+        services: Services,
+        accounts: Passwords | None = None,
+        logins: Logins | None = None,
     ) -> None:
-        """`accounts` are those who may log in; None where nobody has to."""
+        """`accounts` and `logins` say who may log in; with neither nobody has to."""
         self._config, self._services, self._accounts = config, services, accounts
         self._roles = config.roles
         self._sessions = Sessions(config.session_s)
@@ -99,6 +107,11 @@ class Application:
         self._threads = ThreadPoolExecutor(THREADS, "console")
         self._stream_threads = ThreadPoolExecutor(STREAMS_MAX, "console-streams")
         self._streams = 0
+        self._sign_on: SingleSignOn | None = None
+        if logins is not None:
+            self._sign_on = SingleSignOn(
+                logins, self._sessions, services.audit, self._threads, _set_session
+            )
         self.endpoints: Sequence[Endpoint] = (*cluster.ENDPOINTS, *messages.ENDPOINTS)
         self._routes = self._table()
         static = Mount("/", StaticFiles(directory=STATIC))
@@ -143,6 +156,9 @@ class Application:
             ("POST", "/api/login", ((), self._log_in)),
             ("POST", "/api/logout", ((), self._log_out)),
         ]
+        if self._sign_on is not None:
+            rows.append(("GET", BEGIN, ((), self._sign_on.begin)))
+            rows.append(("GET", CALLBACK, ((), self._sign_on.finish)))
         for one in self.endpoints:
             names = tuple(part[1:-1] for part in one.path.split("/") if part.startswith("{"))
             rows.append((one.method, one.path, (names, self._endpoint(one))))
@@ -155,13 +171,16 @@ class Application:
     # -- who asks
 
     def _user(self, request: Request) -> User:
-        if self._accounts is None:
+        if not self._needs_login:
             return User(ANONYMOUS, (self._roles["admin"],), self._config.is_read_only)
         token = request.cookies.get(COOKIE, "")
         found = self._sessions.find(token)
         if found is None:
             raise _NoLoginError
         name, account = found
+        if isinstance(account, Vouched):
+            return User(name, self._of_names(account.roles), self._config.is_read_only)
+        assert self._accounts is not None, "it has the account"
         try:
             now = self._accounts.account(name)
         except ConfigError as error:
@@ -172,12 +191,21 @@ class Application:
             raise _NoLoginError
         return User(name, self._of_names(account.roles | {name}), self._config.is_read_only)
 
+    @property
+    def _needs_login(self) -> bool:
+        return self._accounts is not None or self._sign_on is not None
+
     def _of_names(self, names: frozenset[str]) -> tuple[Role, ...]:
         return tuple(role for name, role in self._roles.items() if name in names)
 
     async def _me(self, request: Request) -> Response:
         """Return who is logged in, and what there is to see."""
-        facts: dict[str, Any] = {"version": __version__, "needs_login": self._accounts is not None}
+        facts: dict[str, Any] = {
+            "version": __version__,
+            "needs_login": self._needs_login,
+            "has_passwords": self._accounts is not None,
+            "provider": None if self._sign_on is None else self._sign_on.label,
+        }
         try:
             user = self._user(request)
         except _NoLoginError:
@@ -220,14 +248,8 @@ class Application:
         self._guesses.succeeded(name, address)
         self._services.audit.note(name, address, "log in", "", "done")
         response = _json({"user": name})
-        response.set_cookie(
-            COOKIE,
-            self._sessions.begin(name, account),
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-            path="/",
-        )
+        is_secure = request.url.scheme == "https"
+        _set_session(response, self._sessions.begin(name, account), is_secure)
         return response
 
     async def _log_out(self, request: Request) -> Response:
@@ -235,8 +257,13 @@ class Application:
             await _body(request)
         except BadRequestError as error:
             return _failed(error)
-        self._sessions.end(request.cookies.get(COOKIE, ""))
-        response = _json({})
+        token = request.cookies.get(COOKIE, "")
+        found = self._sessions.find(token)
+        self._sessions.end(token)
+        to = None
+        if self._sign_on is not None and found is not None and isinstance(found[1], Vouched):
+            to = await self._sign_on.end_url()
+        response = _json({"to": to})
         response.delete_cookie(COOKIE, path="/")
         return response
 
@@ -311,6 +338,10 @@ async def _body(request: Request) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise BadRequestError("not an object of JSON")
     return found
+
+
+def _set_session(response: Response, token: str, is_secure: bool) -> None:
+    response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=is_secure, path="/")
 
 
 def _address(request: Request) -> str:

@@ -10,13 +10,13 @@ from barnabas.base.clock import Clock
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import Validate
 from barnabas.base.oauth.fetch import FetchError, fetch, file_of, is_file
+from barnabas.base.oauth.key_set import LIBRARY_MISSING, KeySet, KeySetError
+from barnabas.base.oauth.signed import JwtValidator
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.oauth import JWKS_URL_KEY, MECHANISM
 from barnabas.node.config.sasl import ENABLED_KEY, asks_signed_tokens, jaas_options
 from barnabas.node.net.oauth.configured import Keys
 from barnabas.node.security.issuer_keys import EndpointKeys, FileKeys
-from barnabas.node.security.sasl.oauthbearer.key_set import LIBRARY_MISSING, KeySet, KeySetError
-from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator
 from barnabas.node.security.sasl.oauthbearer.unsecured import UnsecuredValidator
 
 REFRESH_KEY = "sasl.oauthbearer.jwks.endpoint.refresh.ms"

@@ -16,7 +16,7 @@ from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.clock import Clock, Timer
 from barnabas.base.oauth.bearer import InvalidTokenError
 from barnabas.base.oauth.fetch import FetchError, read_file
-from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
+from barnabas.base.oauth.key_set import KeySet, KeySetError, parse_key_set
 
 MISSED_PAUSE_MS: Final = 60_000
 """The pause before a key id that was not found is looked up again."""

@@ -4,9 +4,9 @@ import random
 from pathlib import Path
 
 from barnabas.base.clock import SystemClock
+from barnabas.base.oauth.signed import JwtValidator
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.bearer_tokens import BearerTokens
-from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator
 from support.certificates import Authority
 
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

@@ -13,13 +13,13 @@ import pytest
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.oauth.bearer import InvalidTokenError
 from barnabas.base.oauth.fetch import FetchError
+from barnabas.base.oauth.key_set import KeySetError
 from barnabas.node.security.issuer_keys import (
     EXPEDITED_PAUSE_MS,
     MISSED_KEPT_MAX,
     EndpointKeys,
     FileKeys,
 )
-from barnabas.node.security.sasl.oauthbearer.key_set import KeySetError
 from support.tokens import Issuer
 
 

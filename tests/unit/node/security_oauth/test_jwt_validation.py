@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.oauth.bearer import BearerToken, InvalidTokenError
-from barnabas.node.security.sasl.oauthbearer.key_set import KeySet, KeySetError, parse_key_set
-from barnabas.node.security.sasl.oauthbearer.secured import JwtValidator
+from barnabas.base.oauth.key_set import KeySet, KeySetError, parse_key_set
+from barnabas.base.oauth.signed import JwtValidator
 from support.tokens import Issuer, jwk, part, rsa_key, unsecured
 
 NOW = 1_700_000_000

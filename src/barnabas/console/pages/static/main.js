@@ -1,6 +1,6 @@
 // The frame: login, menu, theme, and which page an address (#/topics/orders/messages) shows.
 
-import { get, part, post, whenLoggedOut } from "./api.js";
+import { address, get, part, post, whenLoggedOut } from "./api.js";
 import { h, put, say } from "./dom.js";
 import { failed, field } from "./widgets.js";
 import { auditPage } from "./pages/audit.js";
@@ -40,7 +40,7 @@ let leaving = new AbortController();
 function here() {
   const text = location.hash.replace(/^#/, "") || "/";
   const [path, query = ""] = text.split("?");
-  return { path, query: new URLSearchParams(query) };
+  return { text, path, query: new URLSearchParams(query) };
 }
 
 /** Goes to an address; `replace` keeps the history as it is. */
@@ -103,10 +103,12 @@ function drawTop() {
     `Theme: ${currentTheme()}`,
   );
   const out = async () => {
+    let to = null;
     try {
-      await post("logout");
+      ({ to } = await post("logout"));
     } finally {
-      location.reload();
+      if (to) location.assign(to);
+      else location.reload();
     }
   };
   put(
@@ -177,13 +179,28 @@ function loginPage() {
         },
       },
       h("h1", {}, "Log in"),
-      field("Name", name),
-      field("Password", password),
-      problem,
-      h("button", { class: "main" }, "Log in"),
+      me.provider
+        ? h(
+            "p",
+            {},
+            h(
+              "a",
+              { class: "button", id: "provider", href: address("login/oidc", { to: here().text }) },
+              `Log in with ${me.provider}`,
+            ),
+          )
+        : null,
+      me.has_passwords
+        ? [
+            field("Name", name),
+            field("Password", password),
+            problem,
+            h("button", { class: "main" }, "Log in"),
+          ]
+        : null,
     ),
   );
-  name.focus();
+  (me.has_passwords ? name : document.getElementById("provider")).focus();
 }
 
 let pressed = "";

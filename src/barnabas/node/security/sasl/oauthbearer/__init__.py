@@ -1,1 +1,1 @@
-"""OAUTHBEARER, as the accepting side sees it: tokens, and the keys that they are held against."""
+"""OAUTHBEARER, as the accepting side sees it; what a token is worth is `base/oauth/`."""

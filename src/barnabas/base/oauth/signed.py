@@ -18,7 +18,7 @@ from barnabas.base.oauth.bearer import (
     texts,
     time_ms,
 )
-from barnabas.node.security.sasl.oauthbearer.key_set import ALGORITHMS, KeySet
+from barnabas.base.oauth.key_set import ALGORITHMS, KeySet
 
 KEY_ID_SIZE_MAX: Final = 1000
 
@@ -35,7 +35,7 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JwtValidator:
-    """A listener's requirements for a signed token."""
+    """The requirements for a signed token, of a listener or of a login in a browser."""
 
     keys: Keys
     audiences: Collection[str] = ()
@@ -47,6 +47,21 @@ class JwtValidator:
 
     def __call__(self, token: str, now_ms: int) -> BearerToken:
         """Check a token. Raises InvalidTokenError."""
+        claims = self.claims(token, now_ms)
+        expires_at_ms = time_ms(claims, "exp")
+        assert expires_at_ms is not None
+        return BearerToken(
+            text(claims, self.subject_claim),
+            expires_at_ms,
+            self._scope(claims),
+            time_ms(claims, "iat"),
+        )
+
+    def claims(self, token: str, now_ms: int) -> dict[str, object]:
+        """Check signature, times, audience and issuer of a token, and return what it claims.
+
+        Raises InvalidTokenError.
+        """
         parts = take_apart(token)
         algorithm = parts.header.get("alg")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -63,9 +78,10 @@ class JwtValidator:
             raise InvalidTokenError("no key of the issuer fits the token")
         if not any(key.verifies(algorithm, parts.signed, parts.signature) for key in candidates):
             raise InvalidTokenError("the token's signature is wrong")
-        return self._believed(parts.claims, now_ms)
+        self._check(parts.claims, now_ms)
+        return parts.claims
 
-    def _believed(self, claims: dict[str, object], now_ms: int) -> BearerToken:
+    def _check(self, claims: dict[str, object], now_ms: int) -> None:
         expires_at_ms = time_ms(claims, "exp")
         issued_at_ms = time_ms(claims, "iat")
         not_before_ms = time_ms(claims, "nbf")
@@ -82,9 +98,6 @@ class JwtValidator:
         self._check_audience(texts(claims, "aud"))
         if self.issuer is not None and claims.get("iss") != self.issuer:
             raise InvalidTokenError("the token is of another issuer")
-        return BearerToken(
-            text(claims, self.subject_claim), expires_at_ms, self._scope(claims), issued_at_ms
-        )
 
     def _check_audience(self, named: list[str]) -> None:
         if not self.audiences:

@@ -1,0 +1,141 @@
+"""The two requests of a login by an identity provider, and the page that says why one failed.
+
+Browsers come to both by following links and redirects. All addresses that they are sent to are the
+provider's, from its own document, or places in the console's page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from html import escape
+from typing import Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas.console.access import Audit, Sessions, Vouched
+from barnabas.console.oidc.logins import LASTS_S, LoginError, Logins
+from barnabas.console.oidc.settings import CALLBACK
+
+COOKIE: Final = "console_login"
+BEGIN: Final = "/api/login/oidc"
+NAME_PREFIX: Final = "oidc:"
+"""Before the names of the provider's users, which may be those of the password file too."""
+_PAGE: Final = """<!doctype html>
+<html lang="en" data-theme="light">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <title>Login failed – Barnabas console</title>
+    <link rel="icon" href="{root}icon.svg" />
+    <link rel="stylesheet" href="{root}style.css" />
+  </head>
+  <body>
+    <main>
+      <section class="card bad login">
+        <h1>The login failed</h1>
+        <p>{message}</p>
+        <p class="advice">{advice}</p>
+        <p><a href="{root}">Back to the login</a></p>
+      </section>
+    </main>
+  </body>
+</html>
+"""
+_ROOTS: Final = {BEGIN: "../../", CALLBACK: "../../../"}
+"""The console's page as seen from a path: a proxy may have a prefix before both."""
+_NOT_KEPT: Final = {"cache-control": "no-store"}
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class SingleSignOn:
+    """Begins and finishes logins."""
+
+    def __init__(
+        self,
+        logins: Logins,
+        sessions: Sessions,
+        audit: Audit,
+        threads: ThreadPoolExecutor,
+        set_session: Callable[[Response, str, bool], None],
+    ) -> None:
+        self._logins, self._sessions, self._audit = logins, sessions, audit
+        self._threads, self._set_session = threads, set_session
+
+    @property
+    def label(self) -> str:
+        """The provider's name on the login page."""
+        return self._logins.label
+
+    async def begin(self, request: Request) -> Response:
+        """Send a browser to the provider."""
+        place = request.query_params.get("to", "")
+        try:
+            begun = await self._run(lambda: self._logins.begin(place))
+        except LoginError as error:
+            return self._failed(request, error, BEGIN)
+        response = _redirect(begun.url)
+        # Not strict: the browser comes back from the provider's site.
+        response.set_cookie(
+            COOKIE,
+            begun.cookie,
+            max_age=int(LASTS_S),
+            httponly=True,
+            samesite="lax",
+            secure=self._is_secure,
+            path="/",
+        )
+        return response
+
+    async def finish(self, request: Request) -> Response:
+        """Log in a browser that the provider sends back."""
+        answer = request.query_params.multi_items()
+        cookie = request.cookies.get(COOKIE, "")
+        try:
+            found = await self._run(lambda: self._logins.finish(cookie, answer))
+        except LoginError as error:
+            response: Response = self._failed(request, error, CALLBACK)
+        else:
+            name = f"{NAME_PREFIX}{found.name}"
+            token = self._sessions.begin(name, Vouched(found.roles), found.lasts_s)
+            roles = sorted(found.roles)
+            self._audit.note(name, _address(request), "log in", "", "done", {"roles": roles})
+            response = _redirect(f"{_ROOTS[CALLBACK]}#{found.place or '/'}")
+            self._set_session(response, token, self._is_secure)
+        response.delete_cookie(COOKIE, path="/")
+        return response
+
+    async def end_url(self) -> str | None:
+        """Where a browser logs out of the provider too."""
+        return await self._run(self._logins.end_url)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    @property
+    def _is_secure(self) -> bool:
+        return self._logins.redirect_uri.startswith("https://")
+
+    def _failed(self, request: Request, error: LoginError, path: str) -> Response:
+        _log.warning("a login by the identity provider failed: %s", error.reason)
+        name = f"{NAME_PREFIX}{error.name}" if error.name else ""
+        self._audit.note(name, _address(request), "log in", "", f"failed: {error}")
+        text = _PAGE.format(
+            root=_ROOTS[path], message=escape(str(error)), advice=escape(error.advice)
+        )
+        return Response(text, 403, _NOT_KEPT, "text/html; charset=utf-8")
+
+
+def _redirect(to: str) -> Response:
+    headers: Mapping[str, str] = {**_NOT_KEPT, "location": to}
+    return Response(b"", 303, headers)
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client is not None else ""
