@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.kafka.memory import MemoryTopics
 from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.spark.interruption import interruptible
 from barnabas.spark.supervision import why
 from barnabas.streams.environment import query_settings
 from barnabas.streams.errors import PipelineError
@@ -221,7 +222,7 @@ class Query:
     def start(self) -> None:
         with query_settings(self._spark, {"spark.sql.shuffle.partitions": "1"}):
             self._query = (
-                self._frame.writeStream.foreachBatch(self._write)
+                self._frame.writeStream.foreachBatch(interruptible(self._write))
                 .outputMode(self._mode)
                 .option("checkpointLocation", self._checkpoint)
                 .start()

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from barnabas.schemas.errors import RegistryError
 from barnabas.spark.avro_topic import new_schema_id
 from barnabas.spark.exactly_once import TransactionalWriter
+from barnabas.spark.interruption import interruptible
 from barnabas.spark.progress import committed_batch, lags_of
 from barnabas.spark.record_writer import KafkaRecord
 from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, why
@@ -248,7 +249,7 @@ class RunningQuery:
         gate = self._gate = Gate(self._sink(self._letters(failed_rows)))
         at = f.unix_millis("timestamp").alias("at")
         records = frame.select("key", "value", at, "headers")
-        return records.writeStream.foreachBatch(gate.write)
+        return records.writeStream.foreachBatch(interruptible(gate.write))
 
     def _letters(self, failed_rows: FailedRows | None) -> Letters:
         topic = self._cluster.dead_letters

@@ -23,6 +23,7 @@ from barnabas.schemas.registry_client import RegistryClient
 from barnabas.spark.avro_topic import AvroTopic
 from barnabas.spark.exactly_once import TransactionalWriter
 from barnabas.spark.hosting import PipelineContext, PythonQuery
+from barnabas.spark.interruption import interruptible
 from barnabas.spark.kafka_io import read_stream
 from barnabas.spark.record_writer import RecordWriter
 from barnabas.spark.sink import Output, ResultSink, ResultWriter, Rows
@@ -87,7 +88,7 @@ def _start_ranking(context: PipelineContext) -> StreamingQuery:
         .outputMode("complete")  # all there is: a ranking
         .option("checkpointLocation", _checkpoint(context, topics.RECOMMENDATIONS_GROUP))
         .trigger(processingTime=_RANKING_TRIGGER)
-        .foreachBatch(sink.write)
+        .foreachBatch(interruptible(sink.write))
         .start()
     )
 
@@ -122,7 +123,7 @@ def _start_warehouse(context: PipelineContext) -> StreamingQuery:
         .writeStream.queryName(topics.WAREHOUSE_GROUP)
         .option("checkpointLocation", _checkpoint(context, topics.WAREHOUSE_GROUP))
         .trigger(processingTime=_WAREHOUSE_TRIGGER)
-        .foreachBatch(write)
+        .foreachBatch(interruptible(write))
         .start()
     )
 

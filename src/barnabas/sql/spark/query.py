@@ -30,6 +30,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from barnabas.kafka.admin import Admin
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
+from barnabas.spark.interruption import interruptible
 from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
 from barnabas.spark.supervision import QueryState, SupervisedStream
@@ -118,7 +119,7 @@ class SparkQuery:
         return (
             self._frame(hosted)
             .writeStream.queryName(self.plan.query_id)
-            .foreachBatch(self._sink.write)
+            .foreachBatch(interruptible(self._sink.write))
             .outputMode("append")
             .option("checkpointLocation", self.checkpoint_directory)
             .trigger(processingTime=f"{self.options.trigger_ms} milliseconds")

@@ -208,11 +208,13 @@ def stream_starter(
     frame: Any, name: str, checkpoint: str | None
 ) -> Callable[[Callable[[Any, int], None]], Any]:
     """Return what starts the query of a streaming DataFrame. Raises ConfigError."""
+    from barnabas.spark.interruption import interruptible
+
     if not checkpoint:
         raise checkpoint_missing()
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint)
 
     def start(take: Callable[[Any, int], None]) -> Any:
-        return writer.foreachBatch(take).start()
+        return writer.foreachBatch(interruptible(take)).start()
 
     return start

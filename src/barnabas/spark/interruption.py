@@ -1,0 +1,44 @@
+"""Functions of `foreachBatch` that a stopped query interrupts.
+
+Spark looks for the interruption in the text of Python's error, with a regular expression that
+calls itself for each character. The trace of Java's in that text is so long that the stack
+overflows, and Spark prints a thousand lines. So the text is made short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes without types
+from pyspark.sql import DataFrame
+
+_INTERRUPTIONS: Final = frozenset(
+    {
+        "java.lang.InterruptedException",
+        "java.io.InterruptedIOException",
+        "java.nio.channels.ClosedByInterruptException",
+    }
+)
+"""Source: Spark's StreamExecution.isInterruptionException."""
+
+
+class BatchInterruptedError(Exception):
+    """The query was stopped in the middle of a micro-batch, which runs again at the next start."""
+
+
+def interruptible(take: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """Return the function for `foreachBatch` that does what `take` does."""
+
+    def run(frame: DataFrame, batch_id: int) -> None:
+        try:
+            take(frame, batch_id)
+        except Py4JJavaError as error:
+            name = str(error.java_exception.getClass().getName())
+            if name not in _INTERRUPTIONS:
+                raise
+            # Spark looks for these words.
+            told = f"py4j.protocol.Py4JJavaError: An error occurred while calling it: {name}"
+            raise BatchInterruptedError(told) from None
+
+    return run
