@@ -33,7 +33,7 @@ def command(
     def start(*_: Any, **__: Any) -> None:
         raise SparkStartError(STARTED)
 
-    def run_server(config: Any, _: Any) -> int:
+    def run_server(config: Any, *_: Any) -> int:
         assert config.kafka["sasl.username"] == "alice"
         assert config.java_kafka["security.protocol"] == "SASL_SSL"
         assert not config.listeners[0].is_tls

@@ -7,6 +7,7 @@ partitions is tested without Spark.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from client_matrix import KEPT
 from confluent_kafka.cimpl import Message
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
@@ -32,6 +34,7 @@ from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import MissingTopicError, SparkQuery
 from barnabas.sql.spark.topology import task_of
+from barnabas.sql.spark.warming import warm
 from support.spark import shared_session
 from support.sql_queries import plans_of
 
@@ -284,3 +287,18 @@ def test_the_engine_s_runner_hosts_queries(world: World) -> None:
     assert failed.state is QueryState.ERROR
     assert failed.failures[0].type == "USER"
     runner.close()
+
+
+def test_a_session_is_warmed_by_a_query_that_leaves_nothing(world: World) -> None:
+    world.send(20)
+    options = SparkQueryOptions(world.kafka.bootstrap_servers, str(world.directory))
+    no, yes = threading.Event(), threading.Event()
+    yes.set()
+    topic = world.names["s"]
+    assert warm(world.spark, options, no, no, topic)
+    assert not warm(world.spark, options, no, yes, topic), "a statement waits"
+    assert not warm(world.spark, options, yes, no, topic), "the server ends"
+    assert list(world.directory.iterdir()) == []
+    nowhere = world.kafka.name("nowhere")
+    with pytest.raises(StreamingQueryException, match="UnknownTopicOrPartition"):
+        warm(world.spark, options, no, no, nowhere)

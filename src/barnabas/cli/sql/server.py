@@ -76,12 +76,8 @@ def server_command(
 
 def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("sql", "the SQL server needs"):
-        from barnabas.sql.engine.cluster import ClusterError
-        from barnabas.sql.engine.command_log import CommandLogError
         from barnabas.sql.server.config import ServerConfig, ServerConfigError
-        from barnabas.sql.server.run import run_server
-        from barnabas.sql.udf import ExtensionError
-        from barnabas.web.listening import CannotListenError
+        from barnabas.sql.server.spark_session import ServerSession
     from barnabas.base import telemetry
 
     telemetry.configure(logs)
@@ -91,6 +87,17 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     except ServerConfigError as error:
         raise CliError(str(error), ExitCode.USAGE) from error
     Connection(clients.pop(BOOTSTRAP), clients, CLUSTER_TIMEOUT_S).probe()
+    session = ServerSession(config)
+    try:
+        session.begin()
+    except ServerConfigError as error:
+        raise CliError(str(error), ExitCode.USAGE) from error
+    with extra_packages("sql", "the SQL server needs"):  # they are read while Spark starts
+        from barnabas.sql.engine.cluster import ClusterError
+        from barnabas.sql.engine.command_log import CommandLogError
+        from barnabas.sql.server.run import run_server
+        from barnabas.sql.udf import ExtensionError
+        from barnabas.web.listening import CannotListenError
 
     def ready(server: "Server") -> None:
         urls = [str(listener) for listener in server.listeners]
@@ -112,7 +119,7 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
         sys.stdout.flush()
 
     try:
-        return run_server(config, ready)
+        return run_server(config, ready, session)
     except (ServerConfigError, ExtensionError) as error:
         raise CliError(str(error), ExitCode.USAGE) from error
     except CannotListenError as error:

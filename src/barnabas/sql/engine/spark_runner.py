@@ -14,7 +14,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from barnabas.spark.session import SharedSession
-from barnabas.spark.supervision import QueryState
+from barnabas.spark.supervision import QueryState, why
 from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
@@ -52,28 +52,32 @@ class SparkQueryRunner:
         self._lock = threading.Lock()
         self._warming: threading.Thread | None = None
         self._is_closing = threading.Event()
+        self._is_wanted = threading.Event()
 
     @property
     def progress(self) -> str:
         told = "" if self._session.started is not None else self._progress()
         return f"Spark is being started: {told}" if told else "being started on Spark"
 
-    def warm(self) -> None:
+    def warm(self, read_topic: str | None = None) -> None:
         """Start the session and its workers in the background, before a query asks for them.
 
         A query that starts while it warms waits until this has ended: side by side, both would take
-        longer. A failure is logged, and the first query tries again.
+        longer. One that is there before the session is ready is not kept waiting. A failure is
+        logged, and the first query tries again. `read_topic`: one that exists.
         """
-        self._warming = threading.Thread(target=self._warm, name="warm-spark", daemon=True)
+        self._warming = threading.Thread(
+            target=self._warm, args=(read_topic,), name="warm-spark", daemon=True
+        )
         self._warming.start()
 
-    def _warm(self) -> None:
+    def _warm(self, read_topic: str | None) -> None:
         try:
             spark = self._session()
             if not self._is_closing.is_set():
-                warm(spark, self._is_closing)
+                warm(spark, self._options, self._is_closing, self._is_wanted, read_topic)
         except Exception as error:  # noqa: BLE001  the first query fails of it, too, and says so
-            _log.warning("Spark was not started ahead of the first query: %s", error)
+            _log.warning("Spark was not started ahead of the first query: %s", why(error))
 
     def start(self, query: PersistentQuery, *, is_paused: bool = False) -> SparkHosted:
         options = replace(
@@ -87,6 +91,7 @@ class SparkQueryRunner:
                 if isinstance(value, bool | int | float | str)
             },
         )
+        self._is_wanted.set()
         if self._warming is not None:
             self._warming.join()
         spark = SparkQuery(query.plan, options, self._session())

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.base.descriptors import raise_limit
-from barnabas.sql.engine.command_log import CommandLogError
+from barnabas.sql.engine.command_log import CommandLogError, topic_name
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.ownership import slot_of_name
@@ -31,7 +31,7 @@ from barnabas.sql.server.processing_topic import (
     ProcessingLogSettings,
     ProcessingTopic,
 )
-from barnabas.sql.server.spark_session import Told, python_pipelines, spark_session
+from barnabas.sql.server.spark_session import ServerSession, python_pipelines
 from barnabas.sql.udf import load_extensions
 from barnabas.web.crowd import Crowd
 from barnabas.web.listening import bind_all
@@ -50,8 +50,10 @@ Ready = Callable[["Server"], None]
 class Server:
     """`listeners`: where it listens, with the ports that were chosen."""
 
-    def __init__(self, config: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig, session: ServerSession | None = None) -> None:
+        """`session`: whose start may have begun."""
         self.config = config
+        self._session = session or ServerSession(config)
         tls = config.listener_tls
         client = config.peer_client()
         crowd = Crowd(config.connections_max)
@@ -89,7 +91,7 @@ class Server:
         runner: QueryRunner
         self._spark: SparkQueryRunner | None = None
         if config.runs_on_spark:
-            runner = self._spark = _spark_runner(config, note)
+            runner = self._spark = _spark_runner(config, note, self._session)
         else:
             runner = LocalQueryRunner(self.cluster, catalog, schemas, note, self._may_write)
         return KsqlEngine(
@@ -148,7 +150,7 @@ class Server:
         self.engine.start()
         self.processing_log.make_stream(self.engine)
         if self._spark is not None and not self.config.is_set(STARTS_COLD):
-            self._spark.warm()
+            self._spark.warm(topic_name(self.config.service_id))
 
     async def _follow_log(self) -> None:
         """Take over what other servers of the service write."""
@@ -170,7 +172,9 @@ class Server:
         self.cluster.close()
 
 
-def _spark_runner(config: ServerConfig, note: NoteEntry) -> SparkQueryRunner:
+def _spark_runner(
+    config: ServerConfig, note: NoteEntry, session: ServerSession
+) -> SparkQueryRunner:
     """Queries on Spark; the session starts with the first of them, unless it is warmed before."""
     from barnabas.sql.engine.spark_runner import SparkQueryRunner
     from barnabas.sql.spark.options import SparkQueryOptions
@@ -189,15 +193,12 @@ def _spark_runner(config: ServerConfig, note: NoteEntry) -> SparkQueryRunner:
         marks_results=config.is_set(MARK_RESULTS),
         trigger_ms=config.spark_trigger_ms,
     )
-    told = Told()
-    return SparkQueryRunner(
-        options, lambda: spark_session(config, told), note=note, progress=lambda: told.line
-    )
+    return SparkQueryRunner(options, session, note=note, progress=lambda: session.line)
 
 
-def run_server(config: ServerConfig, ready: Ready) -> int:
+def run_server(config: ServerConfig, ready: Ready, session: ServerSession | None = None) -> int:
     """Run a server until a signal ends it. Raises CannotListenError."""
     raise_limit()
-    server = Server(config)
+    server = Server(config, session)
     asyncio.run(server.run(ready))
     return 0

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from barnabas.sql.server.config import ServerConfig, ServerConfigError
+from barnabas.sql.server.config import STARTS_COLD, ServerConfig, ServerConfigError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,17 +22,52 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Told:
-    """The last line about the start of a session."""
+class ServerSession:
+    """The session of a server: a call starts it, or waits for the start that has begun.
 
-    line = ""
+    `line` is the last one about its start.
+    """
 
-    def take(self, line: str) -> None:
-        """Keep it."""
+    def __init__(self, config: ServerConfig) -> None:
+        self.line = ""
+        self._config = config
+        self._begun: Future[SparkSession] | None = None
+
+    def begin(self) -> None:
+        """Start it in the background, if a server of these settings does. Raises
+        ServerConfigError.
+
+        Spark's JVM takes as long to start as this process takes to read the server's modules.
+        """
+        if self._config.runs_on_spark and not self._config.is_set(STARTS_COLD):
+            self._begun = Future()
+            threading.Thread(
+                target=self._run, args=(self._begun,), name="start-spark", daemon=True
+            ).start()
+
+    def _run(self, begun: Future[SparkSession]) -> None:
+        try:
+            begun.set_result(self._start())
+        except BaseException as error:  # noqa: BLE001  whoever calls gets it
+            begun.set_exception(error)
+
+    def __call__(self) -> SparkSession:
+        """Return it. What a start that has begun fails of is raised once; then another is tried."""
+        begun, self._begun = self._begun, None
+        return self._start() if begun is None else begun.result()
+
+    def _start(self) -> SparkSession:
+        return spark_session(self._config, self._take)
+
+    def _take(self, line: str) -> None:
         self.line = line
 
 
-def spark_session(config: ServerConfig, told: Told | None = None) -> SparkSession:
+def _ignore(_line: str) -> None:
+    pass
+
+
+def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -> SparkSession:
     """The session of this process: the first call starts it, and `told` gets its progress."""
     from barnabas.spark.session import SessionOptions, start_session
 
@@ -42,8 +80,7 @@ def spark_session(config: ServerConfig, told: Told | None = None) -> SparkSessio
 
     def say(line: str) -> None:
         _log.info("%s", line)
-        if told is not None:
-            told.take(line)
+        told(line)
 
     return start_session(options, say)
 

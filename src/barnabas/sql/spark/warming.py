@@ -1,7 +1,8 @@
-"""A streaming query over nothing, which leaves a session warm for the first statement.
+"""A query over rows of its own, which leaves a session warm for the first statement.
 
-The JVM has loaded and run then what a query needs (its Kafka source, RocksDB, the operators of
-Python), and the workers are forked that it will use.
+It is a windowed count as statements are, so that the JVM has loaded and run what a query needs
+(the Kafka source, RocksDB, the operators of Python), and the workers are forked and have run it.
+The Kafka source of it reads the service's command topic, of which every record is dropped.
 """
 
 from __future__ import annotations
@@ -11,114 +12,143 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # comes without types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql import functions as f
 
-from barnabas.sql.spark.query import ROCKSDB
-from barnabas.sql.spark.worker import SCHEMA
-
-if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]  # comes without types
+from barnabas.spark.supervision import QueryState
+from barnabas.sql.analysis.analyse import analyse
+from barnabas.sql.analysis.commands import QueryCommand, apply
+from barnabas.sql.analysis.metastore import MetaStore
+from barnabas.sql.functions.built_in import functions
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.spark.hosted import HostedPlan
+from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
+from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.syntax.parser import parse
 
 _WARM_SECONDS_MAX: Final = 60.0
 """The first statement waits no longer for it."""
-_POLL_SECONDS: Final = 0.1
-_CLASSES: Final = (
-    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-    "org.apache.kafka.clients.consumer.KafkaConsumer",
-    "org.apache.kafka.clients.admin.KafkaAdminClient",
-)
+_POLL_SECONDS: Final = 0.05
+_ONCE_MS: Final = 3_600_000
+"""Between micro-batches: it is stopped before the second."""
+_ROWS: Final = 200
+_FAILURES: Final = (PySparkException, Py4JError, OSError)
+_STATEMENTS: Final = """
+CREATE STREAM warming (k STRING KEY, v INT) WITH (kafka_topic='warming', value_format='JSON');
+CREATE TABLE warmed AS SELECT k, COUNT(*) AS n, MAX(v) AS m FROM warming
+  WINDOW TUMBLING (SIZE 10 SECONDS) WHERE v >= 0 GROUP BY k;
+"""
 
 
-def warm(spark: SparkSession, is_closing: threading.Event) -> bool:
+def warm(
+    spark: SparkSession,
+    options: SparkQueryOptions,
+    is_closing: threading.Event,
+    is_wanted: threading.Event,
+    read_topic: str | None = None,
+) -> bool:
     """Run it to its first micro-batch, if nothing closes before. Returns whether it got there.
 
-    Raises PySparkException, Py4JError, OSError.
+    Where a statement waits already (`is_wanted`) its query is what warms: then only the workers are
+    forked, beside it. `read_topic`: a topic that Spark may read. Raises PySparkException,
+    Py4JError, OSError.
     """
-    session = spark.newSession()
-    has_run = threading.Event()
+    tasks = spark.sparkContext.defaultParallelism
+    # Their process reads its modules while the JVM plans.
+    threading.Thread(
+        target=_fork_workers, args=(spark, tasks), name="fork-workers", daemon=True
+    ).start()
+    if is_wanted.is_set():
+        return False
     until = time.monotonic() + _WARM_SECONDS_MAX
     with tempfile.TemporaryDirectory(prefix="barnabas-warm-", ignore_cleanup_errors=True) as place:
-        _load_classes(session)
-        stream = _start(session, place, has_run)
+        query = _Warming(spark, replace(_plain(options), checkpoints=place), tasks, read_topic)
+        query.start()
         try:
-            while not has_run.wait(_POLL_SECONDS):
-                if is_closing.is_set() or time.monotonic() > until:
+            while not query.figures.batches:
+                if is_closing.wait(_POLL_SECONDS) or time.monotonic() > until:
                     return False
-                if not stream.isActive:
-                    raise stream.exception() or PySparkException("the query over nothing ended")
+                if query.life.state is not QueryState.RUNNING:
+                    raise query.life.last_failure or PySparkException("the query has ended")
             return True
         finally:
-            with suppress(PySparkException, Py4JError, OSError):
-                stream.stop()
+            with suppress(*_FAILURES):
+                query.stop()
 
 
-def _load_classes(session: SparkSession) -> None:
-    jvm: Any = session.sparkContext._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for name in _CLASSES:
-        with suppress(Py4JError):  # a session without Kafka's connector
-            loader.loadClass(name)
-
-
-def _start(session: SparkSession, place: str, has_run: threading.Event) -> Any:
-    tasks = session.sparkContext.defaultParallelism
-    for name, value in {
-        "spark.sql.shuffle.partitions": str(tasks),
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    }.items():
-        session.conf.set(name, value)
-
-    def take(frame: DataFrame, _batch_id: int) -> None:
-        frame.collect()
-        has_run.set()
-
-    rows = (
-        session.readStream.format("rate-micro-batch")
-        .option("rowsPerBatch", str(tasks))
-        .option("numPartitions", str(tasks))
-        .load()
-    )
-    return (
-        rows.mapInArrow(_label, SCHEMA)
-        .groupBy("label")
-        .transformWithStateInPandas(_Idle(), SCHEMA, "Append", "None")
-        .writeStream.foreachBatch(take)
-        .outputMode("append")
-        .option("checkpointLocation", place)
-        # Once is enough: it is stopped before the second.
-        .trigger(processingTime="1 hour")
-        .start()
+def _plain(options: SparkQueryOptions) -> SparkQueryOptions:
+    """Those of a query that can write nothing."""
+    return replace(
+        options,
+        guarantee=Guarantee.AT_LEAST_ONCE,
+        trigger_ms=_ONCE_MS,
+        auto_offset_reset="earliest",
+        records_per_batch_max=_ROWS,
     )
 
 
-def _label(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        labels = pa.array(range(batch.num_rows), pa.int32())
-        parcels = pa.array([b""] * batch.num_rows, pa.binary())
-        yield pa.RecordBatch.from_arrays([labels, parcels], ["label", "parcel"])
+def _fork_workers(spark: SparkSession, tasks: int) -> None:
+    # What it fails of, the query fails of, too.
+    with suppress(*_FAILURES):
+        spark.newSession().range(0, tasks, 1, tasks).mapInArrow(_same, "id long").collect()
 
 
-class _Idle(StatefulProcessor):
-    """Keeps nothing."""
+def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._state = handle.getValueState("nothing", "value binary")
 
-    def handleInputRows(  # noqa: N802  Spark's name
-        self,
-        key: Any,
-        rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803  Spark's name
-    ) -> Iterator[pd.DataFrame]:
-        yield from rows
+def _plan() -> QueryPlan:
+    store, topics = MetaStore(), {"warming": 1}
+    found: list[QueryPlan] = []
+    for parsed in parse(_STATEMENTS):
+        command = analyse(parsed.statement, store, {}, functions(), topics=topics, text=parsed.text)
+        apply(command, store, parsed.text)
+        if isinstance(command, QueryCommand):
+            found.append(command.plan)
+    (plan,) = found
+    return plan
 
-    def close(self) -> None:
-        pass
+
+class _Warming(SparkQuery):
+    """Its results go to the driver, which drops them."""
+
+    def __init__(
+        self, spark: SparkSession, options: SparkQueryOptions, tasks: int, read_topic: str | None
+    ) -> None:
+        super().__init__(_plan(), options, spark)
+        self._tasks = tasks
+        self._read_topic = read_topic
+
+    def _host(self) -> HostedPlan:
+        draft = HostedPlan.draft(self.plan)
+        return draft.spread(
+            replace(draft.hosting, partitions=self._tasks, tasks=self._tasks, state_name="warming")
+        )
+
+    def _records(self, topic: str) -> DataFrame:
+        number, partition = f.col("value"), f.col("value") % self._tasks
+        rows = (
+            self._spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", _ROWS * self._tasks)
+            .option("numPartitions", self._tasks)
+            .load()
+            .select(
+                partition.cast("int").alias("partition"),
+                number.alias("offset"),
+                f.unix_millis("timestamp"),
+                f.concat(f.lit("k"), (number % 20).cast("string")).cast("binary").alias("key"),
+                f.concat(f.lit('{"V":'), number.cast("string"), f.lit("}"))
+                .cast("binary")
+                .alias("value"),
+                f.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
+            )
+        )
+        if self._read_topic is None:
+            return rows
+        return rows.unionAll(super()._records(self._read_topic).where(f.col("offset") < 0))

@@ -200,10 +200,21 @@ class Warmed:
     def __init__(self, refusal: Exception | None = None) -> None:
         self.sessions: list[Any] = []
         self.asked, self.end, self.is_closed = threading.Event(), threading.Event(), False
+        self.is_wanted = threading.Event()
+        self.topics: list[str | None] = []
         self._refusal = refusal
 
-    def __call__(self, session: Any, is_closing: threading.Event) -> bool:
+    def __call__(
+        self,
+        session: Any,
+        _options: SparkQueryOptions,
+        is_closing: threading.Event,
+        is_wanted: threading.Event,
+        read_topic: str | None,
+    ) -> bool:
         self.sessions.append(session)
+        self.topics.append(read_topic)
+        self.is_wanted = is_wanted
         self.asked.set()
         if self._refusal is not None:
             raise self._refusal
@@ -220,7 +231,7 @@ def warmed(
     query = Warmed(refusal)
     monkeypatch.setattr(spark_runner, "warm", query)
     runner = SparkQueryRunner(SparkQueryOptions("a:1", "/none"), session)
-    runner.warm()
+    runner.warm("commands")
     return runner, query
 
 
@@ -248,9 +259,11 @@ def test_a_query_that_comes_while_the_session_warms_waits_for_it(
         session.let.set()
         assert query.asked.wait(PATIENCE_S)
         assert (started.done(), made) == (False, []), "while the query over nothing runs"
+        assert query.is_wanted.wait(PATIENCE_S), "and it is told that one waits"
         query.end.set()
         started.result(PATIENCE_S)
     assert (session.starts, query.sessions, made) == (1, [session], [session])
+    assert query.topics == ["commands"]
 
 
 def test_closing_ends_the_warming(monkeypatch: pytest.MonkeyPatch) -> None:

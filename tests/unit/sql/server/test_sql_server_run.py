@@ -80,9 +80,9 @@ def test_a_server_warms_spark_unless_it_starts_cold(settings: dict[str, str], co
         make_topic=lambda _: None, make_stream=lambda _: calls.append("stream")
     )
     server.engine = SimpleNamespace(start=lambda: calls.append("engine"))
-    server._spark = SimpleNamespace(warm=lambda: calls.append("warm"))
+    server._spark = SimpleNamespace(warm=lambda topic: calls.append(topic))
     server._start()
-    assert calls == ["engine", "stream", *["warm"] * count]
+    assert calls == ["engine", "stream", *["_confluent-ksql-default__command_topic"] * count]
 
 
 def test_a_server_without_spark_warms_nothing() -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
+from barnabas.sql.server import spark_session
 from barnabas.sql.server.config import (
     MARK_RESULTS,
     PIPELINES,
     RUNNER,
+    STARTS_COLD,
     TASKS,
     TRIGGER,
     ServerConfig,
     ServerConfigError,
 )
-from barnabas.sql.server.spark_session import python_pipelines
+from barnabas.sql.server.spark_session import ServerSession, python_pipelines
+from support.patience import PATIENCE_S
 
 
 def test_keys_that_are_given() -> None:
@@ -53,3 +59,55 @@ def test_a_pipeline_that_is_not_there_is_named() -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(ServerConfigError, match="there is no pipeline no_module:run"):
         python_pipelines(ServerConfig({PIPELINES: "no_module:run"}))
+
+
+class Starts:
+    """Stands for what starts a session: the first start fails if it is to."""
+
+    def __init__(self, refusal: Exception | None = None) -> None:
+        self.begun, self.let, self.count = threading.Event(), threading.Event(), 0
+        self._refusal = refusal
+
+    def __call__(self, _config: ServerConfig, told: Any) -> Any:
+        self.count += 1
+        told(f"start {self.count}")
+        self.begun.set()
+        assert self.let.wait(PATIENCE_S)
+        if self._refusal is not None and self.count == 1:
+            raise self._refusal
+        return self.count
+
+
+def test_a_session_starts_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts()
+    monkeypatch.setattr(spark_session, "spark_session", starts)
+    session = ServerSession(ServerConfig())
+    session.begin()
+    assert starts.begun.wait(PATIENCE_S)
+    assert session.line == "start 1"
+    starts.let.set()
+    assert [session(), session()] == [1, 2], "once that one is lost, another is started"
+
+
+def test_a_start_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts = Starts(OSError("no Java"))
+    starts.let.set()
+    monkeypatch.setattr(spark_session, "spark_session", starts)
+    session = ServerSession(ServerConfig())
+    session.begin()
+    with pytest.raises(OSError, match="no Java"):
+        session()
+    assert session() == 2
+
+
+@pytest.mark.parametrize("settings", [{STARTS_COLD: "true"}, {RUNNER: "local"}])
+def test_no_session_starts_unasked(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    starts = Starts()
+    starts.let.set()
+    monkeypatch.setattr(spark_session, "spark_session", starts)
+    session = ServerSession(ServerConfig(settings))
+    session.begin()
+    assert starts.count == 0
+    assert session() == 1
