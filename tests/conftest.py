@@ -12,7 +12,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-from barnabas.base.peer_lines import PEER_LINES
+from barnabas.base.peer_lines import PEER_LINES, REPEATED_LINES
 from support.ended_by_sigterm import end_by_sigterm
 
 HERE = Path(__file__).parent
@@ -91,6 +91,7 @@ def usual_depth_of_calls() -> None:
 def unbounded_lines() -> None:
     """What tests before made nodes write leaves nothing out of this one's log."""
     PEER_LINES.forget()
+    REPEATED_LINES.forget()
 
 
 @pytest.fixture(autouse=True)

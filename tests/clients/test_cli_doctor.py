@@ -31,6 +31,19 @@ def test_a_cluster_that_is_well(kafka: Kafka) -> None:
     assert notes == ["note"] * nodes, "loopback serves this machine alone"
 
 
+def test_internal_topics_that_a_cluster_is_too_small_for() -> None:
+    wanted = {"offsets.topic.replication.factor": "3"}
+    with barnabas.Cluster(config=wanted) as cluster:
+        result = run_cli("doctor", "-b", cluster.bootstrap_servers, "--json")
+    assert result.code == 5
+    (finding,) = [item for item in result.json if item["check"] == "internal topics"]
+    assert finding["level"] == "fault"
+    assert finding["detail"] == (
+        "offsets.topic.replication.factor is 3, but the cluster has 1 broker: "
+        "consumer groups do not work"
+    )
+
+
 def test_text_for_people(kafka: Kafka) -> None:
     text = ClusterCli(kafka.bootstrap_servers).ok("doctor").text
     assert "ok     bootstrap: " in text

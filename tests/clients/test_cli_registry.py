@@ -285,8 +285,11 @@ def section(title: str) -> str:
 def test_the_quick_start_as_printed(tmp_path: Path) -> None:
     """Each block in turn, at other ports."""
     blocks = re.findall(r"```(\w+)\n(.*?)```", section("Quick start"), re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["sh", "sh", "sh", "python"]
-    assert blocks[0][1] == "barnabas dev --registry\n"
+    assert [kind for kind, _ in blocks] == ["sh", "sh", "sh", "python", "sh"]
+    assert blocks[0][1] == "pip install '.[registry]'\nbarnabas dev --registry\n"
+    commands, references = re.findall(
+        r"```sh\n(.*?)```", section("From the command line"), re.DOTALL
+    )
     flags = ["--port", "0", "--registry-port", "0", "--json"]
     with running("dev", "--registry", *flags) as process:
         ready = json.loads(first_line(process))
@@ -319,4 +322,11 @@ def test_the_quick_start_as_printed(tmp_path: Path) -> None:
         assert run("sh", "-e", "-c", script(blocks[2][1])).endswith('\n{"id": 7}\n')
         (tmp_path / "program.py").write_text(here(blocks[3][1]))
         assert "7" in run(sys.executable, "program.py")
+        changed = run("sh", "-e", "-c", script(blocks[4][1]))
+        assert "version 2, id 2" in changed
+        assert "BACKWARD" in changed
+        assert "READWRITE" in run(
+            "sh", "-e", "-c", script(commands).replace("delete ", "delete --yes ")
+        )
+        assert "prices-value: version 1" in run("sh", "-e", "-c", script(references))
         assert end(process) == 0

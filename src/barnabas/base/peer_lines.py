@@ -2,7 +2,8 @@
 
 Anyone who connects can cause them as fast as requests are sent, and so fill the disk. Of each kind
 of line (each format string) a limited number is written a minute; the others are counted, and the
-next line that is written says how many they were.
+next line that is written says how many they were. Where clients ask again and again for what cannot
+be done (`repeating_logger`), the same text is written once a minute.
 """
 
 import logging
@@ -16,8 +17,10 @@ WINDOW_S: Final = 60.0
 class PeerLines(logging.Filter):
     """A filter of loggers whose warnings are caused by peers. Time is that of the records."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, repeats: bool = True) -> None:
         super().__init__()
+        self._repeats = repeats
+        """Whether the same text is written several times in a window."""
         self._kinds: dict[str, _Kind] = {}
         """By the text without what it names: there are as many as the code has."""
 
@@ -31,10 +34,14 @@ class PeerLines(logging.Filter):
         if not 0 <= record.created - kind.begun_s < WINDOW_S:
             kind.begun_s = record.created
             kind.written = 0
-        if kind.written >= LINES_MAX:
+            kind.texts.clear()
+        text = "" if self._repeats else record.getMessage()
+        if kind.written >= LINES_MAX or text in kind.texts:
             kind.left_out += 1
             return False
         kind.written += 1
+        if text:
+            kind.texts.add(text)
         if kind.left_out:
             record.msg += f" ({kind.left_out} lines like this were left out before)"
             kind.left_out = 0
@@ -48,20 +55,31 @@ class PeerLines(logging.Filter):
 class _Kind:
     """The recent lines of one kind."""
 
-    __slots__ = ("begun_s", "left_out", "written")
+    __slots__ = ("begun_s", "left_out", "texts", "written")
 
     def __init__(self, begun_s: float) -> None:
         self.begun_s = begun_s
         self.written = 0
+        self.texts: set[str] = set()
+        """Those of this window, where none is written twice."""
         self.left_out = 0
 
 
 PEER_LINES: Final = PeerLines()
 """Of this process."""
+REPEATED_LINES: Final = PeerLines(repeats=False)
+"""The same, for lines that clients cause again and again."""
 
 
 def peer_logger(name: str) -> logging.Logger:
     """The logger of a module whose warnings peers cause."""
     logger = logging.getLogger(name)
     logger.addFilter(PEER_LINES)
+    return logger
+
+
+def repeating_logger(name: str) -> logging.Logger:
+    """The logger of a module whose warnings clients cause again and again, in the same words."""
+    logger = logging.getLogger(name)
+    logger.addFilter(REPEATED_LINES)
     return logger

@@ -170,6 +170,18 @@ def topic_values(admin: Admin, topics: Sequence[str], key: str) -> dict[str, str
     }
 
 
+def broker_values(admin: Admin, broker: int, keys: Sequence[str]) -> dict[str, str]:
+    """Those of `keys` that a broker knows, with its values. Raises CliError."""
+    resource = DescribeConfigsResource(
+        resource_type=4, resource_name=str(broker), configuration_keys=list(keys)
+    )
+    response = admin.ask(DescribeConfigsRequest(resources=[resource]), broker)
+    result = response.results[0]
+    if result.error_code != ErrorCode.NONE:
+        raise from_code(result.error_code, result.error_message, f"node {broker}")
+    return {entry.name: entry.value for entry in result.configs if entry.value is not None}
+
+
 # -- log directories
 
 

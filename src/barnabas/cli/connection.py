@@ -83,7 +83,8 @@ class Connection:
         """
         from barnabas.cli.login import check
 
-        host, port = reachable(self.bootstrap_servers, self.timeout_s)
+        protocol = self.config.get("security.protocol", "PLAINTEXT")
+        host, port = reachable(self.bootstrap_servers, self.timeout_s, protocol=protocol)
         check(host, port, self.config, min(LOGIN_TIMEOUT_S, self.timeout_s))
 
     def metadata(self) -> "ClusterMetadata":
@@ -111,10 +112,11 @@ def reachable(
     bootstrap_servers: str,
     timeout_s: float = PROBE_TIMEOUT_S,
     option: str = "--bootstrap-servers",
+    protocol: str = "PLAINTEXT",
 ) -> tuple[str, int]:
     """Host and port of the first address that accepts connections. Raises CliError if none does."""
     try:
-        return first_reachable(bootstrap_servers, min(PROBE_TIMEOUT_S, timeout_s))
+        return first_reachable(bootstrap_servers, min(PROBE_TIMEOUT_S, timeout_s), protocol)
     except UnreachableError as error:
         hint = f"give the address with {option}"
         raise CliError(str(error), ExitCode.UNREACHABLE, hint) from error

@@ -1,7 +1,8 @@
 """A check that brokers answer at bootstrap addresses, since client libraries retry silently.
 
 The question is ApiVersions in plain text, which brokers answer before a login. A listener with TLS
-answers it with an alert, or closes the connection: what answers at all counts as reachable.
+answers it with an alert, or closes the connection: what answers at all counts as reachable. Where
+TLS is known to be spoken, to connect is enough: a node logs plain text that it gets there.
 """
 
 import socket
@@ -19,28 +20,35 @@ class UnreachableError(Exception):
     """No bootstrap address answers; the message says why, for each address."""
 
 
-def first_reachable(bootstrap_servers: str, timeout_s: float = PROBE_TIMEOUT_S) -> tuple[str, int]:
+def first_reachable(
+    bootstrap_servers: str, timeout_s: float = PROBE_TIMEOUT_S, protocol: str = "PLAINTEXT"
+) -> tuple[str, int]:
     """Ask each address in turn; return host and port of the first that answers.
 
-    An address may begin with a protocol (`SSL://`). `timeout_s` is for each address, once for the
-    connection and once for the answer. Raises UnreachableError if none answers.
+    `protocol` is that of `security.protocol`; an address may begin with its own (`SSL://`).
+    `timeout_s` is for each address, once for the connection and once for the answer.
+    Raises UnreachableError if none answers.
     """
     reasons = []
     for text in bootstrap_servers.split(","):
         address = text.strip()
-        host_port = parse_host_port(address.rpartition("://")[2])
-        reason = "not host:port" if host_port is None else _why_not(host_port, timeout_s)
+        own_protocol, _, name = address.rpartition("://")
+        host_port = parse_host_port(name)
+        has_tls = (own_protocol or protocol).upper().endswith("SSL")
+        reason = "not host:port" if host_port is None else _why_not(host_port, timeout_s, has_tls)
         if host_port is not None and reason is None:
             return host_port
         reasons.append(f"{address} ({reason})")
     raise UnreachableError(f"no broker answers at {', '.join(reasons)}")
 
 
-def _why_not(host_port: tuple[str, int], timeout_s: float) -> str | None:
+def _why_not(host_port: tuple[str, int], timeout_s: float, has_tls: bool) -> str | None:
     is_connected = False
     try:
         with socket.create_connection(host_port, timeout=timeout_s) as stream:
             is_connected = True
+            if has_tls:
+                return None
             stream.sendall(API_VERSIONS_REQUEST)
             stream.recv(1)
             return None

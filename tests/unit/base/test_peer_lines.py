@@ -14,8 +14,8 @@ FRAME, LOGIN = "closing %s: %s", "login of %s failed"
 class Log:
     """What of many lines is written."""
 
-    def __init__(self) -> None:
-        self._lines = PeerLines()
+    def __init__(self, *, repeats: bool = True) -> None:
+        self._lines = PeerLines(repeats=repeats)
         self.written: list[str] = []
 
     def add(self, at_s: float, text: str, *names: str, level: int = logging.WARNING) -> None:
@@ -46,6 +46,16 @@ def test_another_window_begins(later_s: float) -> None:
         for _ in range(LINES_MAX):
             log.add(at_s, LOGIN, "alice")
     assert len(log.written) == 2 * LINES_MAX
+
+
+def test_the_same_text_is_written_once_a_window() -> None:
+    log = Log(repeats=False)
+    for at_s in range(300):  # a client that tries five times a second, for a minute
+        for name in ("alice", "bob"):
+            log.add(1000.0 + at_s / 5, LOGIN, name)
+    assert log.written == ["login of alice failed", "login of bob failed"]
+    log.add(1000.0 + WINDOW_S, LOGIN, "alice")
+    assert log.written[-1] == "login of alice failed (598 lines like this were left out before)"
 
 
 def test_what_is_no_warning_is_not_bounded() -> None:

@@ -14,6 +14,7 @@ from barnabas.cli.doctor.machine import (
     check_directory,
     check_machine,
     check_node,
+    check_properties,
     file_system_of,
 )
 from barnabas.node.config.node_config import NodeConfig
@@ -90,6 +91,22 @@ def test_a_node_that_flushes_and_has_a_key_without_effect(tmp_path: Path) -> Non
     findings = list(check_node(node(formatted(tmp_path), **values)))
     assert levels(findings, "durability") == []
     assert levels(findings, "configuration") == [Level.NOTE]
+
+
+def test_a_file_that_no_node_can_start_with(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("process.roles=broker,controller\n")
+    (finding,) = check_properties(str(path))
+    assert finding.level is Level.FAULT
+    assert finding.detail.startswith(f"{path}: node.id: must be set")
+
+
+def test_a_directory_that_a_restart_may_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "isdir", lambda _: True)
+    monkeypatch.setattr(checks_machine, "_space", lambda _: checks_machine.ok("disk space", ""))
+    for directory, count in (("/tmp/kafka-logs", 1), ("/var/lib/tmp/kafka", 0)):
+        found = [text.detail for text in check_directory(directory) if "emptied" in text.detail]
+        assert len(found) == count, directory
 
 
 def test_file_systems() -> None:

@@ -73,6 +73,17 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWorker]:
     made.close()
 
 
+def test_the_lag_without_a_broker(worker: FakeWorker) -> None:
+    status = {**STATUS, "type": "sink"}
+    worker.answers["GET", "/connectors/lines/status"] = (200, status)
+    offsets = {"partition": {"kafka_topic": "a", "kafka_partition": 0}, "offset": {}}
+    worker.answers["GET", "/connectors/lines/offsets"] = (200, {"offsets": [offsets]})
+    result = run_cli("connect", "status", "lines", "--lag", "-b", "127.0.0.1:1")
+    assert result.code == ExitCode.UNREACHABLE
+    (line,) = result.err.splitlines()  # and none of the client library's own
+    assert line.startswith("barnabas: no broker answers at 127.0.0.1:1")
+
+
 def test_status_tells_failures_by_exit_code_and_first_line(worker: FakeWorker) -> None:
     worker.answers["GET", "/connectors?expand=status"] = 200, {"lines": {"status": STATUS}}
     shown = run_cli("connect", "status")

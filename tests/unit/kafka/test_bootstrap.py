@@ -41,9 +41,19 @@ def test_a_listener_that_wants_tls_is_reachable(answer: bytes) -> None:
 
         thread = threading.Thread(target=refuse)
         thread.start()
-        host, port = first_reachable(f"SSL://{address_of(server)}")
+        host, port = first_reachable(address_of(server))
         thread.join()
         assert f"{host}:{port}" == address_of(server)
+
+
+@pytest.mark.parametrize(("prefix", "protocol"), [("SSL://", "PLAINTEXT"), ("", "SASL_SSL")])
+def test_no_plain_text_is_sent_where_tls_is_known(prefix: str, protocol: str) -> None:
+    """A node would log it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        first_reachable(prefix + address_of(server), protocol=protocol)
+        stream, _ = server.accept()
+        with stream:
+            assert stream.recv(1) == b""
 
 
 @pytest.mark.parametrize("security", [None, "tls", "scram"])

@@ -127,12 +127,15 @@ def _lags(connect: Connect, found: list[dict[str, Any]], bootstrap: str | None) 
 
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    from barnabas.cli.connection import DEFAULT_BOOTSTRAP
+    from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Connection
     from barnabas.cli.errors import from_kafka
     from barnabas.cli.service_options import BOOTSTRAP_VARIABLE
 
     servers = bootstrap or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_BOOTSTRAP
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "barnabas-connect-lag"})
+    connection = Connection(servers, {}, connect.timeout_s)
+    connection.probe()
+    settings = connection.client_config(**{"group.id": "barnabas-connect-lag"})
+    consumer = Consumer({key: value for key, value in settings.items() if value is not None})
     lags: dict[str, int] = {}
     try:
         for name in (one["name"] for one in found if one["type"] == "sink"):

@@ -48,7 +48,7 @@ def command(
     Above all, it checks whether this machine can reach the addresses that brokers advertise.
     """
     from barnabas.cli.doctor.cluster import check_cluster
-    from barnabas.cli.doctor.machine import check_machine, check_node
+    from barnabas.cli.doctor.machine import check_machine, check_properties
 
     findings: list[Finding] = []
 
@@ -60,9 +60,7 @@ def command(
     for finding in check_machine():
         found(finding)
     if properties is not None:
-        from barnabas.cli.node_options import load_node_config
-
-        for finding in check_node(load_node_config(properties, ())):
+        for finding in check_properties(properties):
             found(finding)
     if not machine_only:
         for finding in check_cluster(connection, round_trip=round_trip):

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from barnabas.base.errors import ConfigError
 from barnabas.base.tls.x509 import Certificate
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
+from barnabas.cli.node_options import load_node_config
 from barnabas.cli.output import counted
 from barnabas.cli.units import format_bytes
 from barnabas.node.config.node_config import NodeConfig
@@ -22,6 +23,8 @@ FREE_MIN_BYTES = 1 << 30
 FREE_MIN_SHARE = 0.05
 FILES_ADVISED = 65536
 NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "fuse.sshfs"})
+TEMPORARY = ("/tmp/", "/private/tmp/", "/dev/shm/")
+"""Where Kafka's default of log.dirs is: /tmp/kafka-logs."""
 PACKAGES: tuple[str, ...] = ("confluent-kafka", "uvloop", "fastcrc", "cramjam")
 if sys.version_info < (3, 14):
     PACKAGES += ("backports.zstd",)
@@ -36,6 +39,16 @@ def check_machine() -> Iterator[Finding]:
     yield from _packages()
     yield _open_files()
     yield _clock()
+
+
+def check_properties(path: str) -> Iterator[Finding]:
+    """The node that a file describes. Raises CliError where the file cannot be read."""
+    try:
+        config = load_node_config(path, ())
+    except ConfigError as error:
+        yield fault("configuration", f"{path}: {error}", "barnabas start would refuse it too")
+        return
+    yield from check_node(config)
 
 
 def check_node(config: NodeConfig) -> Iterator[Finding]:
@@ -69,6 +82,12 @@ def check_directory(directory: str) -> Iterator[Finding]:
         yield fault("directory", f"{directory} is not writable by this user", "change its owner")
     if not os.path.exists(os.path.join(directory, "meta.properties")):
         yield fault("directory", f"{directory} is not formatted", "run barnabas storage format")
+    if any(os.path.realpath(directory).startswith(place) for place in TEMPORARY):
+        yield note(
+            "directory",
+            f"{directory} may be emptied when the machine restarts",
+            "set log.dirs to a directory that stays",
+        )
     kind = file_system_of(directory)
     if kind in NETWORK_FILE_SYSTEMS:
         yield note("directory", f"{directory} is on {kind}", "logs belong on a local disk")

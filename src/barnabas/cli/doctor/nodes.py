@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from barnabas.cli.admin import Admin
-from barnabas.cli.admin_calls import topic_values
+from barnabas.cli.admin_calls import broker_values, topic_values
 from barnabas.cli.balance.model import Load, loads
 from barnabas.cli.balance.survey import Survey, survey
 from barnabas.cli.balance.throttles import throttled_brokers
@@ -11,6 +11,7 @@ from barnabas.cli.cluster.quorum_state import Quorum, read_quorum
 from barnabas.cli.connection import Connection
 from barnabas.cli.doctor.findings import Finding, fault, note, ok
 from barnabas.cli.errors import CliError
+from barnabas.cli.output import counted
 from barnabas.kafka.wire_routing import PartitionState
 
 NAMED_MAX = 5
@@ -18,6 +19,12 @@ SPREAD_NOTED_PERCENT = 20
 """Difference between the fullest and the emptiest node, of the average, that is worth a word."""
 QUORUM_LAG_NOTED = 1000
 MIN_IN_SYNC = "min.insync.replicas"
+INTERNAL_TOPICS = {
+    "offsets.topic.replication.factor": ("__consumer_offsets", "consumer groups"),
+    "transaction.state.log.replication.factor": ("__transaction_state", "transactions"),
+    "share.coordinator.state.topic.replication.factor": ("__share_group_state", "share groups"),
+}
+"""By the setting that says how many brokers a topic needs: the topic, and what it is for."""
 
 
 def check_nodes(connection: Connection) -> Iterator[Finding]:
@@ -28,6 +35,7 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
             quorum = read_quorum(admin, found.cluster.fenced)
             throttled = [] if found.in_flight else throttled_brokers(admin, found.cluster.live)
             yield from check_min_in_sync(admin, found.partitions)
+            yield from check_internal_topics(admin, found)
     except CliError as error:
         yield note("nodes", f"not checked: {error.line()}")
         return
@@ -68,7 +76,7 @@ def check_quorum(quorum: Quorum) -> Iterator[Finding]:
             yield fault("quorum", f"{text}; no other may be lost", "start them")
     else:
         spare = voters - quorum.majority
-        yield ok("quorum", f"{voters} voters, all follow; {spare} may be lost")
+        yield ok("quorum", f"{counted(voters, 'voter')}, all follow; {spare} may be lost")
     if voters % 2 == 0:
         yield note(
             "quorum",
@@ -98,7 +106,7 @@ def check_brokers(found: Survey) -> Iterator[Finding]:
                     "repair the disk and restart the node; other nodes hold its data",
                 )
     if not any(broker.is_fenced for broker in found.cluster.brokers.values()):
-        yield ok("nodes", f"{len(found.cluster.brokers)} brokers, all up")
+        yield ok("nodes", f"{counted(len(found.cluster.brokers), 'broker')}, all up")
 
 
 def check_balance(found: Survey) -> Iterator[Finding]:
@@ -187,6 +195,23 @@ def check_min_in_sync(admin: Admin, states: Sequence[PartitionState]) -> Iterato
             f"fewer replicas than {MIN_IN_SYNC}, so acks=all is refused: {_some(refusing)}",
             "start the nodes that hold the others",
         )
+
+
+def check_internal_topics(admin: Admin, found: Survey) -> Iterator[Finding]:
+    """Topics that the brokers create at their first use, and cannot. Raises CliError."""
+    brokers, existing = found.cluster.brokers, {state.topic for state in found.partitions}
+    missing = {key: use for key, (topic, use) in INTERNAL_TOPICS.items() if topic not in existing}
+    if not missing or not found.cluster.live:
+        return
+    wanted = broker_values(admin, found.cluster.live[0], list(missing))
+    for key, replicas in wanted.items():
+        if int(replicas) > len(brokers):
+            yield fault(
+                "internal topics",
+                f"{key} is {replicas}, but the cluster has {counted(len(brokers), 'broker')}: "
+                f"{missing[key]} do not work",
+                f"set {key}={len(brokers)} on every broker, or add brokers",
+            )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -65,7 +65,7 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
 
     config = RegistryConfig(values)
     if INIT_TIMEOUT not in values:  # which asks to wait for a cluster
-        reachable(",".join(config.bootstrap_servers))
+        reachable(",".join(config.bootstrap_servers), protocol=config.security_protocol)
     telemetry.configure(logs)
     if logs.level != "debug":
         # It says in several lines what the registry says in one, and has no handler.

@@ -92,7 +92,8 @@ def cluster_of(settings: Mapping[str, str]) -> str | None:
     """Return the id of the Kafka cluster. Raises NoClusterError, at once where nothing listens."""
     given = admin_settings({}, settings)
     try:
-        first_reachable(str(given["bootstrap.servers"]))
+        protocol = str(given.get("security.protocol", "PLAINTEXT"))
+        first_reachable(str(given["bootstrap.servers"]), protocol=protocol)
         cluster_id: str | None = Admin(given, _CLUSTER_S).metadata().cluster_id
         return cluster_id
     except UnreachableError as error:

@@ -132,6 +132,16 @@ async def test_of_many_topics_that_cannot_be_created_few_are_logged(
     assert told[-1].startswith("290 more")
 
 
+async def test_a_topic_that_is_asked_for_again_and_again_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asker: Any = None
+    services = services_that_create_nothing()
+    for _ in range(5):
+        await auto_create.create_topics(services, ["__consumer_offsets"], asker)
+    assert len(caplog.records) == 1
+
+
 async def test_of_many_requests_that_create_nothing_few_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

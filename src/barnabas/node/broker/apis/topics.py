@@ -18,7 +18,7 @@ partitions, replicas and configuration that Kafka gives them.
 import asyncio
 from collections.abc import Iterable, Mapping
 
-from barnabas.base.peer_lines import peer_logger
+from barnabas.base.peer_lines import repeating_logger
 from barnabas.node.broker.apis.streams_topics import CREATION_TIMEOUT_MS
 from barnabas.node.broker.authorization import allowed_in_turns
 from barnabas.node.broker.context import RequestContext
@@ -194,7 +194,7 @@ VISIBILITY_TIMEOUT_MS = 1_000
 FAILURES_NAMED_MAX = 10
 """Topics of one request: who asks for thousands fills no log."""
 
-telemetry = peer_logger(__name__)
+telemetry = repeating_logger(__name__)
 
 
 async def create_topics(
