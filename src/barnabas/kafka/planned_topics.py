@@ -63,6 +63,7 @@ def create(admin: Admin, plan: TopicPlan, deadline: float) -> KafkaError | None:
         replication_factor=plan.replicas,
         config=dict(plan.config),
     )
+    told = ""
     while True:
         try:
             answer_of(admin.client.create_topics([wanted], request_timeout=REQUEST_S)[plan.name])
@@ -74,7 +75,9 @@ def create(admin: Admin, plan: TopicPlan, deadline: float) -> KafkaError | None:
                 raise TopicCreationError(
                     f"Unable to create topic(s) '{plan.name}': {error.str()}", error
                 ) from problem
-            _log.info("topic %s cannot be created yet: %s", plan.name, error.str())
+            if error.str() != told:  # which is tried again several times a second
+                told = error.str()
+                _log.warning("topic %s cannot be created yet: %s", plan.name, told)
             time.sleep(PAUSE_S)
         else:
             _log.info("topic %s is created", plan.name)
