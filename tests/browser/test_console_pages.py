@@ -19,7 +19,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, Page, expect
 
 from barnabas import Cluster
+from barnabas.protocol.errors import ErrorCode
 from support.console_world import Console, console
+from support.hanging_transaction import VERIFICATION, write_hanging
+from support.identity_provider import SignOnProvider
 
 IMAGES = os.environ.get("CONSOLE_IMAGES")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
@@ -34,6 +37,11 @@ PAGES = [
     ("groups", "/groups", "Groups"),
     ("group", "/groups/billing", "billing"),
     ("nodes", "/nodes", "Nodes"),
+    ("transactions", "/transactions", "Transactions"),
+    ("hanging", "/transactions/hanging?find=1", "Transactions"),
+    ("access", "/access?search=billing", "Access"),
+    ("users", "/access/users", "Access"),
+    ("quotas", "/quotas", "Quotas"),
     ("audit", "/audit", "Audit log"),
 ]
 TIMEOUT_MS = 60_000
@@ -41,15 +49,26 @@ TIMEOUT_MS = 60_000
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[Console]:
-    with Cluster() as cluster:
-        fill({"bootstrap.servers": cluster.bootstrap_servers})
-        with console({"bootstrap.servers": cluster.bootstrap_servers}) as found:
+    config = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        VERIFICATION: "false",
+    }
+    with Cluster(config=config) as cluster:
+        settings = {"bootstrap.servers": cluster.bootstrap_servers}
+        fill(settings)
+        producer = open_transaction(settings)
+        hanging = write_hanging(cluster.bootstrap_servers, "returns", "lost")
+        assert hanging == ErrorCode.NONE
+        with console(settings) as found:
+            secure(found)
             yield found
+        del producer
 
 
 def fill(settings: dict[str, Any]) -> None:
     admin = AdminClient(settings)
-    names = {"orders": 3, "payments": 1, "events": 1, "empty": 1}
+    names = {"orders": 3, "payments": 1, "events": 1, "empty": 1, "returns": 1}
     made = admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()])
     for future in made.values():
         future.result(60)
@@ -71,6 +90,32 @@ def fill(settings: dict[str, Any]) -> None:
     places = [TopicPartition("orders", number, 100) for number in range(3)]
     consumer.commit(offsets=places, asynchronous=False)
     consumer.close()
+
+
+def open_transaction(settings: dict[str, Any]) -> Producer:
+    """A transaction that stays open for as long as the tests may take."""
+    more = {"transactional.id": "nightly-report", "transaction.timeout.ms": 900_000}
+    producer = Producer({**settings, **more})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce("returns", "open")
+    assert producer.flush(60) == 0
+    return producer
+
+
+def secure(console: Console) -> None:
+    """ACLs, users and quotas to look at."""
+    acl = {"resource_type": "TOPIC", "pattern": "LITERAL", "host": "*", "permission": "ALLOW"}
+    orders = {**acl, "name": "orders", "principal": "User:billing"}
+    console.done("POST", "acls", {**orders, "operations": ["READ", "DESCRIBE"]})
+    hostile = {**acl, "name": HOSTILE, "principal": f"User:{HOSTILE}", "pattern": "PREFIXED"}
+    console.done("POST", "acls", {**hostile, "permission": "DENY", "operations": ["ALL"]})
+    for name in ("billing", HOSTILE):
+        console.done("POST", "users", {"name": name, "password": "secret"})
+        values = {"producer_byte_rate": 1_048_576, "consumer_byte_rate": 2_097_152}
+        console.done("POST", "quotas", {"entity": {"user": name}, "values": values})
+    default = {"entity": {"user": None}, "values": {"request_percentage": 50}}
+    console.done("POST", "quotas", default)
 
 
 @pytest.fixture
@@ -246,9 +291,115 @@ def test_a_reset_is_shown_before_it_is_done(page: Page, world: Console) -> None:
     expect(page.locator("main h2").first).to_have_text("Lag: 2,000 records")
 
 
+def test_late_groups_lead_to_the_group(page: Page, world: Console) -> None:
+    show(page, world, "/", "Overview")
+    late = page.locator("section", has=page.get_by_role("heading", name="Late groups"))
+    expect(late.locator("tbody tr").first).to_contain_text("billing")
+    expect(late.locator("tbody tr").first).to_contain_text("ago")
+    late.get_by_role("link", name="billing").click()
+    expect(page.locator("h1")).to_have_text("billing")
+
+
+def test_markup_in_names_of_the_cluster_stays_text(page: Page, world: Console) -> None:
+    for path, title in (("/access", "Access"), ("/access/users", "Access"), ("/quotas", "Quotas")):
+        show(page, world, path, title)
+        row = page.locator("tbody tr", has_text="<img src=x").first
+        expect(row).to_be_visible()
+        row.locator("button.danger").click()
+        expect(page.locator("dialog .lost")).to_contain_text("<img src=x")
+        page.keyboard.press("Escape")
+        assert page.locator("main img, main script, dialog img").count() == 0
+    assert page.title().startswith("Quotas")
+
+
+def confirm(page: Page, name: str) -> None:
+    """Write a name where what is lost is said."""
+    go = page.locator("dialog button.danger")
+    expect(go).to_be_disabled()
+    page.locator("dialog input").fill(name)
+    go.click()
+
+
+def test_acls_are_added_and_removed(page: Page, world: Console) -> None:
+    show(page, world, "/access", "Access")
+    page.get_by_role("button", name="Add ACLs").click()
+    page.get_by_label("Principal").fill("User:short")
+    page.locator("dialog").get_by_label("Resource").select_option("GROUP")
+    page.locator("dialog").get_by_label("Name").fill("reports")
+    page.get_by_label("Operations").select_option(["READ", "DESCRIBE"])
+    assert found_by_axe(page) == []
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("2 added")
+    page.locator("#search").fill("short READ")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.locator("tbody tr button.danger").click()
+    expect(page.locator("dialog .lost")).to_contain_text("User:short may READ GROUP reports")
+    confirm(page, "User:short")
+    expect(page.locator("#said")).to_contain_text("The ACL was removed")
+
+
+def test_a_user_is_created_changed_and_deleted(page: Page, world: Console) -> None:
+    show(page, world, "/access/users", "Access")
+    page.get_by_role("button", name="Create a user").click()
+    page.locator("dialog").get_by_label("Name").fill("short")
+    page.locator("dialog").get_by_label("Password").fill("pw-of-short")
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("short was created")
+    row = page.locator("tbody tr", has_text="short")
+    row.get_by_role("button", name="Change password").click()
+    page.get_by_label("New password").fill("another")
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("The password of short was changed")
+    row.locator("button.danger").click()
+    confirm(page, "short")
+    expect(page.locator("#said")).to_contain_text("short was deleted")
+    assert "pw-of-short" not in page.content()
+
+
+def test_a_quota_is_set_changed_and_removed(page: Page, world: Console) -> None:
+    show(page, world, "/quotas", "Quotas")
+    page.get_by_role("button", name="Set a quota").click()
+    page.get_by_label("Client id", exact=True).select_option("name")
+    page.get_by_label("Client id’s name").fill("short")
+    page.get_by_label("producer_byte_rate").fill("1024")
+    assert found_by_axe(page) == []
+    page.locator("dialog button.main").click()
+    row = page.locator("tbody tr", has_text="short")
+    expect(row).to_contain_text("producer_byte_rate = 1,024")
+    row.get_by_role("button", name="Change").click()
+    page.get_by_label("producer_byte_rate").fill("")
+    page.get_by_label("consumer_byte_rate").fill("2048")
+    page.locator("dialog button.main").click()
+    expect(row).to_contain_text("consumer_byte_rate = 2,048")
+    expect(row).not_to_contain_text("producer_byte_rate")
+    row.locator("button.danger").click()
+    confirm(page, "client-id=short")
+    expect(page.locator("#said")).to_contain_text("The quotas were removed")
+    expect(row).to_have_count(0)
+
+
+def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: Console) -> None:
+    show(page, world, "/transactions", "Transactions")
+    row = page.locator("tbody tr", has_text="nightly-report")
+    expect(row).to_contain_text("returns-0")
+    row.get_by_role("button", name="Abort").click()
+    expect(page.locator("dialog .lost")).to_contain_text("PRODUCER_FENCED")
+    confirm(page, "nightly-report")
+    expect(page.locator("#said")).to_contain_text("nightly-report was aborted")
+    page.get_by_role("tab", name="Hanging").click()
+    page.locator("#find-hanging").click()
+    row = page.locator("tbody tr", has_text="returns-0")
+    expect(row).to_contain_text("1 h")
+    row.get_by_role("button", name="Abort").click()
+    expect(page.locator("dialog .lost")).to_contain_text("777000777")
+    confirm(page, "returns-0")
+    expect(page.locator(".empty")).to_have_text("No transaction hangs.")
+
+
 def test_keys_lead_to_pages(page: Page, world: Console) -> None:
     show(page, world, "/", "Overview")
-    for key, title in (("t", "Topics"), ("g", "Groups"), ("n", "Nodes"), ("o", "Overview")):
+    pages = {"t": "Topics", "g": "Groups", "n": "Nodes", "x": "Transactions", "a": "Access"}
+    for key, title in {**pages, "q": "Quotas", "o": "Overview"}.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)
@@ -290,6 +441,46 @@ def test_login_rights_and_a_theme_that_stays(
         page.locator("#logout").click()
         expect(page.locator("h1")).to_have_text("Log in")
         context.close()
+
+
+def test_a_login_at_an_identity_provider_of_another_site(browser: Browser) -> None:
+    with SignOnProvider().serving() as provider:
+        assert isinstance(provider, SignOnProvider)
+        provider.url = provider.url.replace("127.0.0.1", "localhost")
+        values = {
+            "bootstrap.servers": "127.0.0.1:1",
+            "console.oidc.issuer": provider.url,
+            "console.oidc.client.id": "console",
+            "console.oidc.client.secret": "top secret",
+            "console.oidc.role.viewer": "kafka-admins",
+            "console.oidc.label": "Example",
+        }
+        with console(values) as guarded:
+            context = browser.new_context()
+            page = context.new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            page.goto(f"{guarded.url}/#/topics/orders")
+            expect(page.locator("h1")).to_have_text("Log in")
+            assert found_by_axe(page) == []
+            provider.claims = {"preferred_username": HOSTILE, "groups": []}
+            page.get_by_role("link", name="Log in with Example").click()
+            expect(page.locator("h1")).to_have_text("The login failed")
+            expect(page.locator(".advice")).to_contain_text("kafka-admins")
+            assert page.locator("img, script").count() == 0
+            assert found_by_axe(page) == []
+            provider.claims = {"preferred_username": "ann", "groups": ["kafka-admins"]}
+            page.go_back()
+            page.get_by_role("link", name="Log in with Example").click()
+            expect(page.locator("#top")).to_contain_text("oidc:ann")
+            expect(page.locator("h1")).to_have_text("orders")
+            assert page.url == f"{guarded.url}/#/topics/orders"
+            page.reload()
+            expect(page.locator("#top")).to_contain_text("oidc:ann")
+            page.locator("#logout").click()
+            page.wait_for_url(f"{provider.url}/logout?*")
+            page.goto(guarded.url)
+            expect(page.locator("h1")).to_have_text("Log in")
+            context.close()
 
 
 def test_a_cluster_that_is_away_is_a_card(browser: Browser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,23 +9,11 @@ from confluent_kafka import KafkaException, Producer
 
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from support.cli import ClusterCli
+from support.hanging_transaction import HOUR_MS, STRANGER, VERIFICATION, write_hanging
 from support.java_host import JavaHost
-from support.logs import make_batch
 from support.node_process import wait_until
 from support.patience import PATIENCE_S
-from support.raw_client import RawClient
-
-VERIFICATION = "transaction.partition.verification.enable"
-STRANGER = 777_000_777
-"""A producer id that no coordinator has given."""
-HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -51,20 +38,10 @@ def leader(cli: ClusterCli, kafka: Kafka, topic: str) -> str:
 
 def leave_hanging(cli: ClusterCli, kafka: Kafka, topic: str) -> None:
     """Write a record of a transaction that no coordinator knows, an hour old."""
-    old_ms = time.time_ns() // 1_000_000 - HOUR_MS
-    batch = make_batch("lost", timestamp=old_ms, producer=(STRANGER, 0, 0), transactional=True)
-    partition = PartitionProduceData(index=0, records=bytes(batch))
-    request = ProduceRequest(
-        transactional_id=kafka.name(),
-        acks=-1,
-        timeout_ms=5000,
-        topic_data=[TopicProduceData(name=topic, partition_data=[partition])],
-    )
+    name = kafka.name()
 
     def is_written() -> bool:
-        with RawClient(leader(cli, kafka, topic)) as raw:
-            answer = raw.call(request, ProduceResponse, 11)
-        code = answer.responses[0].partition_responses[0].error_code
+        code = write_hanging(leader(cli, kafka, topic), topic, name)
         return code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
     wait_until(is_written, "the leader taking an unverified record")

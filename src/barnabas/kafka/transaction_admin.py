@@ -19,6 +19,7 @@ from barnabas.kafka.wire_routing import (
     ask_coordinator,
     ask_leader,
     ask_leaders,
+    ask_together,
     partitions,
 )
 from barnabas.protocol.errors import ErrorCode
@@ -117,8 +118,32 @@ def describe_transaction(admin: WireAdmin, transactional_id: str) -> Transaction
     (state,) = answer.transaction_states
     if state.error_code != ErrorCode.NONE:
         raise RefusedError(state.error_code, None, transactional_id)
+    return _transaction(coordinator, state)
+
+
+def describe_listed(admin: WireAdmin, listed: Iterable[Listed]) -> dict[str, Transaction]:
+    """Transactional ids in full; each coordinator is asked for those that it has listed at once.
+
+    Those that another broker coordinates by now, or nobody, are left out.
+    """
+    by_broker: dict[int, list[str]] = {}
+    for one in listed:
+        by_broker.setdefault(one.coordinator, []).append(one.transactional_id)
+    requests = [
+        (broker, DescribeTransactionsRequest(transactional_ids=names))
+        for broker, names in by_broker.items()
+    ]
+    return {
+        state.transactional_id: _transaction(broker, state)
+        for (broker, _), answer in zip(requests, ask_together(admin, requests), strict=True)
+        for state in answer.transaction_states
+        if state.error_code == ErrorCode.NONE
+    }
+
+
+def _transaction(coordinator: int, state: Any) -> Transaction:
     return Transaction(
-        transactional_id,
+        state.transactional_id,
         coordinator,
         state.producer_id,
         state.producer_epoch,

@@ -149,7 +149,7 @@ def ask_leaders(
     while True:
         for batch in _batches(asked):
             requests = [(broker, request(places)) for broker, places in batch.items()]
-            for answer in _together(admin, requests):
+            for answer in ask_together(admin, requests):
                 found.update(parts(answer))
         moved = [place for place, part in found.items() if part.error_code in RETRIED]
         if not moved or time.monotonic() > deadline:
@@ -183,12 +183,13 @@ def ask_all(admin: WireAdmin, request: Message, codes: Codes) -> list[tuple[int,
     def once() -> list[tuple[int, Any]]:
         brokers = admin.describe().live
         requests = [(broker, request) for broker in brokers]
-        return list(zip(brokers, _together(admin, requests), strict=True))
+        return list(zip(brokers, ask_together(admin, requests), strict=True))
 
     return _retry(admin, once, lambda found: (code for _, one in found for code in codes(one)))
 
 
-def _together(admin: WireAdmin, requests: Sequence[tuple[int, Message]]) -> list[Any]:
+def ask_together(admin: WireAdmin, requests: Sequence[tuple[int, Message]]) -> list[Any]:
+    """The answers of brokers that are asked at the same time. Raises AdminError."""
     answers = admin.ask_each(requests)
     for answer in answers:
         if isinstance(answer, EncodeError):

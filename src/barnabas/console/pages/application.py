@@ -38,7 +38,7 @@ from barnabas.console.access import (
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import Logins
 from barnabas.console.oidc.settings import CALLBACK
-from barnabas.console.pages import cluster, messages
+from barnabas.console.pages import cluster, messages, security
 from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
@@ -112,7 +112,11 @@ class Application:
             self._sign_on = SingleSignOn(
                 logins, self._sessions, services.audit, self._threads, _set_session
             )
-        self.endpoints: Sequence[Endpoint] = (*cluster.ENDPOINTS, *messages.ENDPOINTS)
+        self.endpoints: Sequence[Endpoint] = (
+            *cluster.ENDPOINTS,
+            *messages.ENDPOINTS,
+            *security.ENDPOINTS,
+        )
         self._routes = self._table()
         static = Mount("/", StaticFiles(directory=STATIC))
         self._files = Starlette(routes=[Route("/", self._page), static])

@@ -10,6 +10,7 @@ from barnabas.console.services.groups import Move, moved
 from barnabas.console.services.topics import sliced
 
 CHANGES_MAX = 10_000
+LATE_SHOWN_MAX = 5
 
 
 def overview(call: Call) -> Any:
@@ -42,6 +43,13 @@ def overview(call: Call) -> Any:
 def findings(call: Call) -> Any:
     """Return what needs attention."""
     return as_json(call.services.cluster.findings())
+
+
+def late_groups(call: Call) -> Any:
+    """The groups with the most records still to read."""
+    found = call.services.lateness.late()
+    shown = [one for one in found.groups if call.user.may("view", group=one.name)]
+    return {"groups": as_json(shown[:LATE_SHOWN_MAX]), "left_out": found.left_out}
 
 
 def topics(call: Call) -> Any:
@@ -281,6 +289,7 @@ def audit(call: Call) -> Any:
 ENDPOINTS = (
     Endpoint("GET", "/api/overview", "view", "the overview", overview),
     Endpoint("GET", "/api/findings", "view", "the overview", findings),
+    Endpoint("GET", "/api/late-groups", "view", "the overview", late_groups),
     Endpoint("GET", "/api/topics", "view", "the list of topics", topics),
     Endpoint("POST", "/api/topics", "edit", "creating topics", create_topic),
     Endpoint("GET", "/api/topics/{topic}", "view", "this topic", topic),

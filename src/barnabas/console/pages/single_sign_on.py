@@ -112,7 +112,7 @@ class SingleSignOn:
         return response
 
     async def end_url(self) -> str | None:
-        """Where a browser logs out of the provider too."""
+        """The address at which a browser logs out of the provider too; None without one."""
         return await self._run(self._logins.end_url)
 
     async def _run(self, work: Callable[[], T]) -> T:

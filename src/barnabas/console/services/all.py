@@ -10,8 +10,11 @@ from barnabas.console.services.asking import ClusterAccess
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
+from barnabas.console.services.lateness import LatenessService
 from barnabas.console.services.messages import MessageService
+from barnabas.console.services.security import AclService, QuotaService, UserService
 from barnabas.console.services.topics import TopicService
+from barnabas.console.services.transactions import TransactionService
 from barnabas.schemas.registry_client import RegistryClient
 
 REGISTRY_TIMEOUT_S = 5.0
@@ -24,6 +27,11 @@ class Services:
     cluster: ClusterService
     topics: TopicService
     groups: GroupService
+    lateness: LatenessService
+    transactions: TransactionService
+    acls: AclService
+    users: UserService
+    quotas: QuotaService
     messages: MessageService
     audit: Audit
     configured: tuple[str, ...]
@@ -41,10 +49,16 @@ def open_services(config: ConsoleConfig) -> Services:
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
     urls = config.registry_urls
     registry = RegistryClient(urls, timeout_s=REGISTRY_TIMEOUT_S) if urls else None
+    groups = GroupService(cluster)
     return Services(
         cluster,
         TopicService(cluster),
-        GroupService(cluster),
+        groups,
+        LatenessService(cluster, groups),
+        TransactionService(cluster),
+        AclService(cluster),
+        UserService(cluster),
+        QuotaService(cluster),
         MessageService(cluster, Decoder(registry)),
         Audit(config.audit_file),
         ("registry",) if registry is not None else (),

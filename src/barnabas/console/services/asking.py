@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from barnabas.base.tls.contexts import PropertyKeys
+from barnabas.kafka import wire_admin
 from barnabas.kafka.security import Security
 from barnabas.kafka.settings import librdkafka_settings
 from barnabas.kafka.wire import AccessError, Brokers, WireError
+from barnabas.kafka.wire_admin import AdminError, WireAdmin
 from barnabas.protocol.api import Api
-from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.errors import EncodeError, ErrorCode
 from barnabas.protocol.schema import Message
 
 CLIENT_ID: Final = "barnabas-console"
@@ -56,6 +58,7 @@ def check(code: int, message: str | None = None, what: str = "") -> None:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.RESOURCE_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     )
     kind = AbsentError if error in absent else RefusedError
     raise kind(f"{what}: {text}" if what else text)
@@ -72,6 +75,7 @@ class ClusterAccess:
         self._settings = dict(settings)
         self._access = Security(PropertyKeys(self._settings)).access(bootstrap_servers, timeout_s)
         self._idle: list[Brokers] = []
+        self._idle_admins: list[WireAdmin] = []
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(TOGETHER_MAX, "console-nodes")
 
@@ -102,6 +106,32 @@ class ClusterAccess:
                 self._idle.append(found)
                 return
         found.close()
+
+    @contextmanager
+    def admin(self) -> Iterator[WireAdmin]:
+        """Requests of administration, for one thread. Raises AwayError, RefusedError, AbsentError.
+
+        Where a request fails its connections are not used again.
+        """
+        with self._lock:
+            found = self._idle_admins.pop() if self._idle_admins else None
+        if found is None:
+            found = WireAdmin(self._access)
+        is_whole = False
+        try:
+            yield found
+            is_whole = True
+        except AdminError as error:
+            raise _told(error) from error
+        except EncodeError as error:
+            raise RefusedError(f"the brokers are too old for this: {error}") from error
+        finally:
+            with self._lock:
+                is_kept = is_whole and len(self._idle_admins) < IDLE_MAX
+                if is_kept:
+                    self._idle_admins.append(found)
+            if not is_kept:
+                found.close()
 
     def any(self, api: Api[Message, R], request: Message) -> R:
         """The answer of any broker. Raises AwayError.
@@ -160,9 +190,24 @@ class ClusterAccess:
         """Close the connections."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
-            idle, self._idle = self._idle, []
-        for brokers in idle:
-            brokers.close()
+            idle: list[Brokers | WireAdmin] = [*self._idle, *self._idle_admins]
+            self._idle, self._idle_admins = [], []
+        for one in idle:
+            one.close()
+
+
+def _told(error: AdminError) -> Exception:
+    """A failure of administration as the console has it."""
+    if isinstance(error, wire_admin.RefusedError):
+        try:
+            check(error.code, error.message, error.what)
+        except RefusedError as refused:
+            return refused
+    if isinstance(error, wire_admin.AbsentError):
+        return AbsentError(str(error))
+    if isinstance(error, wire_admin.SenselessError | wire_admin.UnsupportedError):
+        return RefusedError(str(error))
+    return AwayError(str(error))
 
 
 class Kept(Generic[T]):

@@ -140,6 +140,10 @@ class GroupService:
         ]
         return sliced(found, page, size)
 
+    def rows(self) -> Sequence[GroupRow]:
+        """All groups by name, at most a few seconds old."""
+        return self._rows.get()
+
     def _ask_rows(self) -> list[GroupRow]:
         view = self._cluster.view()
 

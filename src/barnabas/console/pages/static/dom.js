@@ -82,6 +82,21 @@ export function time(ms) {
   );
 }
 
+/** A time that passed, in the two largest units: 2 h 5 min. */
+export function duration(ms) {
+  if (ms === null || ms === undefined) return "–";
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  let left = Math.round(ms / 1000);
+  const parts = [];
+  for (const [unit, size] of units) {
+    if (left >= size) parts.push(`${Math.floor(left / size)} ${unit}`);
+    else if (parts.length) break;
+    left %= size;
+  }
+  return parts.slice(0, 2).join(" ");
+}
+
 export function plural(count, what, many = `${what}s`) {
   return `${number(count)} ${count === 1 ? what : many}`;
 }

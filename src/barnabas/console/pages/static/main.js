@@ -3,11 +3,14 @@
 import { address, get, part, post, whenLoggedOut } from "./api.js";
 import { h, put, say } from "./dom.js";
 import { failed, field } from "./widgets.js";
+import { accessPage } from "./pages/access.js";
 import { auditPage } from "./pages/audit.js";
 import { groupPage, groupsPage } from "./pages/groups.js";
 import { nodePage, nodesPage } from "./pages/nodes.js";
 import { overviewPage } from "./pages/overview.js";
+import { quotasPage } from "./pages/quotas.js";
 import { topicPage, topicsPage } from "./pages/topics.js";
+import { transactionsPage } from "./pages/transactions.js";
 
 /** Pages: a pattern of the address, a title, and what makes it. */
 const PAGES = [
@@ -18,6 +21,9 @@ const PAGES = [
   [/^\/groups\/([^/]+)$/, "Group", groupPage],
   [/^\/nodes$/, "Nodes", nodesPage],
   [/^\/nodes\/(\d+)$/, "Node", nodePage],
+  [/^\/transactions(?:\/(hanging))?$/, "Transactions", transactionsPage],
+  [/^\/access(?:\/(users))?$/, "Access", accessPage],
+  [/^\/quotas$/, "Quotas", quotasPage],
   [/^\/audit$/, "Audit log", auditPage],
 ];
 /**
@@ -29,6 +35,9 @@ const MENU = [
   { to: "/topics", text: "Topics", key: "t", needs: "view" },
   { to: "/groups", text: "Groups", key: "g", needs: "view" },
   { to: "/nodes", text: "Nodes", key: "n", needs: "view" },
+  { to: "/transactions", text: "Transactions", key: "x", needs: "view", everywhere: true },
+  { to: "/access", text: "Access", key: "a", needs: "view", everywhere: true },
+  { to: "/quotas", text: "Quotas", key: "q", needs: "view", everywhere: true },
   { to: "/audit", text: "Audit log", key: "l", needs: "admin" },
 ];
 const THEMES = ["auto", "light", "dark"];

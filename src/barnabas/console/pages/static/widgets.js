@@ -58,7 +58,7 @@ function refocus(place, at) {
   found?.focus({ preventScroll: true });
 }
 
-/** A table; a column is { title, show(row), kind: "number"|"", sort }. */
+/** A table; a column is { title, show(row), kind: "number"|"word"|"", sort }; words stay whole. */
 export function table(columns, rows, { caption, empty = "Nothing here.", sort, onsort } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   const head = columns.map((column) => {

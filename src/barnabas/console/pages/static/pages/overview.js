@@ -1,7 +1,7 @@
 // What needs attention first, then health and throughput.
 
 import { get, part } from "../api.js";
-import { h, number, rate } from "../dom.js";
+import { duration, h, number, plural, rate } from "../dom.js";
 import { chart, loaded, table } from "../widgets.js";
 
 export function overviewPage({ signal }) {
@@ -9,6 +9,7 @@ export function overviewPage({ signal }) {
     h("h1", {}, "Overview"),
     loaded(() => get("findings", {}, signal), findings, { every: 5000, signal }),
     loaded(() => get("overview", {}, signal), facts, { every: 5000, signal }),
+    loaded(() => get("late-groups", {}, signal), late, { every: 15000, signal }),
   ];
 }
 
@@ -41,6 +42,7 @@ function facts(found) {
       h("span", {}, title),
     );
   return [
+    h("p", { class: "quiet" }, `Cluster ${found.cluster_id}`),
     h(
       "section",
       { class: "tiles", "aria-label": "Health" },
@@ -66,6 +68,25 @@ function facts(found) {
           )
         : null,
     ),
-    h("p", { class: "quiet" }, `Cluster ${found.cluster_id}`),
   ];
+}
+
+function late(found) {
+  return h(
+    "section",
+    { class: "card" },
+    h("h2", {}, "Late groups"),
+    table(
+      [
+        { title: "Group", show: (row) => h("a", { href: `#/groups/${part(row.name)}` }, row.name) },
+        { title: "State", show: (row) => row.state },
+        { title: "Records to read", kind: "number", show: (row) => number(row.lag) },
+        { title: "The oldest written", kind: "number", show: (row) => (row.lag_s === null ? "–" : `${duration(row.lag_s * 1000)} ago`) },
+        { title: "Most in", show: (row) => row.worst },
+      ],
+      found.groups,
+      { caption: "Groups with the most records still to read", empty: "No group has records to read." },
+    ),
+    found.left_out ? h("p", { class: "quiet" }, `${plural(found.left_out, "group")} were not looked at.`) : null,
+  );
 }

@@ -1,0 +1,205 @@
+"""Who may do what in a cluster: ACLs, users who log in by SCRAM, and quotas.
+
+Passwords are hashed here and go nowhere else: neither into answers nor into logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas.console.services.asking import AbsentError, Kept, RefusedError
+from barnabas.console.services.cluster import ClusterService
+from barnabas.console.services.topics import Slice, sliced
+from barnabas.kafka.acls import Acl, AclFilter, add_acls, list_acls, remove_acls
+from barnabas.kafka.client_quotas import Entity, change_quota, entity_text, list_quotas
+from barnabas.kafka.scram_users import (
+    Credential,
+    delete_credentials,
+    list_users,
+    set_password,
+)
+from barnabas.kafka.wire_admin import WireAdmin
+
+LIST_KEPT_S: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class AclRow:
+    """An ACL, in Kafka's words."""
+
+    resource_type: str
+    name: str
+    pattern: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user who logs in by SCRAM."""
+
+    name: str
+    credentials: tuple[Credential, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """The limits of a user, client id or address; None as a name is the default of a kind."""
+
+    entity: Entity
+    text: str
+    values: Mapping[str, float]
+
+
+class AclService:
+    """ACLs of one cluster. Methods block, and raise AwayError and RefusedError."""
+
+    def __init__(self, cluster: ClusterService) -> None:
+        self._cluster = cluster
+        self._all = Kept(self._ask, LIST_KEPT_S)
+
+    def find(
+        self,
+        *,
+        search: str = "",
+        kind: str = "",
+        permission: str = "",
+        page: int = 0,
+        size: int = 50,
+    ) -> Slice[AclRow]:
+        """ACLs whose sentences (`User:ann may READ TOPIC orders`) have all words of `search`."""
+        words = search.lower().split()
+        found = [
+            acl
+            for acl in self._all.get()
+            if kind in ("", acl.resource_type.name)
+            and permission in ("", acl.permission.name)
+            and all(word in acl.text.lower() for word in words)
+        ]
+        part = sliced(found, page, size)
+        return Slice([_row(acl) for acl in part.rows], part.total, part.page)
+
+    def add(self, acls: Sequence[Acl]) -> None:
+        """Add ACLs; those that exist stay."""
+        with self._cluster.access.admin() as admin:
+            add_acls(admin, acls)
+        self._all.forget()
+
+    def remove(self, acl: Acl) -> None:
+        """Remove one. Raises AbsentError."""
+        with self._cluster.access.admin() as admin:
+            count = remove_acls(admin, [acl])
+        self._all.forget()
+        if not count:
+            raise AbsentError(f"there is no such ACL: {acl.text}")
+
+    def _ask(self) -> list[Acl]:
+        with self._cluster.access.admin() as admin:
+            return list_acls(admin, [AclFilter()])
+
+
+def _row(acl: Acl) -> AclRow:
+    return AclRow(
+        acl.resource_type.name,
+        acl.name,
+        acl.pattern.name,
+        acl.principal,
+        acl.host,
+        acl.operation.name,
+        acl.permission.name,
+        acl.text,
+    )
+
+
+class UserService:
+    """Users of one cluster. Methods block, and raise AwayError and RefusedError."""
+
+    def __init__(self, cluster: ClusterService) -> None:
+        self._cluster = cluster
+        self._all = Kept(self._ask, LIST_KEPT_S)
+
+    def find(self, *, search: str = "", page: int = 0, size: int = 50) -> Slice[UserRow]:
+        """Users whose names contain all words of `search`."""
+        words = search.lower().split()
+        found = [row for row in self._all.get() if all(word in row.name.lower() for word in words)]
+        return sliced(found, page, size)
+
+    def create(self, name: str, password: str, mechanisms: Iterable[str], iterations: int) -> None:
+        """Create a user. Raises RefusedError if there is one of this name."""
+        with self._cluster.access.admin() as admin:
+            if list_users(admin, [name]):
+                raise RefusedError(f"there is a user {name} already; change the password instead")
+            set_password(admin, name, password, mechanisms, iterations)
+        self._all.forget()
+
+    def change_password(self, name: str, password: str, iterations: int) -> None:
+        """Change the password for all mechanisms that a user has. Raises AbsentError."""
+        with self._cluster.access.admin() as admin:
+            set_password(
+                admin, name, password, [one.mechanism for one in _known(admin, name)], iterations
+            )
+        self._all.forget()
+
+    def delete(self, name: str) -> None:
+        """Delete a user with all mechanisms. Raises AbsentError."""
+        with self._cluster.access.admin() as admin:
+            delete_credentials(admin, name, [one.mechanism for one in _known(admin, name)])
+        self._all.forget()
+
+    def _ask(self) -> list[UserRow]:
+        with self._cluster.access.admin() as admin:
+            return [UserRow(name, found) for name, found in list_users(admin).items()]
+
+
+def _known(admin: WireAdmin, name: str) -> Sequence[Credential]:
+    found = list_users(admin, [name])
+    if name not in found:
+        raise AbsentError(f"there is no user {name}")
+    return found[name]
+
+
+class QuotaService:
+    """Quotas of one cluster. Methods block, and raise AwayError and RefusedError."""
+
+    def __init__(self, cluster: ClusterService) -> None:
+        self._cluster = cluster
+        self._all = Kept(self._ask, LIST_KEPT_S)
+
+    def find(
+        self, *, search: str = "", kind: str = "", page: int = 0, size: int = 50
+    ) -> Slice[QuotaRow]:
+        """Quotas whose entities (`user=ann`) contain all words of `search`, by `kind` if given."""
+        words = search.lower().split()
+        found = [
+            row
+            for row in self._all.get()
+            if (not kind or kind in row.entity) and all(word in row.text.lower() for word in words)
+        ]
+        return sliced(found, page, size)
+
+    def change(self, entity: Entity, values: Mapping[str, float], removed: Iterable[str]) -> None:
+        """Set and remove limits of one entity."""
+        with self._cluster.access.admin() as admin:
+            change_quota(admin, entity, values, removed)
+        self._all.forget()
+
+    def remove(self, entity: Entity) -> Sequence[str]:
+        """Remove all limits of one entity; returns which. Raises AbsentError."""
+        with self._cluster.access.admin() as admin:
+            found = list_quotas(admin, entity, is_strict=True)
+            removed = sorted(found[0].values) if found else []
+            if not removed:
+                raise AbsentError(f"{entity_text(entity)} has no quotas")
+            change_quota(admin, entity, {}, removed)
+        self._all.forget()
+        return removed
+
+    def _ask(self) -> list[QuotaRow]:
+        with self._cluster.access.admin() as admin:
+            found = list_quotas(admin, {})
+        return [QuotaRow(one.entity, entity_text(one.entity), one.values) for one in found]
