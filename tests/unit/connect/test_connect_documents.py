@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -97,3 +98,35 @@ def test_the_converters_of_the_page_can_be_made() -> None:
         assert providers.resolve({"a": "${env:CONNECT_PASSWORD}"}).settings == {"a": "secret"}
     for name in re.findall(r"`(io\.[\w.]+Converter)`", text):
         assert load(name)
+
+
+def created(page: str) -> list[dict[str, str]]:
+    """What a page's quick start gives to `barnabas connect create`."""
+    found = []
+    for block in blocks(page, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("barnabas connect create "):
+                name, *pairs = shlex.split(line)[3:]
+                found.append({"name": name, **dict(pair.split("=", 1) for pair in pairs)})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("http.md", ["orders-to-shop", "tickets"]),
+        ("jdbc.md", ["shop", "shop-copy"]),
+        ("lakes.md", ["sales-to-delta"]),
+        ("distributed.md", ["beats"]),
+    ],
+)
+def test_connectors_of_quick_starts_have_valid_settings(page: str, names: list[str]) -> None:
+    found = created(page)
+    assert [config["name"] for config in found] == names
+    for config in found:
+        definition = load(config["connector.class"])().definition
+        own = {key for key in config if not key.startswith(("key.", "value.", "source.cluster."))}
+        own -= {"target.cluster.bootstrap.servers"}
+        assert own <= {*definition.settings, "name", "topics", "connector.class"}
+        values = definition.validate(config)
+        assert {key: value.errors for key, value in values.items() if value.errors} == {}
