@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
@@ -16,6 +17,8 @@ from barnabas.app.testing import Kafka
 from barnabas.console.pages import security
 from barnabas.console.pages.calls import Endpoint
 from barnabas.console.services import lateness, transactions
+from barnabas.console.services.asking import AwayError
+from barnabas.console.services.messages import TooManyError
 from barnabas.kafka.client_quotas import KEYS
 from barnabas.protocol.errors import ErrorCode
 from support.console_world import Console, console
@@ -348,6 +351,19 @@ def test_a_hanging_transaction_is_found_and_aborted(page: Console, kafka: Kafka)
     wait_until(is_read, "the committed record behind it", PATIENCE_S)
     assert seen == [b"open"]
     reader.close()
+
+
+def test_searches_for_hanging_transactions_are_bounded() -> None:
+    service = transactions.TransactionService(mock.MagicMock())
+    held = [service._searches.acquire(blocking=False) for _ in range(transactions.SEARCHES_MAX)]
+    assert all(held)
+    with pytest.raises(TooManyError):
+        service.hanging()
+    service._searches.release()
+    with mock.patch.object(transactions, "find_hanging", side_effect=AwayError("no")):
+        for _ in range(2):  # a search that failed is over
+            with pytest.raises(AwayError):
+                service.hanging()
 
 
 # Late groups.

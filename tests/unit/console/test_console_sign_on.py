@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,12 +15,21 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from starlette.requests import Request
 
 from barnabas.base.errors import ConfigError
-from barnabas.console.access import Sessions
+from barnabas.console.access import Audit, Sessions
 from barnabas.console.config import ConsoleConfig
-from barnabas.console.oidc.logins import LASTS_S, PENDING_MAX, LoginError, Logins, safe_place
-from barnabas.console.oidc.provider import Provider
+from barnabas.console.oidc.logins import (
+    LASTS_S,
+    PENDING_MAX,
+    Begun,
+    LoginError,
+    Logins,
+    safe_place,
+)
+from barnabas.console.oidc.provider import FAILED_S, Provider, ProviderError
+from barnabas.console.pages.single_sign_on import UNDER_WAY_MAX, SingleSignOn
 from support.console_world import Console, console
 from support.identity_provider import SignOnProvider
 from support.tokens import part, unsecured
@@ -341,6 +352,72 @@ def test_a_parameter_that_stands_twice_is_refused(world: World, refused: Refused
     _, browser = world
     back = browser.visit(browser.begin())
     refused(browser.finish(f"{back}&code=another"), browser, "stands twice")
+
+
+def test_strangers_do_not_fill_the_audit_log(world: World, refused: Refused) -> None:
+    provider, browser = world
+    assert browser.log_in().status_code == 303
+    before = browser.deeds()
+    stranger = Browser(browser.url)
+    for _ in range(3):
+        answer = stranger.http.get("/api/login/oidc/callback?state=x&code=x", headers=CROSS)
+        refused(answer, stranger, "a state that is not known")
+    assert browser.deeds() == before
+    provider.claims = {"preferred_username": "eve", "groups": []}
+    assert stranger.log_in().status_code == 403
+    deed = browser.deeds()[0]  # eve is known to the provider, and this is for the administrator
+    assert (deed["user"], "no role here" in deed["outcome"]) == ("oidc:eve", True)
+    stranger.http.close()
+
+
+class HangingLogins:
+    """Logins by a provider that does not answer until `going` is set."""
+
+    label = "Example"
+    redirect_uri = "https://console.example/api/login/oidc/callback"
+
+    def __init__(self) -> None:
+        self.going = threading.Event()
+
+    def begin(self, _: str) -> Begun:
+        assert self.going.wait(120)
+        return Begun("https://idp.example/authorize", "cookie")
+
+
+async def test_a_provider_that_hangs_has_a_bounded_number_of_logins_wait() -> None:
+    logins = HangingLogins()
+    audit = Audit()
+    sign_on = SingleSignOn(cast(Logins, logins), Sessions(), audit, mock.Mock())
+    request = Request({"type": "http", "query_string": b"", "headers": []})
+    waiting = [asyncio.ensure_future(sign_on.begin(request)) for _ in range(UNDER_WAY_MAX)]
+    await asyncio.sleep(0)  # all have begun to wait
+    refused = await sign_on.begin(request)
+    assert (refused.status_code, b"Too many logins" in refused.body) == (403, True)
+    assert audit.recent() == []
+    logins.going.set()
+    answers = await asyncio.gather(*waiting)
+    assert {answer.status_code for answer in answers} == {303}
+    assert (await sign_on.begin(request)).status_code == 303
+    sign_on.close()
+
+
+def test_a_provider_that_is_away_is_not_asked_by_each_login() -> None:
+    with SignOnProvider().serving() as provider:
+        assert isinstance(provider, SignOnProvider)
+        oidc = ConsoleConfig(settings(provider)).oidc
+        assert oidc is not None
+        now = [0.0]
+        source = Provider(oidc, lambda: now[0])
+        provider.document = {"issuer": "https://evil.example"}
+        for _ in range(3):
+            with pytest.raises(ProviderError, match="another issuer"):
+                source.document()
+        path = "/.well-known/openid-configuration"
+        assert provider.times(path) == 1
+        provider.document = {}
+        now[0] = FAILED_S + 0.1
+        assert source.document().token_endpoint == f"{provider.url}/token"
+        assert provider.times(path) == 2
 
 
 def test_pages_of_others_cannot_begin_a_login(world: World) -> None:

@@ -25,6 +25,8 @@ from barnabas.console.oidc.settings import OidcSettings, check_url
 DOCUMENT_PATH: Final = "/.well-known/openid-configuration"
 KEPT_S: Final = 3600.0
 """How long the document and the keys are used; keys that do not fit are asked for again at once."""
+FAILED_S: Final = 2.0
+"""How long a provider that did not answer is not asked again for its document."""
 SKEW_MS: Final = 30_000
 _FORM: Final = "application/x-www-form-urlencoded"
 
@@ -62,13 +64,20 @@ class Provider:
         self.settings, self._now_s, self._now_ms = settings, now_s, now_ms
         self._lock = threading.Lock()
         self._document: tuple[float, Document] | None = None
+        self._failure: tuple[float, ProviderError] | None = None
         self._keys: tuple[float, KeySet] | None = None
 
     def document(self) -> Document:
         """The provider's document. Raises ProviderError."""
         with self._lock:
             if self._document is None or self._now_s() - self._document[0] > KEPT_S:
-                self._document = self._now_s(), self._ask_document()
+                if self._failure is not None and self._now_s() - self._failure[0] < FAILED_S:
+                    raise ProviderError(str(self._failure[1]))
+                try:
+                    self._document = self._now_s(), self._ask_document()
+                except ProviderError as error:
+                    self._failure = self._now_s(), error
+                    raise
             return self._document[1]
 
     def exchange(self, code: str, verifier: str, redirect_uri: str) -> str:

@@ -109,9 +109,7 @@ class Application:
         self._streams = 0
         self._sign_on: SingleSignOn | None = None
         if logins is not None:
-            self._sign_on = SingleSignOn(
-                logins, self._sessions, services.audit, self._threads, _set_session
-            )
+            self._sign_on = SingleSignOn(logins, self._sessions, services.audit, _set_session)
         self.endpoints: Sequence[Endpoint] = (
             *cluster.ENDPOINTS,
             *messages.ENDPOINTS,
@@ -123,6 +121,8 @@ class Application:
 
     def close(self) -> None:
         """End the threads."""
+        if self._sign_on is not None:
+            self._sign_on.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._stream_threads.shutdown(wait=False, cancel_futures=True)
 

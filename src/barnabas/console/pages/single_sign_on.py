@@ -49,6 +49,11 @@ _ROOTS: Final = {BEGIN: "../../", CALLBACK: "../../../"}
 """The console's page as seen from a path: a proxy may have a prefix before both."""
 _NOT_KEPT: Final = {"cache-control": "no-store"}
 
+THREADS: Final = 8
+"""Threads of their own: a provider that does not answer keeps no other request waiting."""
+UNDER_WAY_MAX: Final = 32
+"""Requests about logins at a time; anybody can send them."""
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -62,11 +67,16 @@ class SingleSignOn:
         logins: Logins,
         sessions: Sessions,
         audit: Audit,
-        threads: ThreadPoolExecutor,
         set_session: Callable[[Response, str, bool], None],
     ) -> None:
         self._logins, self._sessions, self._audit = logins, sessions, audit
-        self._threads, self._set_session = threads, set_session
+        self._set_session = set_session
+        self._threads = ThreadPoolExecutor(THREADS, "console-logins")
+        self._under_way = 0
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
     def label(self) -> str:
@@ -113,10 +123,20 @@ class SingleSignOn:
 
     async def end_url(self) -> str | None:
         """The address at which a browser logs out of the provider too; None without one."""
-        return await self._run(self._logins.end_url)
+        try:
+            return await self._run(self._logins.end_url)
+        except LoginError:
+            return None
 
     async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        """Raises LoginError where too many wait."""
+        if self._under_way >= UNDER_WAY_MAX:
+            raise LoginError("Too many logins are under way.", "Log in again in a moment.")
+        self._under_way += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            self._under_way -= 1
 
     @property
     def _is_secure(self) -> bool:
@@ -124,8 +144,9 @@ class SingleSignOn:
 
     def _failed(self, request: Request, error: LoginError, path: str) -> Response:
         _log.warning("a login by the identity provider failed: %s", error.reason)
-        name = f"{NAME_PREFIX}{error.name}" if error.name else ""
-        self._audit.note(name, _address(request), "log in", "", f"failed: {error}")
+        if error.name:  # others are not in the audit log: anybody could fill it with them
+            name = f"{NAME_PREFIX}{error.name}"
+            self._audit.note(name, _address(request), "log in", "", f"failed: {error}")
         text = _PAGE.format(
             root=_ROOTS[path], message=escape(str(error)), advice=escape(error.advice)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from barnabas.base.ids import TopicPartition
 from barnabas.console.services.asking import AbsentError, Kept
 from barnabas.console.services.cluster import ClusterService
+from barnabas.console.services.messages import TooManyError
 from barnabas.console.services.topics import Slice, sliced
 from barnabas.kafka.transaction_admin import (
     Listed,
@@ -26,6 +28,8 @@ OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort")
 """States of a transaction that is not over."""
 DESCRIBED_MAX: Final = 2_000
 """Open transactions whose age is asked for; further ones come last, without it."""
+SEARCHES_MAX: Final = 4
+"""Searches for hanging transactions at a time: each asks about every partition."""
 MINUTES_DEFAULT: Final = 15
 """Kafka's largest transaction time-out, by default: what is open for longer may hang."""
 
@@ -63,6 +67,7 @@ class TransactionService:
         self._cluster = cluster
         self._all = Kept(self._ask_all, LIST_KEPT_S)
         self._open = Kept(self._ask_open, LIST_KEPT_S)
+        self._searches = threading.Semaphore(SEARCHES_MAX)
 
     def find(
         self, *, search: str = "", state: str = "", page: int = 0, size: int = 50
@@ -88,17 +93,25 @@ class TransactionService:
         return Slice(self._described(part.rows), part.total, part.page)
 
     def hanging(self, minutes: int = MINUTES_DEFAULT, topic: str | None = None) -> list[HangingRow]:
-        """Open transactions that were not written to for so long and that nobody will end."""
+        """Open transactions that were not written to for so long and that nobody will end.
+
+        Raises TooManyError while others search.
+        """
         now = now_ms()
-        with self._cluster.access.admin() as admin:
-            found = find_hanging(
-                admin,
-                topic=topic,
-                partition=None,
-                broker=None,
-                timeout_ms=minutes * 60_000,
-                now_ms=now,
-            )
+        if not self._searches.acquire(blocking=False):
+            raise TooManyError("too many searches for hanging transactions are under way")
+        try:
+            with self._cluster.access.admin() as admin:
+                found = find_hanging(
+                    admin,
+                    topic=topic,
+                    partition=None,
+                    broker=None,
+                    timeout_ms=minutes * 60_000,
+                    now_ms=now,
+                )
+        finally:
+            self._searches.release()
         rows = [
             HangingRow(
                 one.place.topic,
