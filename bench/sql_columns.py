@@ -9,20 +9,28 @@ results, with state over a dictionary of bytes. Rounds of both ways alternate; t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from decimal import Decimal as Number
 from time import process_time
+from typing import Any
 
+from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.sql.analysis.analyse import analyse
 from barnabas.sql.analysis.commands import QueryCommand, apply
 from barnabas.sql.analysis.metastore import MetaStore
 from barnabas.sql.columns.sources import RawColumns
+from barnabas.sql.formats.avro import AvroFormat
+from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.schema import Column, Part
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import COLUMNS_FROM, Hosting
 from barnabas.sql.spark.parcels import Parcel, Raw
 from barnabas.sql.spark.state import PartitionState
 from barnabas.sql.syntax.parser import parse
+from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, STRING, Decimal
 
 RECORDS = 10_000
 ROUNDS = 5
@@ -36,9 +44,12 @@ COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 
 CASES = {
     "Filter": (FILTER, "JSON", "DOUBLE"),
     "Filter, DELIMITED in and out": (FILTER, "DELIMITED", "DOUBLE"),
+    "Filter, Avro in and out": (FILTER, "AVRO", "DOUBLE"),
+    "Filter, Avro with a DECIMAL in and out": (FILTER, "AVRO", "DECIMAL(12, 2)"),
     "Filter, a DECIMAL among the columns": (FILTER, "JSON", "DECIMAL(12, 2)"),
     "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
+    "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),
     "Windowed count, HAVING": (
         COUNT.format(more="GROUP BY k HAVING COUNT(*) > 5"),
         "JSON",
@@ -80,12 +91,31 @@ def plan_of(statements: str) -> QueryPlan:
     return plan
 
 
-def batch(format_name: str, round_: int) -> RawColumns:
+def avro_values(
+    rows: Sequence[Sequence[Any]], number: str, registry: MemoryRegistry
+) -> list[bytes]:
+    """The rows as Avro, as ksqlDB's own writer writes them."""
+    columns = [
+        Column(name, sql_type, Part.VALUE)
+        for name, sql_type in zip(
+            "IBDT",
+            (INTEGER, BIGINT, Decimal(12, 2) if "," in number else DOUBLE, STRING),
+            strict=True,
+        )
+    ]
+    write = AvroFormat().serializer(RecordPart(columns, {}, "s-value", registry, wraps=True))
+    made = [[i, b, Number(str(d)) if "," in number else d, t] for i, b, d, t in rows]
+    return [value for row in made if (value := write(row)) is not None]
+
+
+def batch(format_name: str, number: str, round_: int, registry: MemoryRegistry) -> RawColumns:
     """Records whose timestamps go on from round to round."""
     places = range(RECORDS)
     rows = [[n % 100, n, n % 1_000 + 0.25, f"text {n % 50}"] for n in places]
     if format_name == "JSON":
         values = [json.dumps(dict(zip("IBDT", row, strict=True))).encode() for row in rows]
+    elif format_name == "AVRO":
+        values = avro_values(rows, number, registry)
     else:
         values = [",".join(map(str, row)).encode() for row in rows]
     first = round_ * RECORDS
@@ -101,10 +131,9 @@ def batch(format_name: str, round_: int) -> RawColumns:
 class Way:
     """A plan, run from some number of records on as columns; None: never."""
 
-    def __init__(self, plan: QueryPlan, columns_from: int | None) -> None:
-        self._plan = HostedPlan(
-            Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from), plan=plan
-        )
+    def __init__(self, plan: QueryPlan, columns_from: int | None, registry: MemoryRegistry) -> None:
+        hosting = Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from)
+        self._plan = HostedPlan(hosting, registry, plan)
         self._pages, self._state = Pages(), PartitionState()
 
     def microseconds(self, records: RawColumns) -> float:
@@ -130,10 +159,11 @@ def main() -> None:
     print("| | Record by record | As columns |\n|---|---:|---:|")
     for name, (query, format_name, number) in CASES.items():
         plan = plan_of(SOURCE.format(type=number, format=format_name) + query)
-        rows, columns = Way(plan, None), Way(plan, COLUMNS_FROM)
+        registry = MemoryRegistry()
+        rows, columns = Way(plan, None, registry), Way(plan, COLUMNS_FROM, registry)
         best = [float("inf")] * 2
         for round_ in range(ROUNDS):
-            records = batch(format_name, round_)
+            records = batch(format_name, number, round_, registry)
             for at, way in enumerate((rows, columns)):
                 best[at] = min(best[at], way.microseconds(records))
         print(f"| {name} | {best[0]:.1f} µs | {best[1]:.1f} µs |")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from barnabas.java.hash import murmur2
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.plan.encoding import encode_plan
 from barnabas.sql.plan.steps import QueryPlan
@@ -52,6 +53,7 @@ class SmallHost:
         shuffled: Random | None = None,
         properties: tuple[tuple[str, str], ...] = (),
         columns_from: int | None = 1,
+        schemas: SchemaStore | None = None,
     ) -> None:
         self.hosting = Hosting(
             plan.query_id,
@@ -62,7 +64,8 @@ class SmallHost:
             emits_every_change=emits_every_change,
             columns_from=columns_from,
         )
-        self.plan = HostedPlan(self.hosting)
+        self._schemas = schemas
+        self.plan = HostedPlan(self.hosting, schemas)
         self.notes = Notes()
         self.results: list[TopicRecord] = []
         self._partitions = partitions
@@ -73,7 +76,7 @@ class SmallHost:
 
     def restart(self) -> None:
         """Go on in another process."""
-        self.plan = HostedPlan(self.hosting)
+        self.plan = HostedPlan(self.hosting, self._schemas)
         self._states.clear()
 
     def batch(self, records: Sequence[tuple[str, TopicRecord]]) -> None:

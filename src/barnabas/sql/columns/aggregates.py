@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.having import EachState, Groups, Having, Shown, each_count, each_state
 from barnabas.sql.columns.kernels import Kernel, KernelCompiler
@@ -379,6 +380,7 @@ def _adding(call: FunctionCall, aggregator: Aggregator, base: BaseType | None) -
 def aggregate_program(
     stage: Stage,
     functions: Mapping[str, Function],
+    schemas: SchemaStore | None,
     reader: Callable[[], TopicReader],
 ) -> AggregateProgram | None:
     """The stage for batches; None if it can only run row by row."""
@@ -406,7 +408,7 @@ def aggregate_program(
     if any(column.type.base not in _KEYS for column in first.form.step.schema.key):
         return None
     steps = [step_of(each, functions) for each in between]
-    source = column_source(first.form, reader)
+    source = column_source(first.form, schemas, reader)
     if source is None or any(step is None for step in steps):
         return None
     arguments = _arguments(form, node, functions)

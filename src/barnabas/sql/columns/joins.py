@@ -12,6 +12,7 @@ from typing import Final, Literal
 import numpy as np
 import pyarrow.compute as pc
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.kernels import vector_of
 from barnabas.sql.columns.merging import ByRows, Merged
@@ -214,6 +215,7 @@ def _together(frames: Sequence[Frame]) -> Frame:
 def join_program(
     stage: Stage,
     functions: Mapping[str, Function],
+    schemas: SchemaStore | None,
     reader: Callable[[int], TopicReader],
     writer: Callable[[], TopicWriter],
 ) -> JoinProgram | None:
@@ -243,12 +245,12 @@ def join_program(
     if keys[0][0].type != keys[1][0].type or not isinstance(forms[2], SinkForm):
         return None
     sources = (
-        column_source(forms[0], lambda: reader(stream)),
-        column_source(forms[1], lambda: reader(1 - stream)),
+        column_source(forms[0], schemas, lambda: reader(stream)),
+        column_source(forms[1], schemas, lambda: reader(1 - stream)),
     )
     before = [step_of(node, functions) for node in nodes[: places[0]]]
     after = [step_of(node, functions) for node in nodes[places[0] + 1 : -2]]
-    sink = column_sink(forms[2])
+    sink = column_sink(forms[2], schemas)
     if sources[0] is None or sources[1] is None or sink is None:
         return None
     if None in before or None in after:
@@ -260,6 +262,6 @@ def join_program(
         table,
         (sources[0], sources[1]),
         [step for step in before if step],
-        [step for step in after if step],
+        [*(step for step in after if step), sink.check],
         Ending(sink, writer),
     )

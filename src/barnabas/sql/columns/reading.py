@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,19 @@ import pyarrow.json as arrow_json
 
 from barnabas.java.numbers import INT_MAX, INT_MIN, fit_decimal, parse_decimal
 from barnabas.java.time.units import DAY_MS
+from barnabas.sql.columns.avro_reading import avro_reader
 from barnabas.sql.columns.vectors import (
     WHOLE,
     Mask,
+    Read,
+    Reader,
     Vector,
     concatenated,
     mask_of,
     of_arrow,
     of_values,
     text_vector,
+    texts_of,
 )
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
@@ -70,18 +74,6 @@ def _arrow_type(sql_type: SqlType) -> Any:
     return _ARROW_TYPES.get(sql_type.base)
 
 
-class Read(NamedTuple):
-    """`columns` in the order of the part's; `is_row`: which records have a row at all."""
-
-    columns: list[Vector]
-    is_row: Mask
-    doubt: Mask
-
-
-Reader = Callable[[Any], Read]
-"""Takes an Arrow array of bytes."""
-
-
 def reader(format_name: str, part: RecordPart) -> Reader | None:
     """Return what reads a format's bytes as vectors; None if only the row reader can."""
     if not part.columns:
@@ -92,29 +84,13 @@ def reader(format_name: str, part: RecordPart) -> Reader | None:
         return _json_reader(part.columns)
     if format_name == "DELIMITED":
         return _delimited_reader(part)
+    if format_name == "AVRO":
+        return avro_reader(part)
     return None
 
 
 def _read_nothing(data: Any) -> Read:
     return Read([], np.zeros(len(data), np.bool_), np.zeros(len(data), np.bool_))
-
-
-def _texts(data: Any) -> tuple[Any, Mask]:
-    """Bytes as Arrow strings, and which are not UTF-8: those are NULL."""
-    try:
-        return data.cast(pa.string()), np.zeros(len(data), np.bool_)
-    except pa.ArrowInvalid:
-        bad = np.array([not _is_utf8(value) for value in data.to_pylist()], np.bool_)
-        kept = pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), data)
-        return kept.cast(pa.string()), bad
-
-
-def _is_utf8(value: bytes | None) -> bool:
-    try:
-        _ = value is None or value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # --- KAFKA -----------------------------------------------------------------------------------
@@ -128,7 +104,7 @@ def _kafka_reader(columns: Sequence[Column]) -> Reader | None:
     if base is BaseType.STRING:
 
         def read_text(data: Any) -> Read:
-            texts, bad = _texts(data)
+            texts, bad = texts_of(data)
             is_row = mask_of(data.is_valid())
             return Read([text_vector(column.type, texts)], is_row, bad)
 
@@ -166,7 +142,7 @@ def _delimited_reader(part: RecordPart) -> Reader | None:
 
     def read(data: Any) -> Read:
         size = len(data)
-        texts, doubt = _texts(data)
+        texts, doubt = texts_of(data)
         is_row = mask_of(data.is_valid())
         lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
         quotes = pc.match_substring_regex(texts, _QUOTES).fill_null(False)
@@ -256,7 +232,7 @@ class _JsonReader:
 
     def read(self, data: Any) -> Read:
         size = len(data)
-        texts, doubt = _texts(data)
+        texts, doubt = texts_of(data)
         is_row = mask_of(data.is_valid())
         framed = mask_of(
             pc.and_(

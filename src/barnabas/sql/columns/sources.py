@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import reading
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.kernels import vector_of
-from barnabas.sql.columns.vectors import Indexes, Mask, Vector, replaced
+from barnabas.sql.columns.vectors import Indexes, Mask, Reader, Vector, replaced
 from barnabas.sql.runtime.forms import SourceForm
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.streams import TIMESTAMP_MAX_MS
@@ -106,8 +107,8 @@ class ColumnSource:
     def __init__(
         self,
         form: SourceForm,
-        read_key: reading.Reader,
-        read_value: reading.Reader,
+        read_key: Reader,
+        read_value: Reader,
         reader: Callable[[], TopicReader],
     ) -> None:
         self._form = form
@@ -203,7 +204,9 @@ class ColumnSource:
         return frame.keys[names.index(column.name)]
 
 
-def column_source(form: SourceForm, reader: Callable[[], TopicReader]) -> ColumnSource | None:
+def column_source(
+    form: SourceForm, schemas: SchemaStore | None, reader: Callable[[], TopicReader]
+) -> ColumnSource | None:
     """The source for batches; None if it has none."""
     step = form.step
     if step.window is not None or step.timestamp is not None:
@@ -213,8 +216,8 @@ def column_source(form: SourceForm, reader: Callable[[], TopicReader]) -> Column
     extras = form.layout.columns[len(schema.value) :]
     if any(column.name not in names for column in extras):
         return None
-    read_key = reading.reader(step.formats.key.name, key_part(step, None)[1])
-    read_value = reading.reader(step.formats.value.name, value_part(step, None)[1])
+    read_key = reading.reader(step.formats.key.name, key_part(step, schemas)[1])
+    read_value = reading.reader(step.formats.value.name, value_part(step, schemas)[1])
     if read_key is None or read_value is None:
         return None
     return ColumnSource(form, read_key, read_value, reader)

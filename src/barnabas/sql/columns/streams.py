@@ -14,10 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import writing
+from barnabas.sql.columns.avro_writing import AvroWriter
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, run, step_of
+from barnabas.sql.columns.vectors import Vector
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSink, StreamSource
 from barnabas.sql.runtime.forms import SinkForm, SourceForm
@@ -49,6 +52,19 @@ class ColumnSink:
         self._places = tuple(form.places)
         self._write_key, self._write_value = write_key, write_value
 
+    def check(self, frame: Frame) -> None:
+        """Doubt the records that only the row writer can write."""
+        parts: list[tuple[writing.Writer | None, Sequence[Vector]]] = [
+            (self._write_value, [frame.columns[place] for place in self._places])
+        ]
+        if frame.has_key is None or frame.has_key.any():
+            parts.insert(0, (self._write_key, frame.keys))
+        for write, vectors in parts:
+            if isinstance(write, AvroWriter) and len(frame):
+                doubt = write.doubt(vectors)
+                if doubt is not None:
+                    frame.doubt |= doubt
+
     def write(self, frame: Frame) -> tuple[Any, Any]:
         """Keys and values."""
         keys: Any = pa.nulls(len(frame), pa.binary())
@@ -59,13 +75,13 @@ class ColumnSink:
         return keys, self._write_value([frame.columns[place] for place in self._places])
 
 
-def column_sink(form: SinkForm) -> ColumnSink | None:
+def column_sink(form: SinkForm, schemas: SchemaStore | None) -> ColumnSink | None:
     """The sink for frames; None if only the row writer writes its formats."""
     step = form.step
     if not isinstance(step, StreamSink):
         return None
-    write_value = writing.writer(step.formats.value.name, value_part(step, None)[1])
-    write_key = writing.writer(step.formats.key.name, key_part(step, None)[1])
+    write_value = writing.writer(step.formats.value.name, value_part(step, schemas)[1])
+    write_key = writing.writer(step.formats.key.name, key_part(step, schemas)[1])
     if write_value is None or (write_key is None and step.schema.key):
         return None
     return ColumnSink(form, write_key, write_value)
@@ -142,6 +158,7 @@ def stream_program(
     stage: Stage,
     place: int,
     functions: Mapping[str, Function],
+    schemas: SchemaStore | None,
     reader: Callable[[], TopicReader],
     writer: Callable[[], TopicWriter],
 ) -> StreamProgram | None:
@@ -157,8 +174,8 @@ def stream_program(
     if not isinstance(first.form.step, StreamSource):
         return None
     steps = [step_of(node, functions) for node in between]
-    source, sink = column_source(first.form, reader), column_sink(last.form)
+    source, sink = column_source(first.form, schemas, reader), column_sink(last.form, schemas)
     if source is None or sink is None or any(step is None for step in steps):
         return None
-    taken = [step for step in steps if step is not None]
+    taken = [*(step for step in steps if step is not None), sink.check]
     return StreamProgram(stage, place, source, taken, Ending(sink, writer))

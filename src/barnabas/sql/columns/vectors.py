@@ -11,9 +11,9 @@ What stands where a value is NULL has no meaning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -171,3 +171,36 @@ def both_valid(*vectors: Vector) -> Mask | None:
 def texts_are_ascii(vector: Vector) -> bool:
     """Whether all texts are ASCII; then their order as bytes is that of their UTF-16 units."""
     return bool(pc.all(pc.string_is_ascii(vector.data), min_count=0).as_py() is not False)
+
+
+# --- what readers of bytes give -------------------------------------------------------------
+
+
+class Read(NamedTuple):
+    """`columns` in the order of the part's; `is_row`: which records have a row at all."""
+
+    columns: list[Vector]
+    is_row: Mask
+    doubt: Mask
+
+
+Reader = Callable[[Any], Read]
+"""Takes an Arrow array of bytes."""
+
+
+def texts_of(data: Any) -> tuple[Any, Mask]:
+    """Bytes as Arrow strings, and which are not UTF-8: those are NULL."""
+    try:
+        return data.cast(pa.string()), np.zeros(len(data), np.bool_)
+    except pa.ArrowInvalid:
+        bad = np.array([not _is_utf8(value) for value in data.to_pylist()], np.bool_)
+        kept = pc.if_else(pa.array(bad), pa.scalar(None, pa.binary()), data)
+        return kept.cast(pa.string()), bad
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        _ = value is None or value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.java.numbers import double_text, plain_text
+from barnabas.sql.columns.avro_writing import avro_writer
 from barnabas.sql.columns.vectors import WHOLE, Mask, Vector, mask_of
 from barnabas.sql.formats.delimited import DELIMITER, parse_delimiter
 from barnabas.sql.formats.format import RecordPart
@@ -38,6 +39,8 @@ def writer(format_name: str, part: RecordPart) -> Writer | None:
         return _json_writer(part.columns)
     if format_name == "DELIMITED":
         return _delimited_writer(part)
+    if format_name == "AVRO":
+        return avro_writer(part)
     return None
 
 

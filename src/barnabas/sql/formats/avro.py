@@ -95,18 +95,12 @@ class AvroFormat(Format):
         _text(columns, properties, wraps=True)
 
     def serializer(self, part: RecordPart) -> Serializer:
-        store = store_of(part.schemas, self.name)
-        schema_id = asked_id(part.properties)
-        columns, wraps = part.columns, part.wraps
+        store_of(part.schemas, self.name)
+        asked_id(part.properties)
 
         def prepare() -> tuple[int, RowWriter]:
-            if schema_id is not None:
-                connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
-                return schema_id, avro_writer(columns, connect, avro, wraps=wraps)
-            text = _text(columns, part.properties, wraps=wraps)
-            connect, avro = parsed(StoredSchema(-1, "AVRO", text))
-            write = avro_writer(columns, connect, avro, wraps=wraps)
-            return store.register(part.subject, "AVRO", text), write
+            schema_id, connect, avro = written_schema(part)
+            return schema_id, avro_writer(part.columns, connect, avro, wraps=part.wraps)
 
         return wire_serializer(part, prepare)
 
@@ -115,6 +109,19 @@ class AvroFormat(Format):
             return avro_reader(part.columns, *parsed(schema), wraps=part.wraps)
 
         return wire_deserializer(part.subject, store_of(part.schemas, self.name), "AVRO", prepare)
+
+
+def written_schema(part: RecordPart) -> tuple[int, Schema, AvroSchema]:
+    """The schema that rows are written with: its id, Connect's schema and the codec's.
+
+    One that the statement does not name is registered. Raises AnalysisError, FormatError.
+    """
+    store, schema_id = store_of(part.schemas, "AVRO"), asked_id(part.properties)
+    if schema_id is not None:
+        return schema_id, *parsed(of_kind(store.by_id(schema_id), "AVRO"))
+    text = _text(part.columns, part.properties, wraps=part.wraps)
+    connect, avro = parsed(StoredSchema(-1, "AVRO", text))
+    return store.register(part.subject, "AVRO", text), connect, avro
 
 
 def _text(columns: Sequence[Column], properties: Mapping[str, str], *, wraps: bool) -> str:

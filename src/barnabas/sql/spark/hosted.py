@@ -227,6 +227,7 @@ class HostedPlan:
                 self.stages[stage],
                 input_place,
                 self._functions,
+                self._schemas,
                 lambda: self._reader(*place),
                 lambda: self._writer,
             )
@@ -242,11 +243,14 @@ class HostedPlan:
             program: AggregateProgram | JoinProgram | None = join_program(
                 stage,
                 self._functions,
+                self._schemas,
                 lambda place: self._reader(number, place),
                 lambda: self._writer,
             )
             if program is None and not self.hosting.emits_every_change:
-                program = aggregate_program(stage, self._functions, lambda: self._reader(number, 0))
+                program = aggregate_program(
+                    stage, self._functions, self._schemas, lambda: self._reader(number, 0)
+                )
             self._operator_programs[number] = program
         return self._operator_programs[number]
 

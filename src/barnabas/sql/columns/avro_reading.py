@@ -1,0 +1,533 @@
+"""Reads AVRO field by field, each field of all records at once.
+
+Cursors are positions in records. A field's reader takes the field at every cursor with NumPy, and
+moves the cursors behind it. A record is in doubt if its data end early, or have an unknown branch
+or a number of too many bits; its cursor then stays within the record. Records with the same schema
+are read together. A schema with an array or a map, or with fields that do not fit their
+columns, has no reader here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barnabas.java.numbers import INT_MAX, INT_MIN, double_text, fit_decimal, float_text, scaled
+from barnabas.schemas.data.schema import Schema, Type
+from barnabas.schemas.errors import FormatError
+from barnabas.schemas.wire_format import ID_MAGIC, PREFIX_BYTES
+from barnabas.sql.columns.vectors import (
+    WHOLE,
+    Indexes,
+    Mask,
+    Numbers,
+    Read,
+    Reader,
+    Vector,
+    concatenated,
+    mask_of,
+    of_values,
+    text_vector,
+    texts_of,
+)
+from barnabas.sql.formats.avro import parsed
+from barnabas.sql.formats.connect_data import UnreadableError, struct_readers
+from barnabas.sql.formats.connect_data import reader as value_reader
+from barnabas.sql.formats.connect_schema import is_decimal, scale_of, sql_type_of
+from barnabas.sql.formats.format import RecordPart
+from barnabas.sql.formats.registry_wire import READ_ERRORS, of_kind
+from barnabas.sql.schema import Column
+from barnabas.sql.types import BIGINT, STRING, BaseType, Decimal, SqlType, Struct, Value
+
+_PADDING: Final = 16
+"""Bytes behind the payloads, so that a number may be read at the end of the last one."""
+_VARINT_SHIFT_MAX: Final = 63
+_FORMS: Final = (
+    *WHOLE,
+    BaseType.BOOLEAN,
+    BaseType.DOUBLE,
+    BaseType.STRING,
+    BaseType.BYTES,
+    BaseType.DECIMAL,
+)
+_SCHEMAS_MAX: Final = 256
+"""So many schemas a reader keeps; it forgets all when it meets more."""
+
+
+def avro_reader(part: RecordPart) -> Reader | None:
+    """Return what reads a part in AVRO as vectors; None if only the row reader can."""
+    if any(column.type.base not in _FORMS for column in part.columns):
+        return None
+    return _AvroReader(part).read
+
+
+class _AvroReader:
+    """Reads records group by group: each has the schema whose id they begin with."""
+
+    def __init__(self, part: RecordPart) -> None:
+        self._part = part
+        self._columns = tuple(part.columns)
+        self._known: dict[int, _Root | None] = {}
+
+    def read(self, data: Any) -> Read:
+        size = len(data)
+        is_row = mask_of(data.is_valid())
+        payloads, starts, ends = _payloads(data)
+        framed = is_row & (ends - starts >= PREFIX_BYTES) & (payloads[starts] == ID_MAGIC)
+        ids = np.zeros(size, np.int64)
+        for place in range(1, PREFIX_BYTES):
+            ids = (ids << 8) | payloads[starts + place]
+        groups: list[tuple[Indexes, list[Vector], Mask]] = []
+        for schema_id in np.unique(ids[framed]).tolist():
+            root = self._root(schema_id)
+            if root is not None:
+                places = np.flatnonzero(framed & (ids == schema_id))
+                cursors = Cursors(payloads, starts[places] + PREFIX_BYTES, ends[places])
+                groups.append((places, root(cursors), cursors.odd | (cursors.at != cursors.ends)))
+        doubt = is_row.copy()
+        for places, _, odd in groups:
+            doubt[places] = odd
+        if len(groups) == 1 and len(groups[0][0]) == size:
+            return Read(groups[0][1], is_row, doubt)
+        # One value more, NULL, for the records that no group has.
+        order = np.full(size, sum(len(places) for places, _, _ in groups), np.int64)
+        before = 0
+        for places, _, _ in groups:
+            order[places] = before + np.arange(len(places), dtype=np.int64)
+            before += len(places)
+        made = [
+            concatenated([*(group[1][at] for group in groups), of_values(column.type, [None])])
+            for at, column in enumerate(self._columns)
+        ]
+        return Read([vector.take(order) for vector in made], is_row, doubt)
+
+    def _root(self, schema_id: int) -> _Root | None:
+        """Return what reads data of a schema. None if only the row reader can, or if it says what
+        is wrong with the schema."""
+        if schema_id in self._known:
+            return self._known[schema_id]
+        store = self._part.schemas
+        if store is None:
+            return None
+        if len(self._known) >= _SCHEMAS_MAX:
+            self._known.clear()
+        try:
+            connect, avro = parsed(of_kind(store.by_id(schema_id), "AVRO"))
+            root: _Root | None = _root(self._columns, connect, avro, wraps=self._part.wraps)
+        except (_NoFormError, UnreadableError):
+            root = None
+        except (FormatError, *READ_ERRORS):
+            return None
+        self._known[schema_id] = root
+        return root
+
+
+def _payloads(data: Any) -> tuple[Numbers, Indexes, Indexes]:
+    """The bytes of all records behind each other, and where each begins and ends."""
+    held = np.frombuffer(data.buffers()[1], np.int32, len(data) + 1, data.offset * 4)
+    offsets: Indexes = held.astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    whole = np.zeros(last - first + _PADDING, np.uint8)
+    if last > first:
+        whole[: last - first] = np.frombuffer(data.buffers()[2], np.uint8)[first:last]
+    return whole, offsets[:-1] - first, offsets[1:] - first
+
+
+class Cursors:
+    """The position in each record of a group. `odd`: records that are not as expected; their
+    cursors stop at the record's end at the latest."""
+
+    __slots__ = ("at", "ends", "odd", "payloads")
+
+    def __init__(self, payloads: Numbers, at: Indexes, ends: Indexes) -> None:
+        self.payloads = payloads
+        self.at = at
+        self.ends = ends
+        self.odd = at > ends
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def note(self, odd: Mask, mine: Mask | None) -> None:
+        """Doubt these records, of `mine`: those that have the field."""
+        self.odd |= odd if mine is None else odd & mine
+
+    def forward(self, widths: Any, mine: Mask | None) -> None:
+        """Move the cursors of `mine` by so many bytes."""
+        at = self.at + (widths if mine is None else np.where(mine, widths, 0))
+        self.odd |= at > self.ends
+        self.at = np.minimum(at, self.ends)
+
+    def byte(self, mine: Mask | None) -> Numbers:
+        """One byte of each."""
+        found: Numbers = self.payloads[self.at]
+        self.forward(1, mine)
+        return found
+
+    def fixed(self, width: int, mine: Mask | None) -> Numbers:
+        """So many bytes of each, as rows."""
+        places = self.at[:, None] + np.arange(width)
+        found: Numbers = self.payloads[np.minimum(places, len(self.payloads) - 1)]
+        self.forward(width, mine)
+        return found
+
+    def number(self, mine: Mask | None) -> Indexes:
+        """A whole number of each, as Avro has them: seven bits in a byte, the sign in the last."""
+        first = self.payloads[self.at]
+        value = (first & 0x7F).astype(np.uint64)
+        widths: Any = 1
+        more = first > 0x7F if mine is None else (first > 0x7F) & mine
+        if more.any():
+            places = np.flatnonzero(more)
+            widths = np.ones(len(self), np.int64)
+            for shift in range(7, _VARINT_SHIFT_MAX + 1, 7):
+                byte = self.payloads[self.at[places] + shift // 7]
+                value[places] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+                widths[places] += 1
+                if shift == _VARINT_SHIFT_MAX:
+                    self.odd[places[byte > 1]] = True
+                places = places[byte > 0x7F]
+                if not len(places):
+                    break
+        self.forward(widths, mine)
+        one = np.uint64(1)
+        return (value >> one).astype(np.int64) ^ -(value & one).astype(np.int64)
+
+    def pieces(self, mine: Mask | None) -> Any:
+        """Bytes of each with their length before them, as an Arrow array; NULL beside `mine`."""
+        lengths = self.number(mine)
+        odd = (lengths < 0) | (lengths > self.ends - self.at)
+        self.note(odd, mine)
+        without = odd if mine is None else odd | ~mine
+        if without.any():
+            lengths = np.where(without, 0, lengths)
+        begins = self.at
+        self.at = begins + lengths
+        # Every other piece of the payloads is a value; the pieces between them are not taken.
+        offsets = np.empty(2 * len(self), np.int32)
+        offsets[0::2] = begins
+        offsets[1::2] = self.at
+        pieces = pa.BinaryArray.from_buffers(
+            pa.binary(),
+            max(len(offsets) - 1, 0),
+            [None, pa.py_buffer(offsets), pa.py_buffer(self.payloads)],
+        )
+        taken = np.arange(0, len(offsets), 2, dtype=np.int64)
+        return pieces.take(pa.array(taken, mask=None if mine is None else ~mine))
+
+
+_Field = Callable[[Cursors, "Mask | None"], Vector]
+"""Takes a field of the records that have it: where the mask is true, everywhere if it is None."""
+_Skip = Callable[[Cursors, "Mask | None"], Any]
+_Root = Callable[[Cursors], list[Vector]]
+
+
+class _NoFormError(Exception):
+    """Data with the schema have no reader of columns."""
+
+
+class _Types(NamedTuple):
+    """Avro's named types that were met."""
+
+    named: dict[str, Mapping[str, Any]]
+
+    def of(self, avro: Any) -> Any:
+        """The schema without a name: a text, a list or a mapping."""
+        if isinstance(avro, str):
+            return self.named.get(avro, avro)
+        if isinstance(avro, Mapping):
+            if "name" in avro:
+                self.named[avro["name"]] = avro
+            elif avro["type"] not in ("array", "map"):
+                return self.of(avro["type"])
+        return avro
+
+
+def _root(columns: Sequence[Column], connect: Schema, avro: Any, *, wraps: bool) -> _Root:
+    """Raises _NoFormError, UnreadableError."""
+    types = _Types({})
+    target = sql_type_of(columns, wraps=wraps)
+    if not (isinstance(target, Struct) and (wraps or len(columns) != 1)):
+        value_reader(target, connect, lambda _: None)
+        field = _field(types, avro, connect, columns[0].type)
+        return lambda cursors: [field(cursors, None)]
+    record = types.of(avro)
+    if connect.type is not Type.STRUCT or not isinstance(record, Mapping):
+        raise _NoFormError
+    names = [name for name, _ in struct_readers(target, connect, lambda _: None)]
+    places = {name: place for place, name in enumerate(names) if name is not None}
+    steps: list[tuple[int | None, _Skip]] = []
+    for field_, schema in zip(record["fields"], connect.fields, strict=True):
+        place = places.get(field_["name"])
+        if place is None:
+            steps.append((None, _skip(types, field_["type"])))
+        else:
+            made = _field(types, field_["type"], schema.schema, columns[place].type)
+            steps.append((place, made))
+    nulls = {place for place, name in enumerate(names) if name is None}
+
+    def root(cursors: Cursors) -> list[Vector]:
+        found: dict[int, Vector] = {}
+        for place, step in steps:
+            vector = step(cursors, None)
+            if place is not None:
+                found[place] = vector
+        return [
+            _nothing(column.type, len(cursors)) if place in nulls else found[place]
+            for place, column in enumerate(columns)
+        ]
+
+    return root
+
+
+def _nothing(sql_type: SqlType, size: int) -> Vector:
+    return of_values(sql_type, [None]).take(np.zeros(size, np.int64))
+
+
+# --- fields that columns take ----------------------------------------------------------------
+
+
+def _field(types: _Types, avro: Any, connect: Schema, sql_type: SqlType) -> _Field:
+    avro = types.of(avro)
+    if isinstance(avro, list):
+        return _nullable(types, avro, connect, sql_type)
+    kind = avro["type"] if isinstance(avro, Mapping) else avro
+    is_text = sql_type.base is BaseType.STRING
+    if kind in ("int", "long"):
+        return _texts_of_wholes(kind) if is_text else _wholes(kind, sql_type)
+    if kind in ("float", "double"):
+        return _texts_of_doubles(kind) if is_text else _doubles(kind, sql_type)
+    if kind == "boolean":
+        return _texts_of_booleans if is_text else _booleans(sql_type)
+    if kind == "string":
+        return _texts(sql_type)
+    if kind == "enum":
+        return _symbols(avro["symbols"], sql_type)
+    if kind == "bytes":
+        return _bytes(sql_type, connect, lambda cursors, mine: cursors.pieces(mine).to_pylist())
+    if kind == "fixed":
+        width = int(avro["size"])
+        return _bytes(
+            sql_type,
+            connect,
+            lambda cursors, mine: [row.tobytes() for row in cursors.fixed(width, mine)],
+        )
+    raise _NoFormError
+
+
+def _nullable(types: _Types, branches: list[Any], connect: Schema, sql_type: SqlType) -> _Field:
+    """Of a union of null and one more type."""
+    others = [branch for branch in branches if branch != "null"]
+    if len(branches) != 2 or len(others) != 1:
+        raise _NoFormError
+    inner = _field(types, others[0], connect, sql_type)
+    value_branch = 2 * branches.index(others[0])  # as Avro writes the number
+
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        branch = cursors.byte(mine)
+        has_value = branch == value_branch
+        cursors.note((branch != 0) & (branch != 2), mine)
+        there = has_value if mine is None else has_value & mine
+        if there.all():
+            return inner(cursors, None)
+        vector = inner(cursors, there)
+        return Vector(vector.type, vector.data, there)
+
+    return read
+
+
+def _wholes(kind: str, sql_type: SqlType) -> _Field:
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        numbers = cursors.number(mine)
+        _check_bits(kind, numbers, cursors, mine)
+        return Vector(sql_type, numbers, mine)
+
+    return read
+
+
+def _check_bits(kind: str, numbers: Indexes, cursors: Cursors, mine: Mask | None) -> None:
+    if kind == "int":
+        cursors.note((numbers < INT_MIN) | (numbers > INT_MAX), mine)
+
+
+def _texts_of_wholes(kind: str) -> _Field:
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        numbers = cursors.number(mine)
+        _check_bits(kind, numbers, cursors, mine)
+        texts = pa.array(numbers, mask=None if mine is None else ~mine).cast(pa.string())
+        return text_vector(STRING, texts)
+
+    return read
+
+
+def _doubles(kind: str, sql_type: SqlType) -> _Field:
+    numbers_of = _numbers_of(kind)
+    return lambda cursors, mine: Vector(sql_type, numbers_of(cursors, mine), mine)
+
+
+def _numbers_of(kind: str) -> Callable[[Cursors, Mask | None], Numbers]:
+    width, dtype = (4, "<f4") if kind == "float" else (8, "<f8")
+
+    def numbers(cursors: Cursors, mine: Mask | None) -> Numbers:
+        rows = np.ascontiguousarray(cursors.fixed(width, mine))
+        with np.errstate(invalid="ignore"):
+            found: Numbers = rows.view(dtype).reshape(len(cursors)).astype(np.float64)
+        return found
+
+    return numbers
+
+
+def _texts_of_doubles(kind: str) -> _Field:
+    numbers_of = _numbers_of(kind)
+    text = float_text if kind == "float" else double_text
+
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        numbers = numbers_of(cursors, mine).tolist()
+        there = [True] * len(numbers) if mine is None else mine.tolist()
+        values: list[Value] = [
+            text(number) if has else None for number, has in zip(numbers, there, strict=True)
+        ]
+        return of_values(STRING, values)
+
+    return read
+
+
+def _truths(cursors: Cursors, mine: Mask | None) -> Mask:
+    found = cursors.byte(mine)
+    cursors.note(found > 1, mine)
+    truths: Mask = found == 1
+    return truths
+
+
+def _booleans(sql_type: SqlType) -> _Field:
+    return lambda cursors, mine: Vector(sql_type, _truths(cursors, mine), mine)
+
+
+def _texts_of_booleans(cursors: Cursors, mine: Mask | None) -> Vector:
+    truths = pa.array(_truths(cursors, mine), mask=None if mine is None else ~mine)
+    return text_vector(STRING, pc.if_else(truths, "true", "false"))
+
+
+def _texts(sql_type: SqlType) -> _Field:
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        texts, bad = texts_of(cursors.pieces(mine))
+        cursors.odd |= bad
+        return text_vector(sql_type, texts)
+
+    return read
+
+
+def _symbols(symbols: Sequence[str], sql_type: SqlType) -> _Field:
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        numbers = cursors.number(mine)
+        odd = (numbers < 0) | (numbers >= len(symbols))
+        cursors.note(odd, mine)
+        without = odd if mine is None else odd | ~mine
+        places = pa.array(np.where(without, 0, numbers), mask=None if mine is None else ~mine)
+        return text_vector(sql_type, pa.array(symbols, pa.string()).take(places))
+
+    return read
+
+
+def _bytes(
+    sql_type: SqlType, connect: Schema, pieces: Callable[[Cursors, Mask | None], list[Any]]
+) -> _Field:
+    """Bytes as they are, or as the digits of DECIMALs."""
+    if is_decimal(connect) != isinstance(sql_type, Decimal):
+        raise _NoFormError
+    convert = None
+    if isinstance(sql_type, Decimal):
+        convert = _decimals(sql_type, scale_of(connect))
+
+    def read(cursors: Cursors, mine: Mask | None) -> Vector:
+        values: list[Value] = pieces(cursors, mine)
+        if mine is not None:
+            there = mine.tolist()
+            values = [value if has else None for value, has in zip(values, there, strict=True)]
+        if convert is not None:
+            values = convert(values, cursors)
+        return of_values(sql_type, values)
+
+    return read
+
+
+def _decimals(target: Decimal, scale: int) -> Callable[[list[Any], Cursors], list[Value]]:
+    precision = target.precision
+    bound = 10**precision if scale == target.scale else 0
+
+    def convert(values: list[Any], cursors: Cursors) -> list[Value]:
+        found: list[Value] = []
+        for at, value in enumerate(values):
+            if value is None:
+                found.append(None)
+                continue
+            digits = int.from_bytes(value, "big", signed=True)
+            number = scaled(digits, scale)
+            if not -bound < digits < bound:
+                try:
+                    number = fit_decimal(number, precision, target.scale)
+                except ValueError:
+                    cursors.odd[at] = True
+            found.append(number)
+        return found
+
+    return convert
+
+
+# --- fields that no column takes -------------------------------------------------------------
+
+
+def _skip(types: _Types, avro: Any) -> _Skip:
+    avro = types.of(avro)
+    if isinstance(avro, list):
+        return _skip_union([_skip(types, branch) for branch in avro])
+    kind = avro["type"] if isinstance(avro, Mapping) else avro
+    if kind in ("record", "error"):
+        fields = [_skip(types, field["type"]) for field in avro["fields"]]
+
+        def skip_record(cursors: Cursors, mine: Mask | None) -> None:
+            for field in fields:
+                field(cursors, mine)
+
+        return skip_record
+    if kind == "enum":
+        return _symbols(avro["symbols"], STRING)
+    if kind == "fixed":
+        width = int(avro["size"])
+        return lambda cursors, mine: cursors.forward(width, mine)
+    try:
+        return _SKIPPED[kind]
+    except KeyError:
+        raise _NoFormError from None
+
+
+def _skip_union(branches: Sequence[_Skip]) -> _Skip:
+    def skip(cursors: Cursors, mine: Mask | None) -> None:
+        branch = cursors.number(mine)
+        cursors.note((branch < 0) | (branch >= len(branches)), mine)
+        for number, skip_branch in enumerate(branches):
+            chosen = branch == number if mine is None else (branch == number) & mine
+            if chosen.any():
+                skip_branch(cursors, chosen)
+
+    return skip
+
+
+def _skip_nothing(_cursors: Cursors, _mine: Mask | None) -> None:
+    pass
+
+
+_SKIPPED: Final[dict[str, _Skip]] = {
+    "null": _skip_nothing,
+    "boolean": _truths,
+    "int": _wholes("int", BIGINT),
+    "long": _wholes("long", BIGINT),
+    "float": lambda cursors, mine: cursors.forward(4, mine),
+    "double": lambda cursors, mine: cursors.forward(8, mine),
+    "bytes": lambda cursors, mine: cursors.pieces(mine),
+    "string": _texts(STRING),
+}

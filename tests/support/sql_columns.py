@@ -1,0 +1,183 @@
+"""Queries that run as columns, values for them, and what comes of both ways to run them."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import strategies as st
+
+from barnabas.schemas.memory_registry import MemoryRegistry
+from barnabas.sql.plan.steps import QueryPlan
+from barnabas.sql.runtime.rows_encoding import unpack
+from barnabas.sql.runtime.topics import TopicRecord
+from support.sql_hosted import SmallHost
+
+CONDITIONS = (
+    "i % 2 = 0",
+    "i > 3 AND b < 100",
+    "NOT (o) OR d >= 0.5",
+    "i IS NOT NULL AND 100 / i > 2",
+    "t = 'a' OR t <> 'b'",
+    "t > 'a'",
+    "t IN ('a', 'é', 'x')",
+    "i IN (1, 2, 2147483647)",
+    "b IN (1, 2)",
+    "b BETWEEN -5 AND 5",
+    "d BETWEEN i AND b",
+    "d <> 0.0",
+    "d = i",
+    "b IS DISTINCT FROM i",
+    "d IS NOT DISTINCT FROM b",
+    "t LIKE 'a%'",
+    "ts > '2020-01-01T00:00:00'",
+    "LEN(t) > 2",
+    "CASE WHEN i > 0 THEN o WHEN b > 0 THEN d > 1 ELSE t IS NULL END",
+    "o",
+    "o = true",
+)
+SELECTIONS = (
+    "i + 1 AS x, b * i AS y, d / i AS z",
+    "i - 2147483647 AS x, b + 9223372036854775807 AS y, -i AS z",
+    "b / i AS x, b % i AS y, i % 7 AS z",
+    "d % 0.3 AS x, d / 0.0 AS y, -d AS z",
+    "t + '!' AS x, UCASE(t) AS y, SUBSTRING(t, 1, 2) AS z",
+    "CAST(i AS BIGINT) AS x, CAST(b AS INT) AS y, CAST(i AS STRING) AS z",
+    "CAST(d AS BIGINT) AS x, CAST(t AS INT) AS y, CAST(o AS STRING) AS z",
+    "CASE i WHEN 1 THEN 'one' WHEN 2 THEN t END AS x, COALESCE(t, 'none') AS y, 1 AS z",
+    "ROWTIME AS x, ts AS y, ROWOFFSET AS z",
+    "d AS x, t AS y, o AS z",
+    "b AS x, IFNULL(i, 5) AS y, ABS(i) AS z",
+    "ARRAY[i, 1] AS x, STRUCT(a := t) AS y, MAP('a' := d) AS z",
+)
+AGGREGATES = (
+    "COUNT(*) AS x",
+    "COUNT(i) AS x, SUM(i) AS y",
+    "SUM(b) AS x, SUM(d) AS y",
+    "MIN(i) AS x, MAX(b) AS y, MIN(ts) AS z",
+    "AVG(i) AS x, AVG(d) AS y",
+    "MIN(d) AS x, MAX(t) AS y",
+    "LATEST_BY_OFFSET(t) AS x, EARLIEST_BY_OFFSET(i) AS y",
+    "COLLECT_LIST(i) AS x, COUNT_DISTINCT(t) AS y",
+    "SUM(i + 1) AS x, SUM(100 / i) AS y",
+    "TOPK(i, 2) AS x, STDDEV_SAMP(d) AS y",
+    "COLLECT_SET(t) AS x, HISTOGRAM(t) AS y, LATEST_BY_OFFSET(i, 2) AS z",
+)
+HAVINGS = (
+    ("COUNT(*) AS x", "COUNT(*) > 1"),
+    ("COUNT(*) AS x", "COUNT(*) < 3"),
+    ("COUNT(i) AS x, SUM(i) AS y", "SUM(i) % 2 = 0 AND COUNT(i) > 0"),
+    ("SUM(b) AS x", "SUM(b) > 3 OR k = 'a'"),
+    ("SUM(i) AS x, MAX(b) AS y", "SUM(i) < 0 OR MAX(b) > 2"),
+    ("MAX(t) AS x", "MAX(t) > 'a'"),
+    ("AVG(i) AS x, LATEST_BY_OFFSET(t) AS y", "AVG(i) >= 1 AND LATEST_BY_OFFSET(t) <> 'a'"),
+    ("SUM(d) AS x", "SUM(d) > 1.0"),
+    ("COUNT(*) AS x, MIN(i) AS y", "MIN(i) + 1 > 0"),
+    ("COLLECT_LIST(i) AS x", "ARRAY_LENGTH(COLLECT_LIST(i)) = 2"),
+    ("COUNT(*) AS x", "10 / (COUNT(*) - 2) > 3"),
+)
+WINDOWS = (
+    "",
+    "WINDOW TUMBLING (SIZE 10 SECONDS)",
+    "WINDOW TUMBLING (SIZE 10 SECONDS, GRACE PERIOD 5 SECONDS)",
+    "WINDOW TUMBLING (SIZE 3 SECONDS, GRACE PERIOD 0 SECONDS)",
+    "WINDOW TUMBLING (SIZE 3 SECONDS, RETENTION 20 SECONDS, GRACE PERIOD 7 SECONDS)",
+    "WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 3 SECONDS, GRACE PERIOD 4 SECONDS)",
+    "WINDOW HOPPING (SIZE 2 SECONDS, ADVANCE BY 2 SECONDS, GRACE PERIOD 1 SECONDS)",
+)
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    """A filter and selection, or an aggregate."""
+    where = draw(st.sampled_from(("", *(f"WHERE {condition}" for condition in CONDITIONS))))
+    if draw(st.booleans()):
+        selected = draw(st.sampled_from(SELECTIONS))
+        return f"CREATE STREAM q AS SELECT k, {selected} FROM s {where};"
+    window = draw(st.sampled_from(WINDOWS))
+    if draw(st.booleans()):
+        made, having = draw(st.sampled_from(HAVINGS))
+        group = f"GROUP BY k HAVING {having}"
+        return f"CREATE TABLE q AS SELECT k, {made} FROM s {window} {where} {group};"
+    made = draw(st.sampled_from(AGGREGATES))
+    return f"CREATE TABLE q AS SELECT k, {made} FROM s {window} {where} GROUP BY k;"
+
+
+CERTAIN = [made for made in SELECTIONS if "(t AS INT)" not in made and "ARRAY" not in made]
+"""Selections of which no column fails, and which columns' writers write."""
+
+
+WHOLES = st.one_of(
+    st.integers(-3, 6),
+    st.sampled_from((2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 2**63, 10**30)),
+)
+DOUBLES = st.one_of(
+    st.sampled_from((0.0, -0.0, 0.5, 1e7, 1e-4, 1e300, 123456.75)), st.floats(-10, 10), WHOLES
+)
+TEXTS = st.one_of(
+    st.sampled_from(("a", "b", "abc", "é", "\ud83d\ude00", '"', "\\", "\n", "K", "\uffff", "")),
+    st.text(max_size=4),
+)
+
+
+EMPTY_BYTES_MAX = 32
+"""The root of an empty store, with the byte before it that says that it is whole."""
+Batches = list[list[tuple[str, TopicRecord]]]
+"""Micro-batches of records with their topics."""
+
+
+def outcome(
+    plan: QueryPlan,
+    records: Batches,
+    partitions: int,
+    columns_from: int | None,
+    schemas: MemoryRegistry | None = None,
+) -> tuple[Any, int]:
+    """What comes of the records, and how many went as columns."""
+    properties = (("ksql.logging.processing.rows.include", "true"),)
+    registry = deepcopy(schemas)
+    host = SmallHost(
+        plan, partitions, columns_from=columns_from, properties=properties, schemas=registry
+    )
+    try:
+        for batch in records:
+            host.batch(batch)
+    except Exception as failure:  # noqa: BLE001  # both must fail of the same thing
+        return (f"{type(failure).__name__}: {failure}",), 0
+    state = {place: pages.data for place, pages in host.pages.items()}
+    found = [(r.key, r.value, r.timestamp_ms, r.headers) for r in host.results]
+    return (
+        found,
+        host.notes.count,
+        host.notes.notes,
+        states_of(str(plan), state),
+        None if registry is None else registry.subjects,
+    ), host.notes.by_columns
+
+
+def states_of(query: str, state: dict[tuple[int, int], dict[bytes, bytes]]) -> Any:
+    """The contents of stores, without the stamps that differ with each batch. The state of some
+    aggregates has the time at which it was made. A store without entries is the same as none."""
+    if "_BY_OFFSET" in query:
+        return None
+    return {
+        place: {
+            key: data
+            for key, data in pages.items()
+            if not key.startswith(b"\x00stamp") and not _is_empty(key, data)
+        }
+        for place, pages in state.items()
+    }
+
+
+def _is_empty(key: bytes, data: bytes) -> bool:
+    """Return whether it is the root of a store without entries."""
+    return key.endswith(bytes(8)) and len(data) < EMPTY_BYTES_MAX and not unpack(data[1:])[1]
+
+
+def copies(records: Batches) -> Batches:
+    """The same, for a host that changes them."""
+    return [
+        [(topic, TopicRecord(r.key, r.value, r.timestamp_ms, r.headers)) for topic, r in batch]
+        for batch in records
+    ]
