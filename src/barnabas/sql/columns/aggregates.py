@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
 from barnabas.schemas.registry_client import SchemaStore
+from barnabas.sql.columns.compiling import Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.having import EachState, Groups, Having, Shown, each_count, each_state
-from barnabas.sql.columns.kernels import Kernel, KernelCompiler
+from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, only_renames, run, step_of

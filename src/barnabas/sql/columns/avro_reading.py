@@ -20,6 +20,7 @@ from barnabas.java.numbers import INT_MAX, INT_MIN, double_text, fit_decimal, fl
 from barnabas.schemas.data.schema import Schema, Type
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.wire_format import ID_MAGIC, PREFIX_BYTES
+from barnabas.sql.columns.avro_cursors import Cursors, payloads_of
 from barnabas.sql.columns.vectors import (
     WHOLE,
     Indexes,
@@ -43,9 +44,6 @@ from barnabas.sql.formats.registry_wire import READ_ERRORS, of_kind
 from barnabas.sql.schema import Column
 from barnabas.sql.types import BIGINT, STRING, BaseType, Decimal, SqlType, Struct, Value
 
-_PADDING: Final = 16
-"""Bytes behind the payloads, so that a number may be read at the end of the last one."""
-_VARINT_SHIFT_MAX: Final = 63
 _FORMS: Final = (
     *WHOLE,
     BaseType.BOOLEAN,
@@ -76,7 +74,7 @@ class _AvroReader:
     def read(self, data: Any) -> Read:
         size = len(data)
         is_row = mask_of(data.is_valid())
-        payloads, starts, ends = _payloads(data)
+        payloads, starts, ends = payloads_of(data)
         framed = is_row & (ends - starts >= PREFIX_BYTES) & (payloads[starts] == ID_MAGIC)
         ids = np.zeros(size, np.int64)
         for place in range(1, PREFIX_BYTES):
@@ -124,100 +122,6 @@ class _AvroReader:
             return None
         self._known[schema_id] = root
         return root
-
-
-def _payloads(data: Any) -> tuple[Numbers, Indexes, Indexes]:
-    """The bytes of all records behind each other, and where each begins and ends."""
-    held = np.frombuffer(data.buffers()[1], np.int32, len(data) + 1, data.offset * 4)
-    offsets: Indexes = held.astype(np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    whole = np.zeros(last - first + _PADDING, np.uint8)
-    if last > first:
-        whole[: last - first] = np.frombuffer(data.buffers()[2], np.uint8)[first:last]
-    return whole, offsets[:-1] - first, offsets[1:] - first
-
-
-class Cursors:
-    """The position in each record of a group. `odd`: records that are not as expected; their
-    cursors stop at the record's end at the latest."""
-
-    __slots__ = ("at", "ends", "odd", "payloads")
-
-    def __init__(self, payloads: Numbers, at: Indexes, ends: Indexes) -> None:
-        self.payloads = payloads
-        self.at = at
-        self.ends = ends
-        self.odd = at > ends
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def note(self, odd: Mask, mine: Mask | None) -> None:
-        """Doubt these records, of `mine`: those that have the field."""
-        self.odd |= odd if mine is None else odd & mine
-
-    def forward(self, widths: Any, mine: Mask | None) -> None:
-        """Move the cursors of `mine` by so many bytes."""
-        at = self.at + (widths if mine is None else np.where(mine, widths, 0))
-        self.odd |= at > self.ends
-        self.at = np.minimum(at, self.ends)
-
-    def byte(self, mine: Mask | None) -> Numbers:
-        """One byte of each."""
-        found: Numbers = self.payloads[self.at]
-        self.forward(1, mine)
-        return found
-
-    def fixed(self, width: int, mine: Mask | None) -> Numbers:
-        """So many bytes of each, as rows."""
-        places = self.at[:, None] + np.arange(width)
-        found: Numbers = self.payloads[np.minimum(places, len(self.payloads) - 1)]
-        self.forward(width, mine)
-        return found
-
-    def number(self, mine: Mask | None) -> Indexes:
-        """A whole number of each, as Avro has them: seven bits in a byte, the sign in the last."""
-        first = self.payloads[self.at]
-        value = (first & 0x7F).astype(np.uint64)
-        widths: Any = 1
-        more = first > 0x7F if mine is None else (first > 0x7F) & mine
-        if more.any():
-            places = np.flatnonzero(more)
-            widths = np.ones(len(self), np.int64)
-            for shift in range(7, _VARINT_SHIFT_MAX + 1, 7):
-                byte = self.payloads[self.at[places] + shift // 7]
-                value[places] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
-                widths[places] += 1
-                if shift == _VARINT_SHIFT_MAX:
-                    self.odd[places[byte > 1]] = True
-                places = places[byte > 0x7F]
-                if not len(places):
-                    break
-        self.forward(widths, mine)
-        one = np.uint64(1)
-        return (value >> one).astype(np.int64) ^ -(value & one).astype(np.int64)
-
-    def pieces(self, mine: Mask | None) -> Any:
-        """Bytes of each with their length before them, as an Arrow array; NULL beside `mine`."""
-        lengths = self.number(mine)
-        odd = (lengths < 0) | (lengths > self.ends - self.at)
-        self.note(odd, mine)
-        without = odd if mine is None else odd | ~mine
-        if without.any():
-            lengths = np.where(without, 0, lengths)
-        begins = self.at
-        self.at = begins + lengths
-        # Every other piece of the payloads is a value; the pieces between them are not taken.
-        offsets = np.empty(2 * len(self), np.int32)
-        offsets[0::2] = begins
-        offsets[1::2] = self.at
-        pieces = pa.BinaryArray.from_buffers(
-            pa.binary(),
-            max(len(offsets) - 1, 0),
-            [None, pa.py_buffer(offsets), pa.py_buffer(self.payloads)],
-        )
-        taken = np.arange(0, len(offsets), 2, dtype=np.int64)
-        return pieces.take(pa.array(taken, mask=None if mine is None else ~mine))
 
 
 _Field = Callable[[Cursors, "Mask | None"], Vector]

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from barnabas.sql.columns.arithmetic import wrap_integers
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.kernels import KernelCompiler, vector_of, wrap_integers
-from barnabas.sql.columns.vectors import Indexes, Mask, Numbers, Vector
+from barnabas.sql.columns.kernels import KernelCompiler
+from barnabas.sql.columns.vectors import Indexes, Mask, Numbers, Vector, vector_of
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.functions.aggregates.base import Fold
 from barnabas.sql.functions.catalog import Aggregator, Function

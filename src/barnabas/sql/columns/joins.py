@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.kernels import vector_of
 from barnabas.sql.columns.merging import ByRows, Merged
 from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
 from barnabas.sql.columns.steps import Step, only_renames, run, step_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
-from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated
+from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated, vector_of
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSource, TableSource
 from barnabas.sql.runtime.forms import JoinForm, SinkForm, SourceForm

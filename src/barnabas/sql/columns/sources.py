@@ -16,8 +16,7 @@ import pyarrow as pa
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import reading
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.kernels import vector_of
-from barnabas.sql.columns.vectors import Indexes, Mask, Reader, Vector, replaced
+from barnabas.sql.columns.vectors import Indexes, Mask, Reader, Vector, replaced, vector_of
 from barnabas.sql.runtime.forms import SourceForm
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.streams import TIMESTAMP_MAX_MS

@@ -124,6 +124,20 @@ def of_values(sql_type: SqlType, values: Sequence[Value]) -> Vector:
         raise NotExactError(str(error)) from error
 
 
+def vector_of(sql_type: SqlType, values: list[Value], doubt: Mask) -> Vector:
+    """A vector of values; those that it cannot hold are NULL in it and in `doubt`."""
+    try:
+        return of_values(sql_type, values)
+    except NotExactError:
+        for at, value in enumerate(values):
+            try:
+                of_values(sql_type, [value])
+            except NotExactError:
+                values[at] = None
+                doubt[at] = True
+        return of_values(sql_type, values)
+
+
 def constant(sql_type: SqlType, value: Value, size: int) -> Vector:
     """The same value everywhere. Raises NotExactError."""
     one = of_values(sql_type, [value])
