@@ -115,7 +115,8 @@ bench: setup
 
 test-slow: setup | $(KAFKA_LIBS)
 	$(BIN)/pytest -m slow --timeout=1800 $(ARGS)
-	EFFORT=8 $(BIN)/pytest tests/property tests/unit/sql/columns tests/sim/test_sim_clusters.py tests/sim/test_sim_workloads.py --timeout=1800 --numprocesses $(JOBS)
+	EFFORT=8 $(BIN)/pytest tests/property tests/sim/test_sim_clusters.py tests/sim/test_sim_workloads.py --timeout=1800 --numprocesses $(JOBS)
+	EFFORT=8 $(BIN)/pytest tests/unit -m "hypothesis and not slow" --timeout=1800 --numprocesses $(JOBS)
 
 soak: setup | $(KAFKA_LIBS)
 	MINUTES=$(MINUTES) $(BIN)/pytest -m soak --timeout=0 $(ARGS)
