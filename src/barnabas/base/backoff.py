@@ -1,17 +1,40 @@
 """Times that grow with every failure. Source: Kafka's ExponentialBackoff."""
 
 import math
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+_Number = TypeVar("_Number", int, float)
 
 _DOUBLINGS_MAX = 62
 JITTER = 0.2
 """The share by which a time is made shorter or longer, at most."""
 
 
-def doubled(first: float, longest: float, times: int) -> float:
+def doubled(first: _Number, longest: _Number, times: int) -> _Number:
     """`first`, doubled so many times; never more than `longest`. Units are the caller's."""
-    grown: float = first * 2 ** min(times, _DOUBLINGS_MAX)
+    grown: _Number = first * 2 ** min(times, _DOUBLINGS_MAX)
     return min(grown, longest)
+
+
+class Doubling:
+    """A time that starts at `first` and doubles each time it is asked for, up to `longest`."""
+
+    __slots__ = ("_asked", "_first", "_longest")
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first
+        self._longest = longest
+        self._asked = 0
+
+    def next(self) -> float:
+        """Return the time, and double it for the next call."""
+        time = doubled(self._first, self._longest, self._asked)
+        self._asked += 1
+        return time
+
+    def reset(self) -> None:
+        """Start at `first` again."""
+        self._asked = 0
 
 
 class RandomSource(Protocol):

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from barnabas.base.backoff import doubled
 from barnabas.base.errors import ConfigError
 from barnabas.web.passwords import Account
 
@@ -247,7 +248,7 @@ class Guesses:
         with self._lock:
             for key, free in _guessers(user, address).items():
                 count = self._failures.pop(key, (0, 0.0))[0] + 1
-                pause_s = 0.0 if count < free else min(WAIT_S_MAX, 2.0 ** min(count - free, 10))
+                pause_s = 0.0 if count < free else doubled(1.0, WAIT_S_MAX, count - free)
                 self._failures[key] = count, self._now_s() + pause_s
             while len(self._failures) > GUESSERS_MAX:
                 self._failures.popitem(last=False)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from barnabas.base.backoff import JITTER, ExponentialBackoff, doubled
+from barnabas.base.backoff import JITTER, Doubling, ExponentialBackoff, doubled
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,13 @@ from barnabas.base.backoff import JITTER, ExponentialBackoff, doubled
 )
 def test_doubled(first: float, longest: float, times: int, pause: float) -> None:
     assert doubled(first, longest, times) == pause
+
+
+def test_a_time_doubles_until_it_is_reset() -> None:
+    pause = Doubling(0.02, 0.1)
+    assert [pause.next() for _ in range(5)] == [0.02, 0.04, 0.08, 0.1, 0.1]
+    pause.reset()
+    assert [pause.next() for _ in range(2)] == [0.02, 0.04]
 
 
 def test_random_factors_stay_around_the_doubled_time() -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from threading import Event
 from typing import Any, Final
 
+from barnabas.base.backoff import Doubling
 from barnabas.connect.connectors.base import (
     SinkConnector,
     SinkRange,
@@ -110,19 +111,19 @@ class SinkTask(EngineTask):
     def _write(self) -> None:
         self.begun()
         was_paused = self.is_paused
-        idle = IDLE_SECONDS
+        idle, pauses = IDLE_SECONDS, Doubling(2 * IDLE_SECONDS, IDLE_SECONDS_MAX)
         while not self.stopping.is_set():
             if self.is_paused != was_paused:
                 was_paused = not was_paused
                 (self.listener.paused if was_paused else self.listener.resumed)()
             try:
                 if was_paused:
-                    idle = IDLE_SECONDS
+                    idle, pauses = IDLE_SECONDS, Doubling(2 * IDLE_SECONDS, IDLE_SECONDS_MAX)
                     self._tick(is_paused=True)
                 elif self._step():
-                    idle = 0.0
+                    idle, pauses = 0.0, Doubling(_BUSY_SECONDS, IDLE_SECONDS_MAX)
                 else:
-                    idle = min(max(idle * 2, _BUSY_SECONDS), IDLE_SECONDS_MAX)
+                    idle = pauses.next()
                 self.went_well()
                 self._group.poll(idle)
             except RetriableError as error:

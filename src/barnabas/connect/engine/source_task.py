@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from threading import Event
 from typing import Any, Final
 
+from barnabas.base.backoff import Doubling
 from barnabas.connect.connectors.base import (
     Figure,
     OffsetReader,
@@ -87,7 +88,7 @@ class SourceTask(EngineTask):
         start = self._first(reader)
         self.begun()
         was_paused = self.is_paused
-        idle = _IDLE_SECONDS_MIN
+        idle = Doubling(_IDLE_SECONDS_MIN, IDLE_SECONDS)
         while not self.stopping.is_set():
             if self.is_paused != was_paused:
                 was_paused = not was_paused
@@ -103,8 +104,7 @@ class SourceTask(EngineTask):
                 if end == start:
                     self._end_transaction(reader)
                     # A reader that waits for news itself has waited already.
-                    self.idle(max(0.0, idle - (time.monotonic() - looked_s)))
-                    idle = min(idle * 2, IDLE_SECONDS)
+                    self.idle(max(0.0, idle.next() - (time.monotonic() - looked_s)))
                     continue
                 self._batch(reader, start, end)
             except (RetriableError, BatchAbortedError) as error:
@@ -115,7 +115,8 @@ class SourceTask(EngineTask):
                 self.back_off(error)
                 continue
             self.went_well()
-            start, idle = end, _IDLE_SECONDS_MIN
+            start = end
+            idle.reset()
         try:
             self._end_transaction(reader, is_last=True)
         except (RetriableError, BatchAbortedError) as error:  # it is read again

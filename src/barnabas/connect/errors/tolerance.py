@@ -9,6 +9,7 @@ Source: RetryWithToleranceOperator, ProcessingContext (Kafka 4.3).
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from threading import Event
 from time import monotonic
 from typing import Any, Final, NoReturn, TypeVar
 
+from barnabas.base.backoff import doubled
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 
 RETRY_DELAY_MIN_MS: Final = 300
@@ -200,7 +202,7 @@ class Tolerance:
 
 def retry_delay_ms(attempt: int, delay_max_ms: int) -> float:
     """Return the pause after a try that failed; 1 is the first."""
-    delay_ms: float = RETRY_DELAY_MIN_MS << min(attempt - 1, 40)
+    delay_ms = doubled(RETRY_DELAY_MIN_MS, math.inf, attempt - 1)
     return delay_ms if delay_ms <= delay_max_ms else random.random() * delay_max_ms
 
 

@@ -7,6 +7,7 @@ off answers nothing. Only the first is proof, so a slow broker is never taken fo
 
 import asyncio
 
+from barnabas.base.backoff import doubled
 from barnabas.base.clock import Clock
 from barnabas.base.network import Network, StreamHandler, Transport
 from barnabas.node.config.node_config import NodeConfig
@@ -17,6 +18,7 @@ from barnabas.node.metadata.image import BrokerImage
 CONNECT_TIMEOUT_MS = 1000
 FIRST_PAUSE_MS = 25
 """A process that ends may close its connections before its listener: ask again, ever later."""
+PAUSE_MAX_MS = 1000
 
 
 class _Caller:
@@ -57,7 +59,7 @@ async def is_gone(
         except OSError:  # a time-out among them: no proof of anything
             return False
         if attempt + 1 < attempts:
-            await pause(clock, FIRST_PAUSE_MS << attempt)
+            await pause(clock, doubled(FIRST_PAUSE_MS, PAUSE_MAX_MS, attempt))
     return False
 
 

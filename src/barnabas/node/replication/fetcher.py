@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from barnabas.base.backoff import ExponentialBackoff
+from barnabas.base.backoff import ExponentialBackoff, doubled
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, Uuid
 from barnabas.node.config.node_config import NodeConfig
@@ -75,11 +75,12 @@ telemetry = logging.getLogger(__name__)
 class _Followed:
     """A partition that is fetched."""
 
-    __slots__ = ("backoff_ms", "is_in_sync", "lag", "partition")
+    __slots__ = ("failures", "is_in_sync", "lag", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.backoff_ms = 0
+        self.failures = 0
+        """How many in a row."""
         self.lag = 0
         """Records of those that the leader had committed when it answered last, and this lacks."""
         self.is_in_sync = False
@@ -414,7 +415,7 @@ class Fetcher:
             return
         if records is not None and self._quota.is_active:
             self._quota.record_if_throttled(partition.topic_partition, len(records))
-        followed.backoff_ms = 0
+        followed.failures = 0
         followed.lag = max(0, data.high_watermark - partition.log.log_end_offset)
         followed.is_in_sync = not followed.lag
         if self._position(partition) != position:
@@ -449,7 +450,7 @@ class Fetcher:
             telemetry.error("%s cannot be flushed: %s", partition.topic_partition, failure)
 
     def _partition_failed(self, key: PartitionKey, followed: _Followed, error: ErrorCode) -> None:
-        is_news = error == ErrorCode.CORRUPT_MESSAGE and not followed.backoff_ms
+        is_news = error == ErrorCode.CORRUPT_MESSAGE and not followed.failures
         (telemetry.error if is_news else telemetry.debug)(
             "broker %d answers %s for %s",
             self.leader_id,
@@ -462,10 +463,10 @@ class Fetcher:
             self._let_rest(key, followed)
 
     def _let_rest(self, key: PartitionKey, followed: _Followed) -> None:
-        backoff_max_ms = self._settings.backoff_max_ms
-        followed.backoff_ms = min(max(BACKOFF_MIN_MS, followed.backoff_ms * 2), backoff_max_ms)
+        backoff_ms = doubled(BACKOFF_MIN_MS, self._settings.backoff_max_ms, followed.failures)
+        followed.failures += 1
         self._pause_key(key)
-        self._resting[key] = self._clock.monotonic_ms() + followed.backoff_ms
+        self._resting[key] = self._clock.monotonic_ms() + backoff_ms
 
     # -- a log that ends outside the leader's
 

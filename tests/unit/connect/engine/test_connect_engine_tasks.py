@@ -127,6 +127,29 @@ def test_sink_writes_and_commits(kit: ConnectKit) -> None:
     assert running.tasks[0].metrics()["sink-record-send-total"] == 6
 
 
+def test_sink_polls_soon_after_records_and_then_less_often(
+    kit: ConnectKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kit.create("in", 1)
+    waits: list[float] = []
+    poll = MemoryGroup.poll
+
+    def polled(group: MemoryGroup, seconds: float) -> None:
+        if seconds:
+            waits.append(seconds)
+        poll(group, min(seconds, 0.001))
+
+    monkeypatch.setattr(MemoryGroup, "poll", polled)
+    running = kit.start("c", COLLECT)
+    kit.wait_until(lambda: len(waits) > 4)
+    assert waits[:4] == [0.2, 0.4, 0.5, 0.5]
+    kit.produce("in", b"v")
+    kit.wait_until(lambda: 0.02 in waits and len(waits) - waits.index(0.02) > 7)
+    running.stop()
+    first = waits.index(0.02)
+    assert waits[first : first + 7] == [0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5]
+
+
 def test_sink_tasks_share_partitions_and_take_over(kit: ConnectKit) -> None:
     kit.create("in", 4)
     running = kit.start("c", {**COLLECT, "tasks.max": "2"})

@@ -8,6 +8,7 @@ CheckpointStore (Kafka 4.3).
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from barnabas.connect.connectors.base import Figure, SourceReader, TaskContext
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.connectors.mirror.cluster import GroupOffsets, Patience, cluster_of
+from barnabas.connect.connectors.mirror.cluster import GroupOffsets, cluster_of, patience
 from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
@@ -39,7 +40,7 @@ class LogReader:
     def __init__(self, settings: Mapping[str, Any], topic: str) -> None:
         self._topic = topic
         self._next = 0
-        self._patience = Patience()
+        self._patience = patience(math.inf)
         more = {
             "fetch.wait.max.ms": 100,
             **settings,
@@ -54,7 +55,7 @@ class LogReader:
 
         A try is short, as the leader may be dead: try again. It goes on as long as records come.
         """
-        patience_s = self._patience.begin(timeout_s)
+        patience_s = min(self._patience.next(), timeout_s)
         try:
             _, end = self._consumer.get_watermark_offsets(
                 TopicPartition(self._topic, 0), patience_s, cached=False
@@ -80,7 +81,7 @@ class LogReader:
                 came_s = now_s
             if now_s > min(deadline, came_s + patience_s):
                 raise RetriableError(f"{self._topic} does not answer")
-        self._patience.answered()
+        self._patience.reset()
 
     def close(self) -> None:
         """Close the connection."""

@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas.base.backoff import Doubling
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.flow import Flow, Side
 from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
@@ -42,21 +43,9 @@ PATIENCE_SECONDS: Final = 5.0
 """How long they are waited for at first."""
 
 
-class Patience:
-    """Each try that follows one that failed waits twice as long as that, up to a limit."""
-
-    def __init__(self) -> None:
-        self._seconds = PATIENCE_SECONDS
-
-    def begin(self, limit_s: float) -> float:
-        """Begin a try; returns how long it may wait."""
-        seconds = min(self._seconds, limit_s)
-        self._seconds = seconds * 2
-        return seconds
-
-    def answered(self) -> None:
-        """The try went well."""
-        self._seconds = PATIENCE_SECONDS
+def patience(longest_s: float) -> Doubling:
+    """How long each try may wait; reset once one is answered."""
+    return Doubling(PATIENCE_SECONDS, longest_s)
 
 
 _log = logging.getLogger(__name__)
@@ -83,8 +72,8 @@ class Cluster:
         self.timeout_s = timeout_s
         self._requests = Admin(settings)
         self._is_closed = False
-        self._offsets_patience = Patience()
-        self._groups_patience = Patience()
+        self._offsets_patience = patience(timeout_s)
+        self._groups_patience = patience(timeout_s)
 
     @property
     def _admin(self) -> AdminClient:
@@ -196,7 +185,7 @@ class Cluster:
         A try is short, as a broker may be dead: try again. Groups of a broker that never answers
         are passed over in the end, as by Kafka's.
         """
-        patience_s = self._groups_patience.begin(self.timeout_s)
+        patience_s = self._groups_patience.next()
         try:
             future = self._admin.list_consumer_groups(request_timeout=patience_s)
             answer = self._result(future, patience_s)
@@ -207,7 +196,7 @@ class Cluster:
             if isinstance(failure, RetriableError) and patience_s < self.timeout_s:
                 raise failure
             _log.warning("%s", failure)
-        self._groups_patience.answered()
+        self._groups_patience.reset()
         return {one.group_id for one in answer.valid if one.group_id.strip()}
 
     def offsets(
@@ -222,7 +211,7 @@ class Cluster:
         asked = {TopicPartition(*place): spec for place in places}
         if not asked:
             return {}
-        patience_s = self._offsets_patience.begin(self.timeout_s)
+        patience_s = self._offsets_patience.next()
         futures = self._admin.list_offsets(asked, isolation_level=level, request_timeout=patience_s)
         offsets: dict[Place, int] = {}
         for place, future in futures.items():
@@ -237,7 +226,7 @@ class Cluster:
                     continue
                 raise self._failed("list offsets", error) from error
             offsets[place.topic, place.partition] = offset
-        self._offsets_patience.answered()
+        self._offsets_patience.reset()
         return offsets
 
     def _result(self, future: Future[Any], timeout_s: float | None = None) -> Any:

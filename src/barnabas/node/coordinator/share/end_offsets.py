@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from barnabas.base.backoff import doubled
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.node.loop.pauses import pause
@@ -27,6 +28,7 @@ from barnabas.protocol.well_known import CONSUMER_ID, LATEST
 ATTEMPTS_MAX: Final = 5
 PAUSE_MS: Final = 100
 """The first pause; each is twice the one before."""
+PAUSE_MAX_MS: Final = PAUSE_MS << (ATTEMPTS_MAX - 2)
 RETRIABLE: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -63,14 +65,12 @@ class EndOffsets:
         """The end of each partition, or why it cannot be told."""
         ends: Ends = {}
         wanted = list(dict.fromkeys(partitions))
-        pause_ms = PAUSE_MS
         for attempt in range(1, ATTEMPTS_MAX + 1):
             ends |= await self._find_once(wanted)
             wanted = [place for place in wanted if _may_pass(ends[place])]
             if not wanted or attempt == ATTEMPTS_MAX:
                 break
-            await pause(self._clock, pause_ms)
-            pause_ms *= 2
+            await pause(self._clock, doubled(PAUSE_MS, PAUSE_MAX_MS, attempt - 1))
         return ends
 
     async def _find_once(self, wanted: list[TopicPartition]) -> Ends:

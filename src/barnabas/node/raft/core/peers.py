@@ -5,6 +5,7 @@ Source: Kafka's RequestManager.
 
 from collections.abc import Callable
 
+from barnabas.base.backoff import doubled
 from barnabas.base.ids import NO_NODE
 from barnabas.node.raft.core.events import Effect, Send
 from barnabas.node.raft.core.messages import Request
@@ -81,5 +82,5 @@ def back_off(state: RaftState, peer_id: int, now_ms: int, *, at_once: bool = Fal
     peer.number = peer.request = None
     peer.failures += 1
     if not (at_once and peer.failures == 1):
-        backoff_ms = state.settings.retry_backoff_ms << min(peer.failures - 1, 10)
-        peer.backoff_until_ms = now_ms + min(backoff_ms, RETRY_BACKOFF_MAX_MS)
+        first_ms = state.settings.retry_backoff_ms
+        peer.backoff_until_ms = now_ms + doubled(first_ms, RETRY_BACKOFF_MAX_MS, peer.failures - 1)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
+from barnabas.base.backoff import doubled
 from barnabas.base.ids import NO_NODE
 from barnabas.node.raft.core.events import Effect, FlushLog, PersistElection
 from barnabas.node.raft.core.messages import LogPosition, Request, Standing
@@ -425,9 +426,8 @@ def election_timeout_ms(state: RaftState) -> int:
 
 def election_backoff_ms(state: RaftState) -> int:
     """The pause before the next candidacy: short at first, doubled after each failure."""
-    limit_ms = ELECTION_BACKOFF_BASE_MS << min(state.failed_elections, 10)
-    backoff_max_ms = max(state.settings.election_backoff_max_ms, 1)
-    limit_ms = min(limit_ms, backoff_max_ms)
+    longest_ms = max(state.settings.election_backoff_max_ms, 1)
+    limit_ms = doubled(ELECTION_BACKOFF_BASE_MS, longest_ms, min(state.failed_elections, 10))
     return min(limit_ms // 4, 100) + draw(state, limit_ms)
 
 
