@@ -6,7 +6,6 @@ import json
 import pathlib
 import subprocess
 import sys
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -46,12 +45,7 @@ class Crowd:
     def __enter__(self) -> Crowd:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     def owned(self) -> list[list[int]]:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, TypeVar
 
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -277,12 +276,7 @@ class ClusterProcesses:
             self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill(*self.nodes)
 
     # Processes

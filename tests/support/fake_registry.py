@@ -7,7 +7,6 @@ import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -77,12 +76,7 @@ class FakeRegistry:
         self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.may_answer.set()
         self._server.shutdown()
         self._thread.join()

@@ -11,7 +11,6 @@ import itertools
 import os
 import shutil
 import subprocess
-from types import TracebackType
 
 OUTSIDE = 254
 """The last number of the clients' address; a node's is its id."""
@@ -64,12 +63,7 @@ class NodeNetwork:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._remove()
 
     def cut(self, one: int, other: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from struct import pack, unpack
-from types import TracebackType
 from typing import Any, TypeVar
 
 from barnabas.kafka.wire import AccessError, Connection, WireError
@@ -62,12 +61,7 @@ class RawClient:
     def __enter__(self) -> RawClient:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.socket.close()
 
     def send_bytes(self, data: bytes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, TypeVar
 
 import barnabas
@@ -152,12 +151,7 @@ class RightsWorld:
         node.broker.services.authorizer = self.rights
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close_clients()
         self._cluster.stop()
 

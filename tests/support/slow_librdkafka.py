@@ -11,7 +11,6 @@ import ctypes
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import confluent_kafka
@@ -75,12 +74,7 @@ class SlowProducer:
     def __enter__(self) -> SlowProducer:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for topic in self._topics.values():
             self._call("topic_destroy", topic)
         self._call("destroy", self._client)

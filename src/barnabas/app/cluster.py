@@ -20,7 +20,6 @@ import threading
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, TypeVar
 
 from barnabas.app.node_set import NodeSet
@@ -261,12 +260,7 @@ class Cluster:
     def __enter__(self) -> "Cluster":
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # -- on the running event loop
@@ -279,12 +273,7 @@ class Cluster:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stop_nodes()
 
     # -- the nodes and their directory

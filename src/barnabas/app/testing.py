@@ -3,7 +3,6 @@
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -128,12 +127,7 @@ class Kafka:
     def __enter__(self) -> "Kafka":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._topics:
             # An older client may wait for a controller that has gone.
             admin = Admin(self.client_config)

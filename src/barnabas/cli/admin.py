@@ -8,7 +8,6 @@ exit codes, lines and hints.
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from barnabas.base.config.values import parse_host_port
@@ -58,12 +57,7 @@ class Admin:
     def __enter__(self) -> "Admin":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wire.close()
 
     def pause(self, seconds: float) -> None:

@@ -9,7 +9,6 @@ however it ends.
 from __future__ import annotations
 
 import socket
-from types import TracebackType
 from typing import Final
 
 LOOPBACK: Final = "127.0.0.1"
@@ -25,12 +24,7 @@ class Ports:
     def __enter__(self) -> Ports:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def choose(self, preferred: int) -> int:

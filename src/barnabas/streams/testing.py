@@ -28,8 +28,6 @@ from barnabas.streams.outputs import Output
 from barnabas.streams.pipeline import Pipeline, as_pipeline
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pyspark.sql import SparkSession
 
 __all__ = ["PipelineTest", "Record"]
@@ -70,12 +68,7 @@ class PipelineTest:
     def __enter__(self) -> PipelineTest:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

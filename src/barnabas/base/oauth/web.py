@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection
 from ssl import SSLContext
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 from barnabas.base.errors import ConfigError
@@ -32,12 +31,7 @@ class _Deadline:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         with self._lock:
             if self._socket is not None:

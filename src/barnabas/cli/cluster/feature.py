@@ -44,8 +44,6 @@ def command() -> None:
 @connection_options
 def describe_command(connection: Connection, controllers: str | None, as_json: bool) -> None:
     """Show supported and finalized levels."""
-    from barnabas.cli.cluster.feature import level_text, read_levels
-
     with reached(connection, controllers) as admin:
         found = read_levels(admin)
     rows: list[Row] = [
@@ -114,8 +112,6 @@ def upgrade_command(
     as_json: bool,
 ) -> None:
     """Raise feature levels, after all nodes run the release."""
-    from barnabas.cli.cluster.feature import UPGRADE, wanted_levels
-
     with reached(connection, controllers) as admin:
         levels = wanted_levels(admin, release_version, pairs, is_upgrade=True)
         _change(admin, levels, UPGRADE, "raise", dry_run=dry_run, yes=yes, as_json=as_json)
@@ -142,8 +138,6 @@ def downgrade_command(
     as_json: bool,
 ) -> None:
     """Lower feature levels."""
-    from barnabas.cli.cluster.feature import downgrade_kind, wanted_levels
-
     with reached(connection, controllers) as admin:
         levels = wanted_levels(admin, release_version, pairs, is_upgrade=False)
         kind = downgrade_kind(unsafe=unsafe)
@@ -169,8 +163,6 @@ def disable_command(
     as_json: bool,
 ) -> None:
     """Lower features to level 0."""
-    from barnabas.cli.cluster.feature import downgrade_kind
-
     with reached(connection, controllers) as admin:
         kind = downgrade_kind(unsafe=unsafe)
         levels = dict.fromkeys(names, 0)
@@ -187,8 +179,6 @@ def _change(
     yes: bool,
     as_json: bool,
 ) -> None:
-    from barnabas.cli.cluster.feature import level_text, update
-
     output = Output(as_json)
     if not levels:
         output.result([], "All features have these levels already.")
@@ -210,8 +200,6 @@ def _change(
 @json_option
 def version_mapping_command(release_version: str | None, as_json: bool) -> None:
     """Show the feature levels of a release."""
-    from barnabas.cli.cluster.feature import level_text, levels_of_release
-
     levels = levels_of_release(release_version)
     rows: list[Row] = [{"feature": name, "level": level} for name, level in levels.items()]
     if not as_json:
@@ -228,8 +216,6 @@ def version_mapping_command(release_version: str | None, as_json: bool) -> None:
 @json_option
 def dependencies_command(pairs: tuple[str, ...], as_json: bool) -> None:
     """Show what levels of features require."""
-    from barnabas.cli.cluster.feature import level_text, parse_levels, requirements
-
     if not pairs:
         raise CliError("give --feature NAME=LEVEL", ExitCode.USAGE)
     rows: list[Row] = []

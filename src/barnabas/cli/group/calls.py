@@ -182,6 +182,21 @@ def delete_group(admin: Admin, group: str) -> None:
         raise from_code(result.error_code, None, group)
 
 
+def commit_offsets(
+    connection: Connection, group: str, offsets: Mapping[tuple[str, int], int]
+) -> None:
+    """Commit offsets in the name of a group without members. Raises CliError."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    wanted = [TopicPartition(*key, offset) for key, offset in offsets.items()]
+    futures = connection.admin.alter_consumer_group_offsets(
+        [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=connection.timeout_s
+    )
+    for item in connection.wait(futures[group], group).topic_partitions or ():
+        if item.error is not None:
+            raise from_kafka(item.error, f"{item.topic}-{item.partition}")
+
+
 # Offsets that a group has committed, asked with a consumer of that group, which joins nothing.
 #
 # The admin client could ask too, without naming partitions. But librdkafka (2.16) ends the process

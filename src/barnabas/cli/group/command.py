@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError, ExitCode, from_kafka
-from barnabas.cli.group.calls import committed_offsets
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.group.calls import commit_offsets, committed_offsets
 from barnabas.cli.group.options import (
     all_partitions,
     check_choice,
@@ -15,6 +15,7 @@ from barnabas.cli.group.options import (
     execute_option,
     members_text,
     position_option,
+    show_deleted,
     show_reset,
     state_filter_option,
     topics_options,
@@ -193,8 +194,7 @@ def delete_command(
     )
     for name in names:
         connection.wait(futures[name], name)
-    rows = [{"group": name, "deleted": True} for name in names]
-    Output(as_json).result(rows, "\n".join(f"{name}: deleted" for name in names))
+    show_deleted(names, as_json=as_json)
 
 
 RESET_EPILOG = """\b
@@ -229,8 +229,6 @@ def reset_command(
 
     The group must have no members.
     """
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
     check_choice(topics, all_topics)
     committed = committed_offsets(connection, name, all_partitions(connection))
     if not create and not committed and _words(_description(connection, name).state.name) == "Dead":
@@ -241,13 +239,7 @@ def reset_command(
     partitions = chosen_places(connection, topics, all_topics, before)
     offsets = resolve(connection, position, partitions)
     if execute:
-        wanted = [TopicPartition(*key, offset) for key, offset in offsets.items()]
-        futures = connection.admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(name, wanted)], request_timeout=connection.timeout_s
-        )
-        for item in connection.wait(futures[name], name).topic_partitions or ():
-            if item.error is not None:
-                raise from_kafka(item.error, f"{item.topic}-{item.partition}")
+        commit_offsets(connection, name, offsets)
     show_reset(before, offsets, execute=execute, as_json=as_json)
 
 

@@ -99,6 +99,33 @@ def check_empty(name: str, group: Any, hint: str) -> None:
         raise CliError(f"{name} has {members} [NON_EMPTY_GROUP]", hint=hint)
 
 
+def show_described(
+    described: Sequence[Mapping[str, Any]],
+    which: str,
+    columns: Mapping[str, Sequence[str]],
+    no_offsets: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print each group's state, members or offsets; all of them as JSON."""
+    output = Output(as_json)
+    if as_json:
+        output.result(described, "")
+        return
+    for index, group in enumerate(described):
+        if index:
+            click.echo()
+        if which == "state":
+            counted = {**group, "members": len(group["members"])}
+            del counted["offsets"]
+            output.details(counted)
+            continue
+        members = members_text(len(group["members"]))
+        click.echo(f"{group['group']}  {group['state']}, {members}")
+        nothing = "The group has no members." if which == "members" else no_offsets
+        output.rows(group[which], columns[which], nothing)
+
+
 def show_reset(
     before: Mapping[Place, int], after: Mapping[Place, int], *, execute: bool, as_json: bool
 ) -> None:
@@ -131,6 +158,11 @@ def delete_groups(
         confirm(f"Delete {', '.join(names)} with all offsets?", yes)
         for name in names:
             delete_group(admin, name)
+    show_deleted(names, as_json=as_json)
+
+
+def show_deleted(names: Iterable[str], *, as_json: bool) -> None:
+    """Print the groups that were deleted."""
     rows = [{"group": name, "deleted": True} for name in names]
     Output(as_json).result(rows, "\n".join(f"{name}: deleted" for name in names))
 

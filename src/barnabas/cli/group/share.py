@@ -12,8 +12,8 @@ from barnabas.cli.group.options import (
     delete_groups,
     execute_option,
     list_of_type,
-    members_text,
     position_option,
+    show_described,
     show_reset,
     state_filter_option,
     topics_options,
@@ -65,25 +65,9 @@ def describe_command(
     from barnabas.cli.admin import Admin
 
     with Admin(connection) as admin:
-        found = [_describe(admin, name) for name in dict.fromkeys(names)]
-    output = Output(as_json)
-    if as_json:
-        output.result(found, "")
-        return
-    for index, group in enumerate(found):
-        if index:
-            click.echo()
-        if which == "state":
-            counted = {**group, "members": len(group["members"])}
-            del counted["offsets"]
-            output.details(counted)
-            continue
-        members = members_text(len(group["members"]))
-        click.echo(f"{group['group']}  {group['state']}, {members}")
-        if which == "members":
-            output.rows(group["members"], MEMBER_COLUMNS, "The group has no members.")
-        else:
-            output.rows(group["offsets"], OFFSET_COLUMNS, "The group has no offsets.")
+        described = [_describe(admin, name) for name in dict.fromkeys(names)]
+    columns = {"members": MEMBER_COLUMNS, "offsets": OFFSET_COLUMNS}
+    show_described(described, which, columns, "The group has no offsets.", as_json=as_json)
 
 
 def _describe(admin: Any, name: str) -> dict[str, Any]:

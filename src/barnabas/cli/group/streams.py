@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import CliError, ExitCode, from_kafka
-from barnabas.cli.group.calls import committed_offsets
+from barnabas.cli.errors import CliError, ExitCode
+from barnabas.cli.group.calls import commit_offsets, committed_offsets
 from barnabas.cli.group.options import (
     all_partitions,
     check_empty,
@@ -16,15 +16,15 @@ from barnabas.cli.group.options import (
     delete_groups,
     execute_option,
     list_of_type,
-    members_text,
     position_option,
+    show_described,
     show_reset,
     state_filter_option,
     topics_options,
     which_option,
     yes_option,
 )
-from barnabas.cli.output import Output, json_option
+from barnabas.cli.output import json_option
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
 MEMBER_COLUMNS = ("member", "process", "client", "member_epoch", "active", "standby", "warmup")
@@ -64,25 +64,9 @@ def describe_command(
     from barnabas.cli.admin import Admin
 
     with Admin(connection) as admin:
-        found = [_describe(connection, admin, name) for name in dict.fromkeys(names)]
-    output = Output(as_json)
-    if as_json:
-        output.result(found, "")
-        return
-    for index, group in enumerate(found):
-        if index:
-            click.echo()
-        if which == "state":
-            counted = {**group, "members": len(group["members"])}
-            del counted["offsets"]
-            output.details(counted)
-            continue
-        members = members_text(len(group["members"]))
-        click.echo(f"{group['group']}  {group['state']}, {members}")
-        if which == "members":
-            output.rows(group["members"], MEMBER_COLUMNS, "The group has no members.")
-        else:
-            output.rows(group["offsets"], OFFSET_COLUMNS, "No offsets are committed.")
+        described = [_describe(connection, admin, name) for name in dict.fromkeys(names)]
+    columns = {"members": MEMBER_COLUMNS, "offsets": OFFSET_COLUMNS}
+    show_described(described, which, columns, "No offsets are committed.", as_json=as_json)
 
 
 def _describe(connection: Connection, admin: Any, name: str) -> dict[str, Any]:
@@ -197,8 +181,6 @@ def reset_command(
     The group must have no members. It resets input topics, not internal ones: state that was
     computed from the same records stays unless you delete those.
     """
-    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-
     from barnabas.cli.admin import Admin
     from barnabas.cli.group.calls import describe_streams_group
     from barnabas.cli.prompts import confirm
@@ -213,13 +195,7 @@ def reset_command(
     if execute and after:
         if internal and inner:
             confirm(f"Delete {', '.join(inner)} with all records?", yes)
-        wanted = [TopicPartition(*key, offset) for key, offset in after.items()]
-        futures = connection.admin.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(name, wanted)], request_timeout=connection.timeout_s
-        )
-        for item in connection.wait(futures[name], name).topic_partitions or ():
-            if item.error is not None:
-                raise from_kafka(item.error, f"{item.topic}-{item.partition}")
+        commit_offsets(connection, name, after)
         if internal:
             _delete_topics(connection, inner)
     show_reset(before, after, execute=execute, as_json=as_json)

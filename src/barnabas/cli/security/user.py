@@ -167,7 +167,6 @@ def delete_command(
 
 def _mechanisms(admin: "Admin", name: str) -> list[str]:
     """The credentials of a user. Raises CliError where there is none of that name."""
-
     found = admin.run(list_users, [name])
     if name not in found:
         raise CliError(f"there is no user {name}", ExitCode.NOT_FOUND)
