@@ -1,8 +1,10 @@
 """Sources of a node's configuration: a file, the environment, and flags, in that order."""
 
 import os
+import random
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +14,9 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.overrides import from_environment
+
+if TYPE_CHECKING:
+    from barnabas.node.metadata.storage_format import FormatOptions
 
 
 def override_option(function: Function) -> Function:
@@ -49,6 +54,24 @@ def log_options(function: Function) -> Function:
         ),
     )
     return with_options(function, command, options)
+
+
+def format_node(config: NodeConfig, options: "FormatOptions") -> list[str]:
+    """Format a node's directories; returns a line about each."""
+    from barnabas.base.local_disk import LocalDisk
+    from barnabas.node.metadata.storage_format import format_directories
+
+    disk = LocalDisk()
+    try:
+        return format_directories(
+            disk,
+            config,
+            options,
+            random=random.SystemRandom(),
+            now_ms=time.time_ns() // 1_000_000,
+        )
+    finally:
+        disk.close()
 
 
 def read_properties(path: str) -> dict[str, str]:

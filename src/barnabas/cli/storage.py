@@ -1,17 +1,15 @@
 """`barnabas storage`: directories are formatted and inspected as by Kafka's storage tool."""
 
 import random
-import time
 
 import click
 
 from barnabas.base.local_disk import LocalDisk
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.node_options import load_node_config, override_option
+from barnabas.cli.node_options import format_node, load_node_config, override_option
 from barnabas.cli.output import Output, json_option
 from barnabas.node.metadata.storage_format import (
     FormatOptions,
-    format_directories,
     random_cluster_id,
     storage_info,
 )
@@ -120,17 +118,7 @@ def format_command(
         no_initial_controllers=no_initial_controllers,
         scram=scram,
     )
-    disk = LocalDisk()
-    try:
-        lines = format_directories(
-            disk,
-            config,
-            options,
-            random=random.SystemRandom(),
-            now_ms=time.time_ns() // 1_000_000,
-        )
-    finally:
-        disk.close()
+    lines = format_node(config, options)
     Output(as_json).result({"cluster_id": cluster_id, "lines": lines}, "\n".join(lines))
 
 

@@ -1,25 +1,22 @@
 """Preparation of a node that joins a cluster: an id, a configuration, a formatted disk."""
 
 import os
-import random
 import socket
-import time
 from dataclasses import dataclass
 
 from barnabas.app.local_nodes import properties_text
 from barnabas.app.ports import free_ports
 from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
-from barnabas.base.local_disk import LocalDisk
 from barnabas.base.private_files import write_private
 from barnabas.cli.admin import Admin
 from barnabas.cli.admin_calls import read_features, static_config
 from barnabas.cli.cluster.quorum_state import Quorum, is_dynamic, read_quorum
 from barnabas.cli.errors import CliError, ExitCode
-from barnabas.cli.node_options import read_properties
+from barnabas.cli.node_options import format_node, read_properties
 from barnabas.kafka.wire_admin import ClusterInfo
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.metadata.storage_format import FormatOptions, format_directories
+from barnabas.node.metadata.storage_format import FormatOptions
 from barnabas.protocol.features import METADATA_VERSION, metadata_version_from_level
 
 OWN_KEYS = frozenset(
@@ -88,17 +85,7 @@ def prepare(admin: Admin, wishes: NodeWishes) -> MadeNode:
         release_version=None if level is None else metadata_version_from_level(level).text,
         no_initial_controllers=dynamic,
     )
-    disk = LocalDisk()
-    try:
-        lines = format_directories(
-            disk,
-            config,
-            options,
-            random=random.SystemRandom(),
-            now_ms=time.time_ns() // 1_000_000,
-        )
-    finally:
-        disk.close()
+    lines = format_node(config, options)
     write_private(path, properties_text(values))
     return MadeNode(node_id, path, values["listeners"].partition(",")[0], lines)
 

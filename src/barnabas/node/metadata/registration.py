@@ -33,16 +33,8 @@ def broker_registration(
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=incarnation_id,
-        listeners=[
-            nodes.Listener(
-                name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
-            )
-            for name, end in listeners.items()
-        ],
-        features=[
-            nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
-            for name, (least, greatest) in SUPPORTED_FEATURES.items()
-        ],
+        listeners=_listeners(listeners),
+        features=_features(),
         rack=rack,
         log_dirs=log_dirs,
         previous_broker_epoch=previous_broker_epoch,
@@ -57,17 +49,25 @@ def controller_registration(
         controller_id=controller_id,
         incarnation_id=incarnation_id,
         zk_migration_ready=False,
-        listeners=[
-            nodes.Listener(
-                name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
-            )
-            for name, end in listeners.items()
-        ],
-        features=[
-            nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
-            for name, (least, greatest) in SUPPORTED_FEATURES.items()
-        ],
+        listeners=_listeners(listeners),
+        features=_features(),
     )
+
+
+def _listeners(listeners: Mapping[str, Endpoint]) -> list[nodes.Listener]:
+    return [
+        nodes.Listener(
+            name=name, host=end.host, port=end.port, security_protocol=end.security_protocol
+        )
+        for name, end in listeners.items()
+    ]
+
+
+def _features() -> list[nodes.Feature]:
+    return [
+        nodes.Feature(name=name, min_supported_version=least, max_supported_version=greatest)
+        for name, (least, greatest) in SUPPORTED_FEATURES.items()
+    ]
 
 
 def recovery_report(

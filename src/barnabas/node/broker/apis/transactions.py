@@ -54,6 +54,7 @@ from barnabas.protocol.messages.transactions import (
     EndTxnResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
+    TxnOffsetCommitRequest,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
@@ -220,7 +221,7 @@ def handle_add_offsets_to_txn(
     services: BrokerServices, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
     """Add the group's partition to the transaction."""
-    error = _offsets_forbidden(services, context, request)
+    error = offsets_forbidden(services, context, request)
     if error:
         return AddOffsetsToTxnResponse(error_code=error)
     partition = services.groups.partition_for(request.group_id)
@@ -239,9 +240,12 @@ def handle_add_offsets_to_txn(
     )
 
 
-def _offsets_forbidden(
-    services: BrokerServices, context: RequestContext, request: AddOffsetsToTxnRequest
+def offsets_forbidden(
+    services: BrokerServices,
+    context: RequestContext,
+    request: AddOffsetsToTxnRequest | TxnOffsetCommitRequest,
 ) -> ErrorCode:
+    """Return why the sender may not commit the group's offsets in this transaction, or NONE."""
     transactional_id = request.transactional_id
     if not may(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

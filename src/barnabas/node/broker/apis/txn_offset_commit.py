@@ -7,7 +7,8 @@ of the transaction; from version 5 on this makes it so."""
 from collections.abc import Awaitable, Callable
 
 from barnabas.base.ids import TopicPartition
-from barnabas.node.broker.authorization import allowed, may
+from barnabas.node.broker.apis.transactions import offsets_forbidden
+from barnabas.node.broker.authorization import allowed
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.coordinator.group.offset_responses import txn_commit_error
@@ -38,7 +39,7 @@ def handle_txn_offset_commit(
     services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
 ) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
     """Store the offsets of a group within a transaction."""
-    error = _forbidden(services, context, request)
+    error = offsets_forbidden(services, context, request)
     if error:
         return txn_commit_error(request, error)
     names = [topic.name for topic in request.topics]
@@ -56,17 +57,6 @@ def handle_txn_offset_commit(
     if isinstance(verified, Awaitable):
         return _commit_later(services, request, verified, finish)
     return then(_commit(services, request, verified), finish)
-
-
-def _forbidden(
-    services: BrokerServices, context: RequestContext, request: TxnOffsetCommitRequest
-) -> ErrorCode:
-    transactional_id = request.transactional_id
-    if not may(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not may(services, context, Operation.READ, ResourceType.GROUP, request.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return ErrorCode.NONE
 
 
 def _finish(

@@ -50,15 +50,7 @@ def incremental_alter_configs(
 ) -> Decision[configs_messages.IncrementalAlterConfigsResponse]:
     """Decide each resource of the request."""
     decision = Decision(configs_messages.IncrementalAlterConfigsResponse())
-    decision.response.responses = [
-        configs_messages.AlterConfigsResourceResponse(
-            error_code=code,
-            error_message=message,
-            resource_type=key.type,
-            resource_name=key.name,
-        )
-        for key, code, message in _decide_each(state, request, decision)
-    ]
+    decision.response.responses = _decide_each(state, request, decision)
     return decision
 
 
@@ -67,15 +59,7 @@ def alter_configs(
 ) -> Decision[configs_messages.AlterConfigsResponse]:
     """Decide each resource of the request: what it does not name is no longer set."""
     decision = Decision(configs_messages.AlterConfigsResponse())
-    decision.response.responses = [
-        configs_messages.AlterConfigsResourceResponse(
-            error_code=code,
-            error_message=message,
-            resource_type=key.type,
-            resource_name=key.name,
-        )
-        for key, code, message in _decide_each(state, request, decision)
-    ]
+    decision.response.responses = _decide_each(state, request, decision)
     return decision
 
 
@@ -83,9 +67,9 @@ def _decide_each(
     state: ControllerState,
     request: configs_messages.IncrementalAlterConfigsRequest | configs_messages.AlterConfigsRequest,
     decision: Decision[R],
-) -> list[tuple[Resource, ErrorCode, str | None]]:
+) -> list[configs_messages.AlterConfigsResourceResponse]:
     """The outcome for each resource; the records are put in `decision`."""
-    outcomes = []
+    outcomes: list[tuple[Resource, ErrorCode, str | None]] = []
     times_named = Counter(_resource(resource) for resource in request.resources)
     for resource in request.resources:
         key = _resource(resource)
@@ -104,7 +88,15 @@ def _decide_each(
         decision.records.clear()
     else:
         _elect_where_now_allowed(state, decision)
-    return outcomes
+    return [
+        configs_messages.AlterConfigsResourceResponse(
+            error_code=code,
+            error_message=message,
+            resource_type=key.type,
+            resource_name=key.name,
+        )
+        for key, code, message in outcomes
+    ]
 
 
 def _elect_where_now_allowed(state: ControllerState, decision: Decision[R]) -> None:

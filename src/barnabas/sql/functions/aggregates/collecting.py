@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from barnabas.sql.functions.aggregates.base import Plain, struct_of
 from barnabas.sql.functions.catalog import aggregate
@@ -15,15 +16,10 @@ UNLIMITED = 2**31 - 1
 HISTOGRAM_ENTRIES_MAX = 1000
 
 
-@aggregate(
-    "collect_list",
-    "(value T) -> ARRAY<T>",
-    description="An array of all values of a column, NULLs too. The setting "
-    "ksql.functions.collect_list.limit says how many at most; later ones are left out.",
-    takes_properties=True,
-)
-class CollectList(Plain):
-    """Values in their order; of a table, the last equal one is taken out."""
+class _Collected(Plain):
+    """An array of values, as long as a setting allows."""
+
+    limit_setting: ClassVar[str]
 
     def __init__(
         self,
@@ -32,10 +28,23 @@ class CollectList(Plain):
         properties: Mapping[str, Value] | None = None,
     ) -> None:
         super().__init__(Array(types[0]))
-        self._limit = _limit(properties or {}, LIST_LIMIT)
+        self._limit = _limit(properties or {}, self.limit_setting)
 
     def initial(self) -> Value:
         return []
+
+
+@aggregate(
+    "collect_list",
+    "(value T) -> ARRAY<T>",
+    description="An array of all values of a column, NULLs too. The setting "
+    "ksql.functions.collect_list.limit says how many at most; later ones are left out.",
+    takes_properties=True,
+)
+class CollectList(_Collected):
+    """Values in their order; of a table, the last equal one is taken out."""
+
+    limit_setting = LIST_LIMIT
 
     def add(self, state: Value, value: Value) -> Value:
         return [*state, value] if len(state) < self._limit else state
@@ -57,20 +66,10 @@ class CollectList(Plain):
     "ksql.functions.collect_set.limit says how many at most; later ones are left out.",
     takes_properties=True,
 )
-class CollectSet(Plain):
+class CollectSet(_Collected):
     """Each value once, in the order of first appearance."""
 
-    def __init__(
-        self,
-        types: Sequence[SqlType],
-        constants: Sequence[Value] = (),
-        properties: Mapping[str, Value] | None = None,
-    ) -> None:
-        super().__init__(Array(types[0]))
-        self._limit = _limit(properties or {}, SET_LIMIT)
-
-    def initial(self) -> Value:
-        return []
+    limit_setting = SET_LIMIT
 
     def add(self, state: Value, value: Value) -> Value:
         return [*state, value] if len(state) < self._limit and value not in state else state
