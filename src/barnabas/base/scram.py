@@ -48,7 +48,7 @@ def keys_of(algorithm: str, salted: bytes) -> ScramKeys:
 
 
 def proves(algorithm: str, stored_key: bytes, auth_message: bytes, proof: bytes) -> bool:
-    """Whether a proof shows that its sender knows the password. Takes the same time always."""
+    """Return whether a proof shows that its sender knows the password, in constant time."""
     signature = hmac.digest(stored_key, auth_message, algorithm)
     if len(proof) != len(signature):
         return False

@@ -126,7 +126,7 @@ SOURCES = {
     5: "default",
     8: "group",
 }
-"""Where a value comes from, by the protocol's number."""
+"""Sources of a value, by the protocol's number."""
 
 
 def describe(connection: Connection, kind: str, name: str) -> list[dict[str, Any]]:

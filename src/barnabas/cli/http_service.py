@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 SHOWN_MAX = 200
-"""How many characters of an answer that is not the service's are shown."""
+"""Number of characters shown of an answer that is not the service's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def access_for(
 def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> None:
     """Connect and log in once. Raises CliError where that is refused; other failures are others'.
 
-    Where this cannot log in as the configuration says, nothing is checked. Raises ConfigError.
+    Checks nothing if it cannot log in as the configuration says. Raises ConfigError.
     """
     if Security(PropertyKeys(config)).mechanism not in (None, *MECHANISMS):
         return

@@ -60,7 +60,7 @@ def consumer_groups(*, is_iceberg: bool) -> dict[str, tuple[str, ...]]:
 MINUTE_MS = 60_000
 AVAILABILITY_WINDOW_MS = 15 * MINUTE_MS
 WATERMARK_DELAY_MS = 30 * MINUTE_MS
-"""How much later than the newest event an event may first arrive and still be counted."""
+"""The delay behind the newest event within which an event is still counted."""
 
 STATION_STATES = ("available", "charging", "faulted", "offline")
 CHARGING_KINDS = ("start", "meter", "stop", "fault")

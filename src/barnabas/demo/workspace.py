@@ -64,13 +64,13 @@ class Settings:
     database_port: int | None = None
     """None in a directory of before the stations could be in PostgreSQL: there they are not."""
     connect_port: int | None = None
-    """Where the worker of connectors listens."""
+    """The port of the worker of connectors. """
     warehouse: str = PARQUET
     """PARQUET or ICEBERG, which is what is tried first."""
     bucket_port: int | None = None
-    """Where the S3 server with Iceberg's tables listens."""
+    """The port of the S3 server with Iceberg's tables. """
     warehouse_port: int | None = None
-    """Where the worker of the warehouse's connector listens."""
+    """The port of the worker of the warehouse's connector. """
     database_directory: str | None = None
     """PostgreSQL's own; None where there is none yet."""
     bounded_from_seconds: int | None = None
@@ -83,27 +83,27 @@ class Settings:
 
     @property
     def registry_url(self) -> str:
-        """Where clients find the schema registry."""
+        """The schema registry's address."""
         return f"http://127.0.0.1:{self.registry_port}"
 
     @property
     def sql_url(self) -> str:
-        """Where clients find the SQL server."""
+        """The SQL server's address."""
         return f"http://127.0.0.1:{self.sql_port}"
 
     @property
     def connect_url(self) -> str:
-        """Where clients find the worker of connectors."""
+        """The address of the worker of connectors."""
         return f"http://127.0.0.1:{self.connect_port}"
 
     @property
     def warehouse_url(self) -> str:
-        """Where clients find the worker of the warehouse's connector."""
+        """The address of the worker of the warehouse's connector."""
         return f"http://127.0.0.1:{self.warehouse_port}"
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find the cluster."""
+        """The cluster's bootstrap servers."""
         return ",".join(f"127.0.0.1:{port}" for port in self.broker_ports)
 
 

@@ -53,7 +53,7 @@ class JavaPattern:
         return self._pattern.fullmatch("") is not None
 
     def matches(self, text: str) -> bool:
-        """Whether it matches the whole text. Meant for short ones, such as names of topics."""
+        """Return whether it matches the whole text: a short one, such as the name of a topic."""
         return self._pattern.fullmatch(text) is not None
 
     @cached_property

@@ -7,8 +7,8 @@ quantifiers). RE2 takes ten times as long for a short text, so `length_max` tell
 `re` cannot take long either.
 
 `$` is look-ahead in Java: it also stands before the last end of line. At the end of a pattern that
-is put otherwise: an empty group, and behind it what is left of the text. What the group's place is,
-is the end of the match.
+is put otherwise: an empty group, and behind it what is left of the text. The group's place is the
+end of the match.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from barnabas.protocol.messages.groups import (
 BACKOFF_FIRST_MS: Final = 100
 BACKOFF_MAX_MS: Final = 1_000
 _JOIN_GRACE_S: Final = 5.0
-"""How much longer than the group's own limit we wait for the answer to a join."""
+"""Time beyond the group's own limit to wait for the answer to a join."""
 _LEAVE_S: Final = 2.0
 _CLOSE_S: Final = 10.0
 _UNKNOWN: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)

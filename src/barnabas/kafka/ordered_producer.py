@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.kafka.wire_producer import OnDelivery, WireProducer
 
 LINGER_SECONDS: Final = 0.005
-"""How long `poll(0)` lets records wait for more, to send them together."""
+"""Time that `poll(0)` lets records wait for more, to send them together."""
 
 
 class OrderedProducer:

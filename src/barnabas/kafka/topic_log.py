@@ -53,7 +53,7 @@ from barnabas.kafka.planned_topics import (
 
 POLL_S: Final = 0.2
 FLUSH_S: Final = 2.0
-"""How long `close` waits for the last records to be acknowledged."""
+"""Time that `close` waits for the last records to be acknowledged."""
 CHECK_S: Final = 30.0
 """The interval at which a log that follows checks that the topic is still the same."""
 CHECK_REQUEST_S: Final = 2.0

@@ -57,7 +57,7 @@ class _Builder:
         self._version = version
         self._error = error
         self.error_codes = 0
-        """How many have been set."""
+        """The number that have been set."""
 
     def copy(self, struct: S) -> S:
         """A new struct; what does not fit has its default."""

@@ -32,7 +32,7 @@ class RegistryServer:
         self.config = config
         bound = bind_all(config.listeners)
         self.listeners = [one.listener for one in bound]
-        """Where it listens, with the ports that were chosen."""
+        """Its addresses, with the ports that were chosen."""
         try:
             tls = None
             if any(listener.is_tls for listener in config.listeners):

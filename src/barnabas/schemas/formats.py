@@ -12,7 +12,7 @@ from barnabas.schemas.schema import ParsedSchema, ResolvedReference, SchemaForma
 REMEMBERED_MAX = 1000
 """Confluent's `schema.cache.size`, by default."""
 REMEMBERED_CHARS_MAX = 8 << 20
-"""Of the texts of all that is remembered. What is parsed takes many times its text in memory."""
+"""Of the texts of all that is remembered. A parsed schema takes many times its text in memory."""
 _Key = tuple[str, str, tuple[ResolvedReference, ...], bool]
 
 

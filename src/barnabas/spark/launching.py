@@ -83,7 +83,7 @@ class Launch:
 
     @property
     def archive(self) -> str:
-        """Where the archive of classes is, if there is one."""
+        """The path of the archive of classes, which may not exist."""
         java, *options = self.arguments()
         # The JVM looks at the jars itself; its properties (-D) are not in the archive.
         counted = [option for option in options if not option.startswith("-D")]
@@ -92,7 +92,7 @@ class Launch:
 
     @property
     def class_list(self) -> str:
-        """Where the JVM writes the names of its classes while there is no archive."""
+        """The path to which the JVM writes the names of its classes while it has no archive."""
         return f"{self.archive.removesuffix('.jsa')}-{os.getpid()}.txt"
 
 

@@ -69,7 +69,7 @@ class Restarts:
         self.due_ms: int | None = None
         """When the query is started again, if it waits for that."""
         self.failures = 0
-        """How many in a row."""
+        """The number of failures in a row."""
 
     def is_due(self, state: QueryState, now_ms: int) -> bool:
         """Return whether the query, which is in that state now, is to be started again now."""
@@ -106,8 +106,8 @@ class Supervisor(Generic[Query]):
     """A thread from `start` to `close`; `step` is one look at all queries, for it and for tests.
 
     `look` gets a query and the time; it returns True to have `start` called with the query, in a
-    thread of a pool, during which the query is not looked at. What either raises goes to `failed`,
-    and does not end the supervision.
+    thread of a pool, during which the query is not looked at. An exception of either goes to
+    `failed`, and does not end the supervision.
     """
 
     def __init__(

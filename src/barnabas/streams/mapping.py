@@ -1,4 +1,4 @@
-"""Rows made by a Python function: `Stream.map`. What runs in the workers is `RowFunction`."""
+"""Rows made by a Python function: `Stream.map`. `RowFunction` runs in the workers."""
 
 from __future__ import annotations
 

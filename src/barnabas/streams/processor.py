@@ -71,7 +71,7 @@ class Processor(ABC, Generic[RowT_contra, StateT, OutT_co]):
     """Handles the rows of each group one by one, in the order of their event times.
 
     `record`, `state` and `output` are schemas: with a dataclass, rows are its instances, with DDL
-    dicts. What is yielded or returned becomes rows of `output`. One instance serves many groups:
+    dicts. Yielded or returned values become rows of `output`. One instance serves many groups:
     what belongs to a group belongs in `context.state`.
     """
 
@@ -80,7 +80,7 @@ class Processor(ABC, Generic[RowT_contra, StateT, OutT_co]):
     state: ClassVar[SchemaLike]
     output: ClassVar[SchemaLike]
     timers: ClassVar[Literal["event", "processing"]] = "event"
-    """Whether timers count event time (the watermark) or the clock."""
+    """The time of timers: event time (the watermark) or the clock."""
 
     @abstractmethod
     def on_record(self, record: RowT_contra, context: Context[StateT]) -> Iterable[OutT_co] | None:

@@ -9,8 +9,8 @@ the table where it was.
     table ───▶ (key, time, row) ─┘      state: key → row   the table's columns
 
 Which of two in one micro-batch comes first, the timestamps of their records say, as they would over
-several: a change before a row of the same time. What the table's topic held when the pipeline was
-started first comes before all rows. The changes of one key keep the order of their offsets.
+several: a change before a row of the same time. Records that were in the table's topic when the
+pipeline first started come before all rows. The changes of one key keep the order of their offsets.
 """
 
 from __future__ import annotations

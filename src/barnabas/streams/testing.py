@@ -7,7 +7,7 @@
         assert test.read("energy-per-minute") == [...]
 
 It is the pipeline itself that runs, in Spark, formats and state included: topics are memory, and
-results are read as Python values. What is piped between two reads is one micro-batch.
+results are read as Python values. Records piped between two reads are one micro-batch.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class PipelineTest:
     def advance(self, by: str | float | timedelta) -> None:
         """Let time pass in all topics: `advance("1 minute")`, or seconds.
 
-        What was piped is processed before. A window ends when time has passed its end by the
+        Records piped so far are processed first. A window ends when time has passed its end by the
         watermark's delay.
         """
         self.advance_to(self.now + _duration(by))

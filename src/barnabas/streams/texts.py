@@ -50,7 +50,8 @@ def check_duration(
 ) -> None:
     """Raise PipelineError for a text that Spark takes for no duration.
 
-    `may_be_long`: months and years count too. What begins with INTERVAL is left to Spark's parser.
+    `may_be_long`: months and years count too. A text that begins with INTERVAL is left to Spark's
+    parser.
     """
     if not isinstance(text, str):
         raise PipelineError(f"{what} is a text such as '1 minute', not {text!r}")

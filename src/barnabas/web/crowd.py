@@ -72,7 +72,7 @@ class Crowd:
 
     @property
     def count(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return len(self._places)
 
     def enter(self, close: Callable[[], None]) -> Place | None:

@@ -41,7 +41,7 @@ def is_meant_for_loopback(host_header: bytes, names: Collection[str] = ()) -> bo
 def may_ask(
     origin: bytes | None, site: bytes | None, host_header: bytes, origins: Collection[str] = ()
 ) -> bool:
-    """Whether a request comes from no page, from one of this very server or one of `origins`.
+    """Return whether a request comes from no page, from a page of this server or of `origins`.
 
     `site` is what the browser says in `Sec-Fetch-Site`; no other client has it.
     """

@@ -121,10 +121,10 @@ class Connection(HttpToolsProtocol):
         self._place = place
         self._other = other
         self._is_new = other is not None
-        """Whether it may still turn out to be HTTP/2."""
+        """True if it may still turn out to be HTTP/2."""
         self._first = b""
         self._messages = 0
-        """How many requests have begun, and how many have arrived in full."""
+        """The numbers of requests that have begun, and that have arrived in full."""
         self._ended = 0
         self._is_in_head = False
         self._head_bytes = 0
@@ -201,7 +201,7 @@ class Connection(HttpToolsProtocol):
         """Feed the parser.
 
         It takes what follows the head of a request that asks for an upgrade for another protocol.
-        Where none is spoken, it gets the request again without that header, and reads its body.
+        If neither is spoken, it gets the request again without that header, and reads its body.
         """
         self._unset_keepalive_if_required()
         while data:
@@ -231,7 +231,8 @@ class Connection(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _is_answering(self) -> bool:
-        """Whether a refusal would be read as the answer to another request, or a part of it."""
+        """Return whether a refusal would be read as an answer to another request, or a part of
+        it."""
         running = self._running
         if running is None or running.response_complete:
             return False
@@ -251,7 +252,7 @@ class Connection(HttpToolsProtocol):
     # --- other protocols ----------------------------------------------------------------------
 
     def _is_for_other(self) -> bool:
-        """Whether a request, with none before it and no body, asks for what is spoken elsewhere."""
+        """Return whether a request, with none before it and no body, asks for another protocol."""
         if self._other is None or not (self.cycle is None or self.cycle.response_complete):
             return False
         return self._get_upgrade() in _UPGRADES and not any(map(_is_of_body, self.headers))

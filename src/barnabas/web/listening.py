@@ -20,7 +20,7 @@ class ListenAddress:
     port: int
     is_tls: bool = False
     name: str = ""
-    """What a configuration calls it."""
+    """Its name in a configuration."""
 
     @property
     def scheme(self) -> str:

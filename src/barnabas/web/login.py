@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Accounts(Protocol):
-    """Who may log in."""
+    """The accounts that may log in."""
 
     def roles(self, name: str, password: str) -> frozenset[str] | None:
         """Return what the user may be called; None if they may not log in. Raises ConfigError."""

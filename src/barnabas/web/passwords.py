@@ -31,7 +31,7 @@ _OBF_WIDE = 256
 
 @dataclass(frozen=True)
 class Account:
-    """What a password file says of a user."""
+    """A user's entry in a password file."""
 
     password: str
     roles: frozenset[str]

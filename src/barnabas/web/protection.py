@@ -88,14 +88,14 @@ class Origins:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a server asks of requests."""
+    """A server's requirements of requests."""
 
     origins: Origins = field(default_factory=Origins)
     own_names: Collection[str] | None = None
     """Further names of a server that listens on loopback alone; None: it listens elsewhere."""
     login: BasicLogin | None = None
     watch: Watch | None = None
-    """What shows metrics and health."""
+    """The endpoints of metrics and health."""
     requests_max: int | None = None
     """Requests that are answered at once; more are turned away until some are done."""
     streamed_paths: Collection[str] = ()

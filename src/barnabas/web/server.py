@@ -75,7 +75,7 @@ class WebServer:
 
     @property
     def connections(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return self._crowd.count
 
     async def start(self) -> None:

@@ -47,7 +47,7 @@ class Watch:
         self._crowd = crowd
         self._answer_s = answer_s
         self.answers: dict[int, int] = {}
-        """How many requests were answered, by status."""
+        """The number of answered requests, by status."""
 
     async def answer(self, scope: Scope, send: Send) -> bool:
         """Answer GET or HEAD of one of the paths; False if there are no metrics now."""

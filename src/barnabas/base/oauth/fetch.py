@@ -24,7 +24,7 @@ class FetchError(Exception):
     def __init__(self, reason: str, *, is_final: bool = False) -> None:
         super().__init__(reason)
         self.is_final = is_final
-        """Whether a retry cannot help."""
+        """True if a retry cannot help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ POLL_MIN_S, POLL_MAX_S = 0.1, 1.0
 UNREACHABLE_MAX = 30
 """Failing looks at the cluster, one after another and a second apart, before giving up."""
 DOWN_LOOK_S = 5.0
-"""How long nothing ends before somebody asks whether nodes are down."""
+"""Time without progress after which the command checks whether nodes are down."""
 SETTLE_S = 5.0
-"""How long brokers may take to hear of what the controller has decided."""
+"""Time that brokers may take to learn what the controller has decided."""
 
 
 @dataclass(slots=True)

@@ -82,12 +82,12 @@ class Quorum:
 
     @property
     def majority(self) -> int:
-        """How many voters decide."""
+        """The number of voters that is a majority."""
         return len(self.voters) // 2 + 1
 
     @property
     def alive(self) -> int:
-        """How many voters follow, the leader among them."""
+        """The number of voters that follow, the leader included."""
         return sum(voter.is_alive for voter in self.voters)
 
 

@@ -9,7 +9,7 @@ from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.http_service import HttpService
 
 REBALANCE_TRIES = 20
-"""How often a request is repeated that a rebalance refuses."""
+"""Number of retries of a request that a rebalance refuses."""
 REBALANCE_S = 0.5
 
 

@@ -33,7 +33,7 @@ class Service:
     command: Sequence[str]
     ready: str
     key: str
-    """What its address is called in what `dev` says."""
+    """The name of its address in the output of `dev`."""
     option: str | None = None
     """The option by which later services learn its address."""
 

@@ -106,7 +106,7 @@ def api_count(host: str, port: int) -> int | None:
 def check_advertised(
     connection: Connection, metadata: "ClusterMetadata", down: Collection[int]
 ) -> Iterator[Finding]:
-    """Whether the addresses that brokers tell clients lead anywhere from here.
+    """Check that brokers' advertised addresses can be reached from here.
 
     Brokers that are down are left to `check_nodes`: their addresses are not at fault.
     """

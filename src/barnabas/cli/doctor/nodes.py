@@ -144,7 +144,7 @@ def _spread(held: Sequence[Load], what: str) -> str:
 
 
 def check_racks(found: Survey) -> Iterator[Finding]:
-    """Whether a rack can be lost without a partition."""
+    """Check that no partition is lost with a rack."""
     racks = {broker.id: broker.rack for broker in found.cluster.brokers.values()}
     named = {rack for rack in racks.values() if rack is not None}
     if not named:

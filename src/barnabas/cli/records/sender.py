@@ -11,7 +11,7 @@ from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 FULL_QUEUE_WAIT_S = 0.1
 LINGER_SECONDS: Final = 0.02
-"""How long a record with the timestamp 0 waits for more, while none comes."""
+"""Time that a record with the timestamp 0 waits for more."""
 SHORT: Final = {"linger.ms": 0, "max.in.flight.requests.per.connection": 1}
 """For input that has ended before it is sent: it leaves at once, and in order."""
 LONG: Final = {"linger.ms": 5}
@@ -49,7 +49,7 @@ class Sender:
         self._turn = threading.Lock()
         """Held by the thread that uses the producer: reports come one at a time."""
         self._waiting = threading.Event()
-        """Whether records with the timestamp 0 may be queued, which `poll` sends."""
+        """Set if records with the timestamp 0 may be queued, which `poll` sends."""
         self._finishing = threading.Event()
         self._lingering: threading.Thread | None = None
         self._is_short = is_short

@@ -1,4 +1,4 @@
-"""Whether two stored schemas are compatible, either way.
+"""Compatibility of two stored schemas, in both directions.
 
 With the extra `registry` both ways are computed here. Without it the registry is asked, which
 judges by the subject's own level only.
@@ -21,7 +21,7 @@ Stored = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the newer schema is compatible with the older one at a level."""
+    """The compatibility of the newer schema with the older one at a level."""
 
     level: str
     reasons: list[Reason]

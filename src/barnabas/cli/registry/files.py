@@ -11,7 +11,7 @@ from barnabas.cli.errors import CliError, ExitCode
 TYPES = ("AVRO", "JSON", "PROTOBUF")
 TYPE_OF_SUFFIX = {".avsc": "AVRO", ".json": "JSON", ".proto": "PROTOBUF"}
 LATEST = -1
-"""What a request says for the latest version of a reference's subject."""
+"""The number in a request for the latest version of a reference's subject."""
 STDIN = "-"
 
 

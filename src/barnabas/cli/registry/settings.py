@@ -27,7 +27,7 @@ KEYS = (
     "validateNewSchemas",
     "validateRules",
 )
-"""What can be configured. A registry skips names that it does not know, so they are held back."""
+"""The settings. A registry skips names that it does not know, so they are held back."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 
 class SignalChannel(Protocol):
-    """Where signals come from, beside the log."""
+    """A source of signals beside the log."""
 
     def read(self) -> list[Signal]:
         """Return the signals there are."""

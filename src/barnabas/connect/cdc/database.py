@@ -138,7 +138,7 @@ class LogState(Protocol):
 
     @property
     def place(self) -> Place:
-        """Where the log is read to."""
+        """The position up to which the log is read."""
 
     @property
     def done(self) -> Place:

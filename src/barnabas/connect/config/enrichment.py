@@ -31,7 +31,7 @@ _IMPLICIT: Final = (
         None,
         doc="The name of the predicate that says which records are transformed.",
     ),
-    Setting(NEGATE, ConfigType.BOOLEAN, False, doc="Whether all other records are meant."),
+    Setting(NEGATE, ConfigType.BOOLEAN, False, doc="Apply it to all other records instead."),
 )
 _NAMED: Final[tuple[tuple[Kind, str, str, tuple[Setting, ...]], ...]] = (
     ("transformation", TRANSFORMS, "Transforms", _IMPLICIT),

@@ -1,4 +1,4 @@
-"""Whether a connector's configuration is right, as `PUT …/config/validate` answers.
+"""Validation of a connector's configuration, as `PUT …/config/validate` answers.
 
 One answer out of several: the settings of its kind with those of its transforms and predicates,
 the connector's own, overrides of its clients' settings, and those of its converters.

@@ -68,7 +68,7 @@ class ConnectorContext(Protocol):
 
 
 class TransactionContext(Protocol):
-    """Where a source ends the transactions of its task (KIP-618).
+    """Transaction boundaries of a source's task (KIP-618).
 
     What is asked of a record holds once that has passed converters and transforms, and should be
     asked before it is yielded; without a record it holds once the micro-batch has passed. A

@@ -90,7 +90,7 @@ CONVERTER_TYPE: Final = Setting(
     "converter.type",
     ConfigType.STRING,
     importance=Importance.LOW,
-    doc="What the converter is for: key, value or header.",
+    doc="Use of the converter: key, value or header.",
     validator=one_of("key", "value", "header"),
 )
 

@@ -168,18 +168,18 @@ class AvroConverter(RegistryConverter):
             *REGISTRY_SETTINGS,
             flag(
                 "enhanced.avro.schema.support",
-                "Whether enums are written as such, and branches of unions have their full names.",
+                "Write enums as enums, and name branches of unions in full.",
             ),
-            flag("connect.meta.data", "Whether names, versions and docs are kept.", default=True),
+            flag("connect.meta.data", "Keep names, versions and docs.", default=True),
             flag(
                 "scrub.invalid.names",
-                "Whether characters that Avro's names cannot have are replaced.",
+                "Replace characters that are invalid in Avro names.",
             ),
             flag(
                 "allow.optional.map.keys",
-                "Whether maps with optional texts as keys are Avro's maps.",
+                "Write maps with optional string keys as Avro maps.",
             ),
-            flag("flatten.singleton.unions", "Whether a union of one is that one.", default=True),
+            flag("flatten.singleton.unions", "Read a union of one type as it.", default=True),
         )
     )
 
@@ -207,16 +207,16 @@ class JsonSchemaConverter(RegistryConverter):
                 ConfigType.STRING,
                 default="BASE64",
                 importance=Importance.LOW,
-                doc="How decimals are written: BASE64, the bytes of their digits, or NUMERIC.",
+                doc="Format of decimals: BASE64, the bytes of their digits, or NUMERIC.",
                 validator=one_of_any_case("BASE64", "NUMERIC"),
             ),
             flag(
                 "use.optional.for.nonrequired",
-                "Whether properties that are not required become optional fields.",
+                "Read properties that are not required as optional fields.",
             ),
             flag(
                 "object.additional.properties",
-                "Whether written schemas allow properties that they do not name.",
+                "Allow additional properties in written schemas.",
                 default=True,
             ),
         )
@@ -243,11 +243,11 @@ class ProtobufConverter(RegistryConverter):
     definition: ClassVar[Definition] = Definition(
         (
             *REGISTRY_SETTINGS,
-            flag("enhanced.protobuf.schema.support", "Whether names have their packages."),
-            flag("optional.for.nullables", "Whether optional fields are optional in Protobuf."),
-            flag("wrapper.for.nullables", "Whether optional numbers and texts are wrapped."),
-            flag("flatten.unions", "Whether a oneof's fields stand beside the others."),
-            flag("generate.index.for.unions", "Whether a oneof's name is numbered.", default=True),
+            flag("enhanced.protobuf.schema.support", "Qualify names with their packages."),
+            flag("optional.for.nullables", "Write optional fields as optional in Protobuf."),
+            flag("wrapper.for.nullables", "Write optional numbers and strings as wrappers."),
+            flag("flatten.unions", "Put a oneof's fields beside the others."),
+            flag("generate.index.for.unions", "Add an index to the name of a oneof.", default=True),
         )
     )
 

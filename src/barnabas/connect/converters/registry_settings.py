@@ -51,13 +51,13 @@ ACCESS_SETTINGS: Final = (
         importance=Importance.HIGH,
         doc="The registry's URLs; the next is asked where one does not answer.",
     ),
-    _text(BASIC, "Where user and password are: URL, USER_INFO or SASL_INHERIT.", "URL"),
+    _text(BASIC, "Source of user and password: URL, USER_INFO or SASL_INHERIT.", "URL"),
     _secret("basic.auth.user.info", "user:password for USER_INFO."),
     _secret("schema.registry.basic.auth.user.info", "Older name of basic.auth.user.info."),
     _secret("sasl.jaas.config", "The login that SASL_INHERIT takes user and password of."),
-    _text(BEARER, "Where tokens come from: STATIC_TOKEN or OAUTHBEARER."),
+    _text(BEARER, "Source of tokens: STATIC_TOKEN or OAUTHBEARER."),
     _secret("bearer.auth.token", "The token of STATIC_TOKEN."),
-    _text("bearer.auth.issuer.endpoint.url", "Where OAUTHBEARER asks for tokens."),
+    _text("bearer.auth.issuer.endpoint.url", "Token endpoint of OAUTHBEARER."),
     _text("bearer.auth.client.id", "The client that asks for tokens."),
     _secret("bearer.auth.client.secret", "The client's secret."),
     _text("bearer.auth.scope", "The scope of the tokens."),
@@ -71,8 +71,8 @@ ACCESS_SETTINGS: Final = (
     ),
     _text("bearer.auth.logical.cluster", "The registry behind a proxy that is meant."),
     _text("bearer.auth.identity.pool.id", "The pool of identities that the token is of."),
-    _count("max.retries", 3, "How often a retriable request is repeated."),
-    _count("retries.wait.ms", 1000, "How long to wait before that; it doubles each time."),
+    _count("max.retries", 3, "Maximum number of retries of a request."),
+    _count("retries.wait.ms", 1000, "First pause between retries; it doubles each time."),
     _count("retries.max.wait.ms", 20_000, "The longest wait."),
     _text(f"{PREFIX}ssl.truststore.type", "JKS, PKCS12 or PEM.", "JKS"),
     _text(f"{PREFIX}ssl.truststore.location", "A file with the authorities to trust."),
@@ -86,7 +86,7 @@ ACCESS_SETTINGS: Final = (
     _secret(f"{PREFIX}ssl.key.password", "The password of the key."),
     _text(
         f"{PREFIX}{NAME_CHECK}",
-        "How names in certificates are compared; empty or none: not at all.",
+        "Check of host names in certificates; empty or none disables it.",
         "https",
     ),
 )
@@ -97,19 +97,19 @@ def _strategy(part: str) -> Setting:
         f"{part}.subject.name.strategy",
         ConfigType.STRING,
         default=f"{_STRATEGY_PLACE}TopicNameStrategy",
-        doc=f"How subjects of {part}s are named: by topic, record, or both.",
+        doc=f"Naming of {part} subjects: by topic, record, or both.",
     )
 
 
 _ACCESS: Final = Definition(ACCESS_SETTINGS)
 REGISTRY_SETTINGS: Final = (
     *ACCESS_SETTINGS,
-    flag("auto.register.schemas", "Whether new schemas are registered.", default=True),
-    flag("use.latest.version", "Whether values are written with the subject's latest schema."),
-    flag("normalize.schemas", "Whether the registry compares schemas in their normal form."),
+    flag("auto.register.schemas", "Register new schemas.", default=True),
+    flag("use.latest.version", "Write values with the subject's latest schema."),
+    flag("normalize.schemas", "Have the registry compare schemas in their normal form."),
     flag(
         "ignore.default.for.nullables",
-        "Whether nulls stay where there is a default to replace them.",
+        "Keep nulls of fields that have a default.",
     ),
     Setting(
         "use.schema.id", ConfigType.INT, default=-1, doc="The schema that all are written with."
@@ -121,7 +121,7 @@ REGISTRY_SETTINGS: Final = (
         ConfigType.INT,
         default=1000,
         importance=Importance.LOW,
-        doc="How many schemas are remembered.",
+        doc="Number of schemas in the cache.",
     ),
 )
 

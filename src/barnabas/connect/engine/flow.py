@@ -68,7 +68,7 @@ class SourceFlow:
         log = LogReporter(f"{spec.connector}-{spec.task}", policy, self.counts, hide)
         self.tolerance = Tolerance(policy, (log,), self.counts, stopping or Event())
         self.is_plain = self._chain.is_plain
-        """Whether bytes pass it unchanged."""
+        """True if bytes pass it unchanged."""
         self.takes_columns = self._chain.takes_columns
         """Whether many records may be converted at once."""
 

@@ -1,4 +1,4 @@
-"""Who may use the REST interface, by the worker's settings, and how it says no.
+"""Access to the REST interface by the worker's settings, and the format of its refusals.
 
 On loopback it answers to addresses and `localhost` alone, and to pages of other origins only where
 `access.control.allow.origin` names them: connectors read files and databases of their machine.

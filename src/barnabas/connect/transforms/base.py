@@ -51,14 +51,14 @@ REPLACE_NULL: Final = Setting(
     ConfigType.BOOLEAN,
     default=True,
     importance=Importance.MEDIUM,
-    doc="Whether a field that is null and has a default gets the default.",
+    doc="Replace null with the field's default, if it has one.",
 )
 FIELD_SYNTAX: Final = Setting(
     "field.syntax.version",
     ConfigType.STRING,
     default="V1",
     importance=Importance.HIGH,
-    doc="How fields are named: V1 is the name of one at the top, V2 a path with dots between "
+    doc="Syntax of field names: V1 is the name of a top-level field, V2 a path with dots between "
     "names, where names that contain dots are quoted with backticks.",
     validator=one_of_any_case("V1", "V2"),
 )

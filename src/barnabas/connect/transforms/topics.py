@@ -79,7 +79,7 @@ class RegexRouter(PlainTransform):
                 "replacement",
                 ConfigType.STRING,
                 importance=Importance.HIGH,
-                doc="What takes the place of the match; $1 stands for its first group.",
+                doc="Replacement of the match; $1 is its first group.",
             ),
         ]
     )
@@ -114,7 +114,7 @@ class TimestampRouter(PlainTransform):
                 ConfigType.STRING,
                 default="yyyyMMdd",
                 importance=Importance.HIGH,
-                doc="How the time is written, as Java's SimpleDateFormat takes it; in UTC.",
+                doc="Format of the time, for Java's SimpleDateFormat, in UTC.",
             ),
         ]
     )

@@ -118,11 +118,11 @@ class Worker:
         self._is_exactly_once = is_exactly_once
         self._offsets_topic = offsets_topic
         self.graceful_s = int(settings.get(GRACEFUL_MS) or 5000) / 1000
-        """How long all tasks together may take to stop."""
+        """Time for all tasks together to stop."""
         self.connectors: dict[str, RunningConnector] = {}
         self.tasks: dict[TaskId, tuple[RunningTask, StatusListener]] = {}
         self.starts: Counter[tuple[str, bool]] = Counter()
-        """How often a `connector` or `task` was started, well or not."""
+        """Numbers of starts of a `connector` or `task`, by success."""
         self._lock = threading.RLock()
         self.on_task_failed: Callable[[TaskId, BaseException], None] = lambda _task, _error: None
         self.on_connector_failed: Callable[[str, BaseException], None] = lambda _name, _error: None

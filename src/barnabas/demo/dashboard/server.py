@@ -153,7 +153,7 @@ class DashboardServer:
         bound = BoundListener(ListenAddress(host, port))
         self.port = bound.listener.port
         self.is_up = False
-        """Whether it serves."""
+        """True while it serves."""
         self._web = WebServer(self.app, [bound], crowd, stop_s=_STOP_SECONDS)
 
     def close(self) -> None:

@@ -29,7 +29,7 @@ class ReaderStatus:
     per_second: float = 0.0
     """Records processed per second of wall time, over the last seconds."""
     behind_seconds: float = 0.0
-    """How long ago the topics passed the position."""
+    """Time since the topics passed the position."""
     lag_history: list[int] = field(default_factory=list)
 
 

@@ -37,17 +37,17 @@ class Place:
 
     @property
     def url(self) -> str:
-        """Where clients find the server."""
+        """The server's address for clients."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def directory(self) -> str:
-        """Where the keys are."""
+        """The directory of the keys."""
         return self._workspace.path(BUCKET)
 
     @property
     def objects(self) -> str:
-        """Where the bucket's objects are, a file each."""
+        """The directory of the bucket's objects, a file each."""
         return self._workspace.path(BUCKET, "objects", BUCKET_NAME)
 
     def prepare(self) -> None:

@@ -22,7 +22,7 @@ WAREHOUSE: Final = "warehouse"
 """The part's name."""
 NAMESPACE, TABLE = "retail", "user_activity"
 ROOT: Final = f"{BUCKET_NAME}/warehouse"
-"""Where the catalog's tables are, bucket first."""
+"""The location of the catalog's tables, bucket first."""
 PARTITION_COLUMN, OFFSET_COLUMN = "kafka_partition", "kafka_offset"
 """Where each row was in its topic: what is there twice was written twice."""
 _COMMIT_MS: Final = 10_000

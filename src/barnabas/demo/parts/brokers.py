@@ -44,7 +44,7 @@ class Brokers(Part):
 
     @property
     def where(self) -> str:
-        """Where clients find the cluster."""
+        """The cluster's bootstrap servers."""
         return self.stage.bootstrap + ("" if self._nodes else " (not ours)")
 
     def answers(self) -> bool:

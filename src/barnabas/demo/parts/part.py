@@ -35,7 +35,7 @@ class Stage:
     supervisor: Supervisor
     reports: Reports
     url: str
-    """Where the page is."""
+    """The address of its page."""
     access: Access | None = None
     """None where the cluster is not a secure one."""
     capture: Capture | None = None
@@ -45,7 +45,7 @@ class Stage:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find the cluster."""
+        """The cluster's bootstrap servers."""
         return self.options.bootstrap or self.settings.bootstrap
 
     @property

@@ -27,7 +27,7 @@ class PartitionWriter(Protocol):
         """
 
     def is_committed(self, partition: int, end_offset: int) -> bool:
-        """Whether everything before `end_offset`, which this node has, is known as committed.
+        """Return whether all before `end_offset`, which this node has, is known as committed.
 
         False where that is not known yet, or cannot be: `when_committed` tells.
         """

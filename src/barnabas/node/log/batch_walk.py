@@ -58,7 +58,7 @@ def find_behind_gap(
 ) -> tuple[int, BatchHeader] | None:
     """The batch that holds `offset`, else the first behind the gap in which that lies.
 
-    Where a batch stands is not covered by its CRC. One that claims to be further on than it is
+    A batch's position is not covered by its CRC. One that claims to be further on than it is
     shows by the next, which steps back: it is passed over, so that what follows is found. Kafka
     believes it. Raises MisplacedBatchError where `offset` itself may be what is misplaced.
 

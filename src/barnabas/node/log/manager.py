@@ -95,7 +95,7 @@ class LogManager:
         self.futures = FutureLogs(disk, self._random, self._logs)
         """Copies that are to take the place of logs, from another directory (KIP-113)."""
         self.preferred_dirs: dict[TopicPartition, str] = {}
-        """Where logs are to lie that are not here yet, as AlterReplicaLogDirs said."""
+        """Directories for logs that are not here yet, as AlterReplicaLogDirs said."""
         files = FileCache(disk, open_files_max)
         budget = TailBudget(tail_bytes_max)
         self.turns = Turns()

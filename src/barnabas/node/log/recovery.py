@@ -4,7 +4,7 @@ From the segment of the recovery point on every batch is read and its CRC checke
 ascend, and indexes, epochs, producers and aborted transactions are made anew from what is
 found. At the first damage the log is cut, and what came after it is gone: a report says so.
 
-Where a batch stands is not covered by its CRC, and compaction leaves gaps. A gap is believed
+A batch's position is not covered by its CRC, and compaction leaves gaps. A gap is believed
 unless the batch after the next one steps back into it: one of the two is wrong then, nothing
 tells which, and the log is cut at the gap. That of the metadata has none. Kafka compares no
 offsets here.

@@ -172,7 +172,7 @@ def _lower_recovery_point(log: LogState, offset: int) -> None:
     """Write the checkpoints before anything else is written at `offset`.
 
     Recovery would otherwise trust what is appended there and never reached the medium, and
-    compaction take it for clean. What is clean lies before the recovery point.
+    compaction take it for clean. Clean records lie before the recovery point.
     """
     if offset < log.recovery_point:
         log.recovery_point = offset

@@ -183,7 +183,7 @@ class Segment:
         index_entries_max: int,
         index_interval_bytes: int,
     ) -> bool:
-        """Whether an append of `size_bytes` up to `last_offset` belongs into a new segment."""
+        """Return whether an append of `size_bytes` up to `last_offset` needs a new segment."""
         size = self.size_bytes
         if size + size_bytes > segment_bytes:
             return True
@@ -348,7 +348,7 @@ class Segment:
         return end
 
     def is_end_sound(self, end_offset: int) -> bool:
-        """Whether a segment that grows no more ends at or before `end_offset`, with a batch."""
+        """Return whether a finished segment ends at or before `end_offset`, with a batch."""
         try:
             return self.next_offset() <= end_offset
         except CorruptBatchError as error:

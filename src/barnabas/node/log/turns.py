@@ -1,7 +1,7 @@
 """Long work on batches, in turns of the event loop.
 
-A check or a look-up is a generator of steps, each of about 32 KB. Up to AT_ONCE_STEPS are
-taken in a turn of the loop by work that is just beginning. What is not over then waits for one of
+A check or a look-up is a generator of steps, each of about 32 KB. Up to AT_ONCE_STEPS are taken in
+a turn of the loop by work that is just beginning. Work that is not done then waits for one of
 ACTIVE_MAX places, in order of arrival. Those that have one go on in turn, and the loop serves
 everybody else between them. So memory is bounded by the places.
 """

@@ -24,7 +24,7 @@ class Histogram:
         self._before: dict[int, int] = {}
         self._max_now = self._max_before = 0
         self.count = 0
-        """How many there were, ever."""
+        """The number of values so far."""
         self.total = 0
         """Their sum."""
 

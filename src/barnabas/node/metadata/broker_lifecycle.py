@@ -116,7 +116,7 @@ class BrokerLifecycle:
         self._on_failure = on_failure
         self._failure_timeout_ms = config.get_int("log.dir.failure.timeout.ms")
         self._offline: dict[Uuid, bool] = {}
-        """Whether a controller has heard of each directory's failure."""
+        """True for each failed directory that a controller has heard of."""
         self._failure_timers: list[Timer] = []
         self.cordoned_log_dirs: list[Uuid] = []
         """What heartbeats say of `cordoned.log.dirs`; `beat` says it at once."""

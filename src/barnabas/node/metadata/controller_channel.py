@@ -53,7 +53,7 @@ class ControllerCall:
     endpoint: tuple[str, int] | None = None
     """The controller that was asked last."""
     losses: int = 0
-    """How often in a row that node closed the connection instead of answering."""
+    """The number of times in a row that the node closed the connection instead of answering."""
 
     @property
     def is_own(self) -> bool:

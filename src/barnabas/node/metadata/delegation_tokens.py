@@ -46,7 +46,7 @@ class _Index:
         """Nodes of one process may run in several threads."""
         self._secret = secret
         self._tokens: Mapping[str, DelegationTokenRecord] = {}
-        """What is indexed."""
+        """The indexed tokens."""
         self._hmacs: dict[str, bytes] = {}
         self._by_hmac: dict[bytes, str] = {}
 

@@ -162,9 +162,9 @@ class MetadataNode:
         )
         """This broker as the controller sees it: never registered on a node without that role."""
         self.checks: RequestChecks = Unchecked()
-        """Whether clients and other nodes may have what they ask the controller for."""
+        """Checks of what clients and other nodes may ask of the controller."""
         self.mutation_quotas: MutationQuotas = NoMutationQuotas()
-        """How many partitions clients may create and delete."""
+        """Limits on the partitions that clients create and delete."""
         self._refused_by: set[tuple[str, int]] = set()
         self._producer_ids: range = range(0)
         self._producer_id_lock = asyncio.Lock()

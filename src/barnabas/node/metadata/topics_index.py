@@ -3,7 +3,7 @@
 The index belongs to the newest image. It is built at the first question, and when a delta makes
 the next image it moves there, brought up to date by what the delta changed. So an image stays as
 cheap as it is, nobody pays who never asks (brokers do not), and an older image that is asked
-after all builds its own. What iterates over an index must not make images meanwhile.
+after all builds its own. Code that iterates over an index must not make images while it does.
 Source: Kafka's BrokersToIsrs, BrokersToElrs and the sets of its ReplicationControlManager.
 """
 

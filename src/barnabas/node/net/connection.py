@@ -141,10 +141,10 @@ class Connection:
         self.is_follower = False
         """Whether a follower fetches here: its fetches are counted apart."""
         self.is_admitted = gate is None
-        """Whether the client is past the listener's gate."""
+        """True if the client is past the listener's gate."""
         self.last_active_tick = 0
         self.state: object = None
-        """What the service remembers of this client (software name, principal)."""
+        """The service's state of this client (software name, principal)."""
 
     def serve_by(self, service: Service) -> None:
         """Have `service` answer from the next request on."""

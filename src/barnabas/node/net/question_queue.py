@@ -1,7 +1,7 @@
 """A queue of questions for other nodes: one request under way, the next has all that came since.
 
 Questions are queued by lane: a node, or whatever part of what it is asked may be under way at the
-same time. What is to be asked when a request can leave goes along in it, each key once.
+same time. A request takes along all questions that wait when it can leave, each key once.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class QuestionQueue(Generic[Lane, Question]):
         """`ask` sends a request and raises OSError or EncodeError, which `failed` then gets.
 
         `request` makes one of questions with different keys, at most `batch_max`; None: they need
-        not be asked any more. What is wrong with an answer, `answered` tells its questions. It
+        not be asked any more. `answered` tells the questions if an answer is wrong. It
         answers each before it takes the next: if it raises, or ends before it took the last, that
         one and those behind it fail.
         """

@@ -28,7 +28,7 @@ class Reply:
         self._connection: Connection | None = None
         self._parts: Sequence[Part] | None = None
         self.busy_ns = 0
-        """How long making it kept the loop, where that is measured."""
+        """Time that making it kept the loop, if that is measured."""
         self.on_abandon: Callable[[], None] | None = None
         self.sample: Sample | None = None
         """Set where the request is timed."""

@@ -12,7 +12,7 @@ from barnabas.node.loop.histogram import Histogram
 
 SAMPLES_PER_TICK: Final = 4
 TICK_MS: Final = 20
-"""How often `tick` is to be called."""
+"""Interval between calls of `tick`."""
 WINDOW_TICKS: Final = 1500
 """Percentiles are of the last 30 to 60 seconds."""
 _API_MAX: Final = 256

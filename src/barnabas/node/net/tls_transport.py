@@ -106,9 +106,9 @@ class TlsTransport(TcpTransport):
         """What is encrypted and has not left; it goes before the queue."""
         self._is_open = False
         self._was_heard = False
-        """Whether the peer has said anything at all."""
+        """True once the peer has sent anything."""
         self._will_read = False
-        """Whether the loop was asked to go on with what has arrived."""
+        """True if the loop was asked to go on with what has arrived."""
         self._pending_step: asyncio.Future[bool | ssl.SSLError] | None = None
         """A step of the handshake that is under way in a thread."""
         self._shaken: asyncio.Future[None] | None = None

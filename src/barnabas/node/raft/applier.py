@@ -28,7 +28,7 @@ class Applier:
         self._leading_epoch: int | None = None
         """The epoch this replica leads, until the listener knows."""
         self._recovered: list[LogBatch] = []
-        """What was read at the start and is not known to be committed yet."""
+        """Batches that were read at the start and are not known to be committed yet."""
         self._recovered_end = 0
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 

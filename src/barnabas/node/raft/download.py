@@ -16,7 +16,7 @@ class SnapshotDownload:
     def __init__(self, disk: Disk, directory: str, snapshot_id: SnapshotId) -> None:
         self.snapshot_id = snapshot_id
         self.snapshot: Snapshot | None = None
-        """What it holds, once it is stored."""
+        """The snapshot, once it is stored."""
         self._disk = disk
         self._directory = directory
         self._writer = SnapshotWriter(disk, directory, snapshot_id)

@@ -63,7 +63,7 @@ from barnabas.protocol.schema import Message
 telemetry = logging.getLogger(__name__)
 
 STOP_TIMEOUT_MS = 1_000
-"""How long a leader that stops waits until the other voters know."""
+"""Time that a stopping leader waits until the other voters know."""
 
 
 class RaftNode:
@@ -130,7 +130,7 @@ class RaftNode:
             failed=self.fail,
         )
         self.is_recovered = False
-        """Whether it knows what its disk holds. Before that its epoch and voters say nothing."""
+        """True once it knows what its disk holds. Before that its epoch and voters say nothing."""
 
     # -- what it knows
 

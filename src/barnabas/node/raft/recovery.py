@@ -119,7 +119,8 @@ def recover(disk: Disk, directory: str, log: PartitionLog) -> Recovered:
 
 
 def _is_beyond(snapshot_id: SnapshotId, log: PartitionLog) -> bool:
-    """Whether a snapshot was fetched because the log parts from the leader's, or ends before it.
+    """Return whether a snapshot was fetched because the log differs from the leader's, or ends
+    before it.
 
     Source: Kafka's KafkaMetadataLog.truncateToLatestSnapshot.
     """

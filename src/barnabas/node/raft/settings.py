@@ -17,7 +17,7 @@ class RaftSettings:
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
-    """How long a leader may hold a fetch that has no new records (Kafka's constant)."""
+    """Time that a leader may hold a fetch that has no new records (Kafka's constant)."""
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
     auto_join: bool = False

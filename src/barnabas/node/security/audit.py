@@ -94,7 +94,7 @@ class AuditLog:
         self._oldest_ms = 0
         """When the first of these was named."""
         self._named: Counter[_Budget] = Counter()
-        """How many of the refusals in `_repeats` count for each budget."""
+        """The number of refusals in `_repeats` that count for each budget."""
         self._unnamed: Counter[Principal] = Counter()
         self._timer: Timer | None = None
 

@@ -25,8 +25,11 @@ _PARSER: Final = re.compile(_RULE)
 _NAMED_GROUP: Final = re.compile(r"\(\?<([a-zA-Z])")
 BACKTRACKING_LENGTH_MAX: Final = 256
 _PRIVATE: Final = 0xF0000
-"""The first code point of a plane without letters. What is not ASCII goes there while RE2 looks at
-it, whose `(?i)` knows all of Unicode. Order stays, so ranges hold."""
+"""The first code point of a plane without letters.
+
+Characters beyond ASCII go there while RE2 matches, whose `(?i)` knows all of Unicode. Order stays,
+so ranges hold.
+"""
 _BACKSLASH_CODES: Final = re.compile(r"\\[x0-9]")
 _REFERENCE: Final = re.compile(r"\\(.)|\$(\d+)|\$\{([a-zA-Z][a-zA-Z0-9]*)\}", re.DOTALL)
 

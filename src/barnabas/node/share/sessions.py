@@ -34,7 +34,7 @@ class SessionPartition:
         self.topic = topic
         """Its name when it was added; None if the id was unknown."""
         self.is_to_be_told = is_to_be_told
-        """Whether the next answer mentions it even if there is nothing new."""
+        """True if the next answer mentions it even without news."""
 
 
 class ShareSession:

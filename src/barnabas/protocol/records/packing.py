@@ -19,8 +19,8 @@ PACK_SIZE_BYTES: Final = 256 * 1024
 class Packer:
     """Compresses one batch's records; `pack` them all, then take what `packed` holds.
 
-    Every piece but the last has PACK_SIZE_BYTES. What comes out is one stream or frame, as
-    clients expect it.
+    Every piece but the last has PACK_SIZE_BYTES. The result is one stream or frame, as clients
+    expect.
     """
 
     __slots__ = ("_codec", "_compressor", "_level", "packed")

@@ -204,7 +204,7 @@ class _LargeRecord:
         self._data_position = 0
         """Where `_data` begins, in the record."""
         self._at = 0
-        """Where the next field begins in `_data`, or after it."""
+        """The position of the next field in `_data`, or after it."""
         self._length = 0
         self.is_over = False
         self._parser = self._parse()

@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class NewAssociation:
-    """One that a request asks for. What it does not say is None."""
+    """One that a request asks for. Values that it does not give are None."""
 
     association_type: str
     subject: str | None

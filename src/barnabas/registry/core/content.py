@@ -190,7 +190,7 @@ def _by_entity(changes: Sequence[TagChange]) -> dict[TaggedEntity, frozenset[str
 
 
 def can_stand_for(view: View, content: Content, value: SchemaValue) -> bool:
-    """Whether content names a stored version although the two are not the same to the letter.
+    """Return whether content names a stored version although their texts differ.
 
     They may differ in layout, in that one names its version in the metadata, and in that the
     stored one refers to what the other has written out.

@@ -25,7 +25,7 @@ class HttpConfig:
     forwarded_headers: tuple[str, ...] = ()
     """Headers that go on to the leader, besides those that always do."""
     write_timeout_ms: int = 500
-    """How long a write looks for a leader that accepts it."""
+    """Time that a write looks for a leader that accepts it."""
     leader_connect_timeout_ms: int = 60_000
     leader_read_timeout_ms: int = 60_000
     """The time limit for a connection to the leader, and for its answer; 0 is for ever."""

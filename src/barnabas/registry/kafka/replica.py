@@ -18,7 +18,7 @@ class Replica:
         self.skipped = 0
         """Records that could not be read, or contradict what is known."""
         self._expected: dict[int, OwnRecord] = {}
-        """What this instance has written and not read back, by offset."""
+        """Records that this instance has written and not read back, by offset."""
 
     def expect(self, offset: int, record: OwnRecord) -> None:
         """The brokers have put a record of our own at an offset; it may be committed."""

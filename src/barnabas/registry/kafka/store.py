@@ -29,7 +29,7 @@ BACKOFF_MS_MAX = 5000
 BEGIN_TIMEOUT_S = 30.0
 """The time limit for the start of a reign: transactions, and reading the topic to its end."""
 PAUSE_TIMEOUT_S = 5.0
-"""How long an election waits for the transaction that is under way."""
+"""Time that an election waits for the current transaction."""
 FINISH_TIMEOUT_S = 5.0
 
 telemetry = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class KafkaStore:
         self._leader: Identity | None = None
         self._leads = False
         self._elections = 0
-        """How often an election, or the loss of the group, has ended a reign."""
+        """The number of terms that an election, or the loss of the group, has ended."""
         self._joined = asyncio.Event()
         self._reign: Reign | None = None
         self._reigning: asyncio.Task[None] | None = None

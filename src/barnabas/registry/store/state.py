@@ -273,7 +273,7 @@ class RegistryState:
                 yield str(wanted), context
 
     def has_subjects(self, scope: str | None, which: Which = "live") -> bool:
-        """Whether a subject, any of a context (`:.name:`) or any at all (None) has versions."""
+        """Return whether a subject, one of a context (`:.name:`) or any (None) has versions."""
         return any(
             which == "all" or _is_live(self._versions(subject)) == (which == "live")
             for subject in self._subjects_in_scope(scope)

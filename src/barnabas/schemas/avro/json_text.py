@@ -140,7 +140,7 @@ def quote(text: str) -> str:
 def double_text(value: float) -> str:
     """Write a number as Java's `Double.toString` does (since 19: the shortest that reads back).
 
-    What is no number of JSON becomes a string, as Jackson writes it.
+    Values that JSON has no number for become strings, as Jackson writes them.
     """
     if value != value:
         return '"NaN"'

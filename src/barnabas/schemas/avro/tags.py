@@ -50,7 +50,8 @@ def set_tags(
     added: Mapping[TaggedEntity, frozenset[str]],
     removed: Mapping[TaggedEntity, frozenset[str]],
 ) -> None:
-    """Change the tags in the JSON of a canonical text. What is added and removed is removed.
+    """Change the tags in the JSON of a canonical text. A tag that is both added and removed is
+    removed.
 
     Raises SchemaFault if an entity is not in the text itself; references are not written to.
     """

@@ -135,7 +135,7 @@ class Library:
         self._faults: dict[str, SchemaFault] = {}
 
     def has_text(self, document: Document) -> bool:
-        """Whether the document is the schema itself or a reference of it, and no metaschema."""
+        """Return whether the document is the schema or a reference of it, and no metaschema."""
         return document is self.document or document.name in self._texts
 
     def check(self) -> None:

@@ -55,7 +55,7 @@ class ProtobufSchema:
 
     @cached_property
     def scope(self) -> Scope:
-        """The names that the file can use. What cannot be found is left out."""
+        """The names that the file can use. Files that cannot be found are left out."""
         return scope_of(self.file, _loader(self.references))
 
     @property

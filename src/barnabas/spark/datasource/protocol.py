@@ -162,7 +162,7 @@ class LostTransactionError(CommitError):
 
 
 class State(Enum):
-    """Where a commit is."""
+    """The progress of a commit."""
 
     NEW = auto()
     READING = auto()

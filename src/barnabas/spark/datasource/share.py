@@ -55,9 +55,9 @@ SCHEMA: Final = (
     .add("deliveryCount", IntegerType())
 )
 JOIN_S: Final = 30.0
-"""How long the first question for the latest offset waits for a member's first request."""
+"""Time that the first question for the latest offset waits for a member's first request."""
 POLL_S: Final = 0.2
-"""How long a question for the latest offset waits for records."""
+"""Time that a question for the latest offset waits for records."""
 FORGET_S: Final = 300.0
 """How long an acknowledgement that no broker confirms is remembered at least: a lock lasts half a
 minute by default, and a record that comes again later was not acknowledged."""

@@ -36,7 +36,7 @@ WAIT_MS: Final = 500
 RETRY_FIRST_MS: Final = 50
 RETRY_MAX_MS: Final = 2_000
 GIVE_UP_S: Final = 60.0
-"""How long a partition may be without an answer before the task fails and is retried."""
+"""Time that a partition may be without an answer before the task fails and is retried."""
 _BACKOFF = ExponentialBackoff(RETRY_FIRST_MS, RETRY_MAX_MS, random.Random())
 NO_REPLICA: Final = -1
 EARLIEST: Final = -2

@@ -173,7 +173,7 @@ class QueryWriter(_StreamArrowWriter):
     ) -> None:
         """Abort a micro-batch of which a task, or the commit, has failed.
 
-        Only its tasks know the query. Where none is done, what they left open has to wait for the
+        Only its tasks know the query. If none is done, their open transactions have to wait for the
         query's next commit.
         """
         done = _done(messages)

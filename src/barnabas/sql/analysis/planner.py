@@ -42,7 +42,7 @@ Result = AggregateNode | ProjectNode
 
 @dataclass(frozen=True)
 class Sink:
-    """Where a query's result goes."""
+    """The target of a query's result."""
 
     name: str
     topic: str

@@ -303,7 +303,7 @@ def check_pull_query(analysis: QueryAnalysis) -> None:
 
 
 def _check_columns(expressions: Iterable[Expression], clause: str) -> None:
-    """Where a record lies is not known of a table's rows."""
+    """Rows of a table have no partition and offset."""
     columns = [
         backquoted(column.name)
         for expression in expressions

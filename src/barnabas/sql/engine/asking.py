@@ -24,7 +24,7 @@ from barnabas.sql.syntax.tree import Emit, ParsedStatement, Query, Statement
 
 STREAM_READ_S = 60.0
 LOCK_WAIT_S = 1.0
-"""How long a pull query waits for its turn before it checks whether its table is filled."""
+"""Time that a pull query waits for its turn before it checks whether its table is filled."""
 
 
 class TooManyQueriesError(SqlError):

@@ -83,7 +83,7 @@ class OvertakenError(CommandLogError):
 
 
 class CommandLog(Protocol):
-    """Where commands are kept. `step`: how far apart the numbers of two records are."""
+    """A store of commands. `step`: how far apart the numbers of two records are."""
 
     step: int
 

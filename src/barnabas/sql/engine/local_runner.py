@@ -194,8 +194,10 @@ class LocalQuery:
         return {} if follower is None else follower.positions()
 
     def begin(self) -> None:
-        """Read the topics: from the beginning of all, or on from where the state is. What goes
-        wrong is a failure of the query."""
+        """Read the topics: from the beginning of all, or on from where the state is.
+
+        An error is a failure of the query.
+        """
         try:
             self._begin()
         except Exception as error:  # noqa: BLE001  whatever it is: the query shows it

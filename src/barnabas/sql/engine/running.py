@@ -166,7 +166,7 @@ class RunningQueries:
     def start(self) -> None:
         """Run all of them, and from now on those that are added.
 
-        What those have left that were terminated last is deleted.
+        The remains of those that were terminated last are deleted.
         """
         self._is_started = True
         left = list(self._left)[-_LEFT_AT_START_MAX:]

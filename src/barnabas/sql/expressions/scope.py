@@ -1,4 +1,4 @@
-"""What names in an expression stand for."""
+"""The meaning of names in an expression."""
 
 from __future__ import annotations
 

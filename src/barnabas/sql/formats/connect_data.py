@@ -73,7 +73,7 @@ _ACCEPTED = {
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a format writes values by a schema that it has read."""
+    """A format's way of writing values by a schema that it has read."""
 
     hook: Hook
     decimal: Callable[[Schema, Any], Any] = lambda _, value: value

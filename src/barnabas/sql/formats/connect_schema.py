@@ -4,7 +4,7 @@ ksqlDB translates columns to Connect's schemas and these, with Connect's convert
 Schema and Protobuf, so the texts in a registry are Connect's: `of_columns` makes schemas of
 columns, and `schemas/converters` texts of these.
 
-What a registry has is read as such a schema too. Values that its codec reads and writes are plainer
+A registry's schema is read as such a schema too. Values that its codec reads and writes are plainer
 than Connect's: dict of a struct's fields, dict, list, Decimal, and numbers for DATE, TIME and
 TIMESTAMP, as a date of SQL may lie beyond Python's. `connect_data` makes rows of them.
 """

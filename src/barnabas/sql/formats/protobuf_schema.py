@@ -34,7 +34,7 @@ _WRAPPERS_FILE = "google/protobuf/wrappers.proto"
 
 @dataclass(frozen=True, slots=True)
 class Nullables:
-    """How a schema tells null from a default, and whether wrappers read as simple values."""
+    """A schema's distinction of null from a default, and whether wrappers read as simple values."""
 
     optional: bool = False
     wrapper: bool = False

@@ -134,7 +134,7 @@ READ_ERRORS = (
     EOFError,
     RecursionError,
 )
-"""What data that do not fit their schema may raise in the libraries that read them."""
+"""Exceptions that libraries raise for data that do not fit their schema."""
 
 
 def _not_read(subject: str, error: Exception, *, retriable: bool = False) -> FormatError:

@@ -50,9 +50,9 @@ class ScalarOverload:
     takes_types: bool = False
     """True if the implementation takes `types=`, the SQL types of its arguments."""
     description: str = ""
-    """What this variation does, where the function has several."""
+    """A description of this variation, if the function has several."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """What parameters are, by name, for DESCRIBE FUNCTION."""
+    """Descriptions of parameters, by name, for DESCRIBE FUNCTION."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ class Aggregator(Protocol):
 
     @property
     def state_type(self) -> SqlType:
-        """What states are."""
+        """The type of its states."""
         ...
 
     @property
     def result_type(self) -> SqlType:
-        """What the column is."""
+        """The type of its column."""
         ...
 
     def initial(self) -> Value:

@@ -1,7 +1,7 @@
 """Functions of DATE, TIME and TIMESTAMP.
 
 Patterns are those of java.time.format.DateTimeFormatter, in PARSE_DATE those of SimpleDateFormat.
-Where no time zone is named it is UTC, also in STRINGTOTIMESTAMP and TIMESTAMPTOSTRING.
+The default time zone is UTC, also in STRINGTOTIMESTAMP and TIMESTAMPTOSTRING.
 """
 
 from __future__ import annotations

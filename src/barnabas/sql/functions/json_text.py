@@ -20,7 +20,7 @@ Json: TypeAlias = Any
 """None, bool, int, Decimal, float (written only), str, list or dict."""
 
 MISSING: Final[Any] = object()
-"""What a text without a value is parsed to."""
+"""The result of parsing a text without a value."""
 
 _SCALE_MAX = 9_999
 """A number is written out if its exponent is no greater, and not less than minus this (Jackson)."""

@@ -23,7 +23,7 @@ from barnabas.sql.types import BaseType, Primitive, Struct
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a signature says of one argument."""
+    """One argument of a signature."""
 
     name: str
     pattern: Pattern
@@ -55,7 +55,7 @@ class Signature:
 
     @property
     def variadic_index(self) -> int:
-        """Where the variadic parameter stands, or -1."""
+        """The index of the variadic parameter, or -1."""
         return next((i for i, p in enumerate(self.parameters) if p.is_variadic), -1)
 
     @property
@@ -74,7 +74,7 @@ _TOKEN = re.compile(r"\s*(->|\.\.\.|`[^`]*`|\w+|[(),<>!])")
 
 
 _AFTER_TYPE: tuple[list[str], ...] = ([], ["<"], ["("], [","], [")"], ["..."], ["!"])
-"""What may follow the first word of a type, and not a name."""
+"""Tokens that may follow the first word of a type, and not a name."""
 
 
 _PRIMITIVES: dict[str, Primitive] = {

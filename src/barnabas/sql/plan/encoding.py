@@ -92,7 +92,7 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 class _Codec:
-    """How values of one annotation are written and read."""
+    """The encoding of values of one annotation."""
 
     def __init__(self, encode: Callable[[Any], Any], decode: Callable[[Any], Any]) -> None:
         self.encode = encode

@@ -58,7 +58,7 @@ class Aggregation:
             for aggregator, arguments in aggregates
         )
         self.column_counts = tuple(len(arguments) for _, arguments in aggregates)
-        """How many arguments each aggregate takes from a row."""
+        """The number of arguments that each aggregate takes from a row."""
         self._pick = pick
 
     def places(self, width: int) -> Sequence[int]:

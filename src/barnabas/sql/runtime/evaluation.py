@@ -1,4 +1,4 @@
-"""What processors need of expressions, functions and the processing log."""
+"""The interface of processors to expressions, functions and the processing log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.sql.syntax.expressions import Expression, FunctionCall
 from barnabas.sql.types import SqlType, Value
 
 EVALUATION_ERRORS = FAILURES
-"""What an expression or function raises for a record that it has no value for."""
+"""Exceptions of an expression or function that has no value for a record."""
 
 Log = Callable[[str, Row | None, BaseException | None], None]
 """The processing log: what went wrong, the row if there is one, and why."""

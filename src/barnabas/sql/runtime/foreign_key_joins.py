@@ -30,7 +30,7 @@ from barnabas.sql.types import Value
 
 
 class Instruction(IntEnum):
-    """What is to be done with a subscription, by KIP-213's names."""
+    """Instructions about a subscription, by KIP-213's names."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     DELETE_KEY_AND_PROPAGATE = 1

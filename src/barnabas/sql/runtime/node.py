@@ -27,7 +27,7 @@ _SAVED_KEY: StoreKey = ("saved",)
 
 
 def nowhere(_record: Record) -> None:
-    """Where records go until a node is connected."""
+    """The target of records until a node is connected."""
 
 
 class Node:

@@ -1,4 +1,4 @@
-"""What flows between the steps of a running plan."""
+"""The records that flow between the steps of a running plan."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ Emitted = list[tuple[int, Record]]
 
 
 class Exit(Node):
-    """Where a stage's records leave it."""
+    """The exit of a stage's records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Stage:
         return nodes
 
     def emitted(self) -> Emitted:
-        """What nodes have sent out since the last call, if they were called past `process`."""
+        """Records that nodes have sent since the last call, if they were called past `process`."""
         emitted = self._emitted[:]
         self._emitted.clear()
         return emitted

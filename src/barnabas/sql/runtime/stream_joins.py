@@ -29,7 +29,7 @@ LEFT, RIGHT = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """How records of one side look for those of the other."""
+    """The search of one side's records for those of the other."""
 
     before_ms: int
     after_ms: int

@@ -89,12 +89,12 @@ class ServerConfig:
 
     @property
     def extension_directory(self) -> str | None:
-        """Where functions of users are, if they are anywhere."""
+        """The directory of users' functions, if there is one."""
         return str(self.values.get("ksql.extension.dir") or "") or None
 
     @property
     def listeners(self) -> tuple[ListenAddress, ...]:
-        """Where to listen. Raises ServerConfigError."""
+        """The addresses to listen on. Raises ServerConfigError."""
         text = str(self.values.get("listeners") or DEFAULT_LISTENERS)
         return tuple(_listener(part.strip()) for part in text.split(",") if part.strip())
 
@@ -121,7 +121,7 @@ class ServerConfig:
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long other servers wait for a silent one before they take over its queries."""
+        """Time that other servers wait for a silent one before they take over its queries."""
         for prefix in ("consumer.", ""):
             timeout_ms = self._number(f"{config.STREAMS_PREFIX}{prefix}session.timeout.ms")
             if timeout_ms is not None:

@@ -110,7 +110,7 @@ async def _answers(
 
 
 class _Progress:
-    """How many rows are written, and why no more are. Acknowledgements that wait for a client to
+    """The number of rows written, and why no more are. Acknowledgements that wait for a client to
     read them take no room: they are made of this."""
 
     def __init__(self) -> None:

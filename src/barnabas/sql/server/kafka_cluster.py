@@ -31,7 +31,7 @@ from barnabas.sql.server.kafka_follower import TIMEOUT_S, KafkaFollower, asked
 _log = logging.getLogger(__name__)
 _ROOM_S = 0.1
 _BOUNDS_S = 5.0
-"""Who asks this knows something without it."""
+"""The caller can do without the answer."""
 
 
 class _Outcome:

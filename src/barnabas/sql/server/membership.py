@@ -24,9 +24,9 @@ SESSION_TIMEOUT_MS = 10_000
 _POLL_S = 0.1
 _PULSE_S = 0.1
 _WAIT_S = 10.0
-"""How long a request for the servers waits."""
+"""Time that a request for the servers waits."""
 _ASK_S = 3600.0
-"""How long the group's coordinator is looked for. librdkafka (2.16) aborts the process where it is
+"""Time to look for the group's coordinator. librdkafka (2.16) aborts the process where it is
 found after a request for it has timed out."""
 _MARK = "barnabas-sql@"
 

@@ -25,7 +25,7 @@ _ASK_S = 5.0
 
 
 class Members(Protocol):
-    """Who is in the service's group."""
+    """The members of the service's group."""
 
     def servers(self) -> Mapping[str, frozenset[int]]:
         """The slots of each server by its address. May raise ClusterError."""

@@ -1,4 +1,4 @@
-"""Who may use the REST interface, by ksqlDB's properties, and how it says no."""
+"""Access to the REST interface by ksqlDB's properties, and the format of its refusals."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class StreamedRows:
 
     @property
     def _after(self) -> str:
-        """Who reads line by line must have a row's end with the row, not with the next one."""
+        """Clients that read line by line need a row's end with the row, not with the next one."""
         return ",\n" if self._is_push else ""
 
     @property

@@ -11,7 +11,7 @@ _QUOTES = ("'", '"', "`")
 
 
 class Kind(Enum):
-    """Who deals with a statement, and how the answer comes."""
+    """The handler of a statement, and the form of its answer."""
 
     QUERY = auto()
     PRINT = auto()

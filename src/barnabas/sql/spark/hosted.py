@@ -371,14 +371,14 @@ class HostedPlan:
 
     @property
     def sink(self) -> StreamSink | TableSink:
-        """Where the results go."""
+        """The sink of the results."""
         step = self.plan.step
         assert isinstance(step, StreamSink | TableSink), "a plan ends with a sink"
         return step
 
     @property
     def window_bytes(self) -> int:
-        """How many bytes of a result's key are its window's bounds."""
+        """The number of bytes of a result's key that are its window's bounds."""
         window = self.plan.window
         if window is None:
             return 0

@@ -34,7 +34,7 @@ class Hosting:
     state_name: str = ""
     """Names this query's state among all that a worker process has seen."""
     extension_directory: str | None = None
-    """Where functions of users are, on every machine."""
+    """The directory of users' functions, on every machine."""
     sink_servers: str | None = None
     """The cluster that tasks write results to; None where results go to the driver."""
     sink_partitions: int = 1

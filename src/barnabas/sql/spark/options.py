@@ -29,7 +29,7 @@ def _ignore(_notes: Sequence[Note], _count: int) -> None:
 
 @dataclass(frozen=True)
 class SparkQueryOptions:
-    """How to host queries. `checkpoints`: the directory with one directory per query.
+    """Options of hosting queries. `checkpoints`: the directory with one directory per query.
 
     `kafka`: further settings of the Kafka connector's consumers (`security.protocol`, …), without
     its prefix `kafka.`. `partitions`: of state; None: as many as the topic with the most has.

@@ -26,7 +26,7 @@ from barnabas.sql.runtime.rows_encoding import pack, unpack
 
 Header = tuple[str, bytes | None]
 Note = tuple[str, str | None, str | None]
-"""What happened, at which step, the processing log's message as JSON."""
+"""The event, its step, and the processing log's message as JSON."""
 NOTES_MAX = 1_000
 """So many notes of a partition and micro-batch are kept; all are counted."""
 NOTES_CHARS_MAX = 1 << 20
@@ -84,7 +84,7 @@ class Results:
 
 @dataclass(slots=True)
 class Notes:
-    """What an operator has to tell of a micro-batch."""
+    """An operator's report of a micro-batch."""
 
     read: int = 0
     """Records that sources have given."""

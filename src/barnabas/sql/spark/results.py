@@ -90,7 +90,7 @@ def write_from_task(
 
 @dataclass
 class Figures:
-    """What a query has done since it was started here."""
+    """The counts of a query since it was started here."""
 
     batches: int = 0
     read: int = 0
@@ -109,7 +109,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class ExactlyOnce:
-    """How results are written exactly once.
+    """The settings for writing results exactly once.
 
     `name` is the query's among all of the cluster: only one process at a time commits under it.
     `marks_all`: headers of each record say which part of which micro-batch it is of.
@@ -133,7 +133,7 @@ class ExactlyOnce:
 
 
 class TaskResults:
-    """What one task writes exactly once, in a transaction that it leaves open."""
+    """The records that one task writes exactly once, in a transaction that it leaves open."""
 
     def __init__(self, to: ExactlyOnce, place: TaskPlace) -> None:
         self._to = to

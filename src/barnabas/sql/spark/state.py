@@ -1,8 +1,9 @@
 """Stores of one partition of an operator, in one MapState of Spark's.
 
-What a Python worker has read or written stays in its memory. The state holds a stamp that changes
-with each batch: where it is the one that the memory has, nothing is read again. After a failure, or
-when another worker had the partition meanwhile, the stamps differ and the memory is dropped.
+State that a Python worker has read or written stays in its memory. The state holds a stamp that
+changes with each batch: where it is the one that the memory has, nothing is read again. After a
+failure, or when another worker had the partition meanwhile, the stamps differ and the memory is
+dropped.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CUT: Final = b"\x01"
 
 
 class MapState(Protocol):
-    """What we use of pyspark's MapState, by its names."""
+    """The part of pyspark's MapState that is used here."""
 
     def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:  # noqa: N802
         ...

@@ -40,7 +40,7 @@ class Topology:
     def next_operator(self, members: frozenset[int], stages: Sequence[Stage]) -> int | None:
         """The operator that takes what these stages emit; None where all of it goes to the sink.
 
-        Where several do, as in a foreign-key join, it is the first, which passes the rest on.
+        If several do, as in a foreign-key join, it is the first, which passes the rest on.
         """
         operators = [
             self.operator_of(target)

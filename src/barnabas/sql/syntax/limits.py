@@ -16,7 +16,7 @@ from barnabas.sql.errors import TOO_LARGE, ParseError, Place, PrepareError
 from barnabas.sql.types import Array, Decimal, Map, Primitive, SqlType, Struct
 
 NESTING_MAX = 50
-"""How deep expressions, or types, may nest in a text."""
+"""Maximum depth of nested expressions, or types, in a text."""
 
 DEPTH_MAX = 100
 """The number of levels of an expression's tree; `a + b + c` has three."""

@@ -37,7 +37,7 @@ class Side:
 
     @property
     def subject(self) -> str:
-        """Where the registry has the schemas."""
+        """The registry's subject of the schemas."""
         return f"{self.topic}-{self.part.value.lower()}"
 
     def encode(self, spec: Any) -> bytes | None:

@@ -1,8 +1,8 @@
 """Values on their way to functions of users and back.
 
 Inside SQL dates and times are whole numbers; users get and give `datetime`'s. What users get is
-theirs to change: arrays, maps and structs are copies. What they give is checked, since everything
-after it relies on the column's type.
+theirs to change: arrays, maps and structs are copies. Their results are checked, since everything
+after relies on the column's type.
 """
 
 from __future__ import annotations

@@ -100,17 +100,17 @@ class FilesSource(SourceConnector):
             ),
             (
                 *("files.poll.interval.ms", _T.LONG, 1000, _MEDIUM),
-                "How often the directory is polled for new files.",
+                "Interval between polls of the directory for new files.",
                 validators.at_least(1),
             ),
             (
                 *("files.settle.ms", _T.LONG, 0, _MEDIUM),
-                "How long a file must be as it is before it is read; none where files come whole.",
+                "Time that a file must stay unchanged before it is read; 0 if files appear whole.",
                 validators.at_least(0),
             ),
             (
                 *("files.delete", _T.BOOLEAN, False, _LOW),
-                "Whether files are removed once their records are in the topic.",
+                "Delete files once their records are in the topic.",
             ),
         )
     )

@@ -22,7 +22,7 @@ from barnabas.schemas.data.errors import ConnectError
 _AGAIN: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _EARLY_SECONDS: Final = 30.0
 _TOKEN_SECONDS: Final = 300.0
-"""How long a token is used if its answer does not say."""
+"""Lifetime of a token if its answer names none."""
 _SHOWN_MAX: Final = 300
 Sleep = Callable[[float], bool | None]
 

@@ -34,7 +34,7 @@ SOURCE: Final = Definition(
     (
         *_CONNECTION,
         Setting(
-            *("mode", STRING, NO_DEFAULT, HIGH, "How new rows are detected."),
+            *("mode", STRING, NO_DEFAULT, HIGH, "Detection of new rows."),
             validator=one_of_any_case(
                 "bulk", "timestamp", "incrementing", "timestamp+incrementing"
             ),
@@ -45,13 +45,13 @@ SOURCE: Final = Definition(
         Setting("incrementing.column.name", STRING, "", MEDIUM, "A number that only grows."),
         Setting("timestamp.column.name", LIST, "", MEDIUM, "Times of change; the first not null."),
         Setting("timestamp.initial", LONG, None, LOW, "The time to begin after, in milliseconds."),
-        Setting("timestamp.delay.interval.ms", LONG, 0, HIGH, "How old a change must be."),
+        Setting("timestamp.delay.interval.ms", LONG, 0, HIGH, "Minimum age of a change."),
         Setting("table.whitelist", LIST, "", MEDIUM, "The tables; empty means all."),
         Setting("table.blacklist", LIST, "", MEDIUM, "Tables to leave out."),
         Setting("query", STRING, "", MEDIUM, "A query in place of tables."),
         Setting("query.suffix", STRING, "", LOW, "Goes to the end of each query."),
         Setting(
-            *("poll.interval.ms", INT, 5000, HIGH, "How often a table is polled for new rows."),
+            *("poll.interval.ms", INT, 5000, HIGH, "Interval between polls of a table."),
             validator=at_least(0),
         ),
         Setting(
@@ -59,10 +59,10 @@ SOURCE: Final = Definition(
             validator=at_least(1),
         ),
         Setting(
-            *("numeric.mapping", STRING, "none", LOW, "Whether numeric becomes numbers."),
+            *("numeric.mapping", STRING, "none", LOW, "Mapping of NUMERIC columns to numbers."),
             validator=one_of_any_case("none", "best_fit"),
         ),
-        Setting("quote.sql.identifiers", STRING, "always", MEDIUM, "Whether names are quoted."),
+        Setting("quote.sql.identifiers", STRING, "always", MEDIUM, "Quoting of names in SQL."),
         Setting("db.timezone", STRING, "UTC", MEDIUM, "The time zone of columns without one."),
     )
 )
@@ -70,17 +70,17 @@ SINK: Final = Definition(
     (
         *_CONNECTION,
         Setting(
-            *("insert.mode", STRING, "insert", HIGH, "How records become rows."),
+            *("insert.mode", STRING, "insert", HIGH, "Statement that writes a record."),
             validator=one_of_any_case("insert", "upsert", "update"),
         ),
         Setting(
             *("batch.size", INT, 3000, MEDIUM, "Records of one transaction, at most."),
             validator=at_least(1),
         ),
-        Setting("delete.enabled", BOOLEAN, False, MEDIUM, "Whether tombstones delete rows."),
+        Setting("delete.enabled", BOOLEAN, False, MEDIUM, "Delete rows on tombstones."),
         Setting(
             *("truncate.enabled", BOOLEAN, False, LOW),
-            doc="Whether truncations in Debezium's envelope empty the table; else ignored.",
+            doc="Apply truncations in Debezium's envelope; otherwise they are ignored.",
         ),
         Setting("table.name.format", STRING, "${topic}", MEDIUM, "The table of a topic."),
         Setting(
@@ -89,14 +89,14 @@ SINK: Final = Definition(
         ),
         Setting(
             *("replace.null.with.default", BOOLEAN, True, MEDIUM),
-            doc="Whether null becomes the default of a field that has one.",
+            doc="Replace null with the field's default, if it has one.",
         ),
         Setting("pk.fields", LIST, "", MEDIUM, "The columns or fields of the primary key."),
         Setting("fields.whitelist", LIST, "", MEDIUM, "Fields of the value; empty means all."),
-        Setting("auto.create", BOOLEAN, False, MEDIUM, "Whether missing tables are made."),
-        Setting("auto.evolve", BOOLEAN, False, MEDIUM, "Whether missing columns are added."),
+        Setting("auto.create", BOOLEAN, False, MEDIUM, "Create missing tables."),
+        Setting("auto.evolve", BOOLEAN, False, MEDIUM, "Add missing columns."),
         Setting(
-            *("quote.sql.identifiers", STRING, "always", MEDIUM, "Whether names are quoted."),
+            *("quote.sql.identifiers", STRING, "always", MEDIUM, "Quoting of names in SQL."),
             validator=one_of_any_case("always", "never"),
         ),
         Setting("db.timezone", STRING, "UTC", MEDIUM, "The time zone of columns without one."),

@@ -34,7 +34,7 @@ def definition(prefix: str, more: tuple[Setting, ...] = ()) -> Definition:
                 (tables, _T.LIST, "", _HIGH, "The tables that records go to."),
                 (
                     *(f"{tables}.dynamic-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Whether the route field's value is the table's name.",
+                    "Use the value of the route field as the table's name.",
                 ),
                 (
                     *(f"{tables}.route-field", _T.STRING, None, _MEDIUM),
@@ -42,27 +42,27 @@ def definition(prefix: str, more: tuple[Setting, ...] = ()) -> Definition:
                 ),
                 (
                     *(f"{tables}.default-id-columns", _T.LIST, "", _MEDIUM),
-                    "What identifies rows, for upserts and deletes.",
+                    "Columns that identify a row, for upserts and deletes.",
                 ),
                 (
                     *(f"{tables}.default-partition-by", _T.STRING, "", _MEDIUM),
-                    "How new tables are partitioned.",
+                    "Partitioning of new tables.",
                 ),
                 (
                     *(f"{tables}.auto-create-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Whether a table that is not there is made.",
+                    "Create missing tables.",
                 ),
                 (
                     *(f"{tables}.evolve-schema-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Whether columns are added, widened and made optional as records want it.",
+                    "Add, widen and relax columns as records require.",
                 ),
                 (
                     *(f"{tables}.schema-force-optional", _T.BOOLEAN, False, _MEDIUM),
-                    "Whether all columns of new tables are optional.",
+                    "Make all columns of new tables optional.",
                 ),
                 (
                     *(f"{tables}.upsert-mode-enabled", _T.BOOLEAN, False, _MEDIUM),
-                    "Whether a record replaces the row with its id.",
+                    "Replace the row with the record's id.",
                 ),
                 (
                     *(f"{tables}.cdc-field", _T.STRING, None, _MEDIUM),
@@ -73,7 +73,7 @@ def definition(prefix: str, more: tuple[Setting, ...] = ()) -> Definition:
                 "Commits",
                 (
                     *(f"{prefix}.control.commit.interval-ms", _T.LONG, COMMIT_INTERVAL_MS, _MEDIUM),
-                    "How often tables are committed.",
+                    "Interval between commits.",
                     validators.at_least(0),
                 ),
             ),

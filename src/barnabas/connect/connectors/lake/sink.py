@@ -179,7 +179,7 @@ _REFUSED: Final = re.compile(
 
 
 def is_refused(text: str) -> bool:
-    """Whether an error says that a store does not let us in, which time alone does not change."""
+    """Return whether a store has denied access, which time alone does not change."""
     return _REFUSED.search(text) is not None
 
 

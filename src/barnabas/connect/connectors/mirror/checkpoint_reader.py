@@ -215,7 +215,10 @@ class _Driver:
         self._source.close()
 
     def _read_checkpoints(self) -> bool:
-        """Whether they could be read. Raises RetriableError while there is time to try again."""
+        """Return whether they could be read.
+
+        Raises RetriableError while time is left to try again.
+        """
         own = self._flow.consumer("target", "checkpoints-target-consumer")
         reader = LogReader(own, self._flow.checkpoints_topic)
         try:

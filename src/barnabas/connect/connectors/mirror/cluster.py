@@ -37,14 +37,14 @@ from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
 from barnabas.kafka.admin import Admin, answer_of, told_offset
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
-# How long a mirror waits for answers of brokers that may be dead.
+# Time limits of requests to brokers that may be dead.
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long they are waited for at first."""
+"""The limit of the first try."""
 
 
 def patience(longest_s: float) -> Doubling:
-    """How long each try may wait; reset once one is answered."""
+    """The limits of successive tries; reset it once one is answered."""
     return Doubling(PATIENCE_SECONDS, longest_s)
 
 

@@ -47,15 +47,13 @@ def _class(name: str, default: str, doc: str) -> Setting:
 
 
 _BASE: Final = (
-    _low("enabled", ConfigType.BOOLEAN, True, "Whether to mirror from the source to the target."),
+    _low("enabled", ConfigType.BOOLEAN, True, "Mirror from the source to the target."),
     Setting(
         "source.cluster.alias", ConfigType.STRING, importance=_HIGH, doc="The source's short name."
     ),
     Setting("target.cluster.alias", ConfigType.STRING, "target", _HIGH, "The target's short name."),
-    _low(
-        "admin.timeout.ms", ConfigType.LONG, 60_000, "How long requests of administration may take."
-    ),
-    _class("replication.policy.class", "DefaultReplicationPolicy", "How copies are named."),
+    _low("admin.timeout.ms", ConfigType.LONG, 60_000, "Timeout of admin requests."),
+    _class("replication.policy.class", "DefaultReplicationPolicy", "Policy that names topics."),
     _low(
         "replication.policy.separator",
         ConfigType.STRING,
@@ -66,7 +64,7 @@ _BASE: Final = (
         "replication.policy.internal.topic.separator.enabled",
         ConfigType.BOOLEAN,
         True,
-        "Whether the names of internal topics are made with the separator too, or with a dot.",
+        "Use the separator in names of internal topics too, instead of a dot.",
     ),
     _low(
         "forwarding.admin.class",
@@ -87,7 +85,7 @@ _BASE: Final = (
         ConfigType.STRING,
         "PLAINTEXT",
         _MEDIUM,
-        "How clients talk to brokers, where neither source. nor target. says otherwise.",
+        "Protocol to brokers, unless source. or target. overrides it.",
         validator=validators.one_of_any_case(*_PROTOCOLS),
     ),
 )
@@ -102,13 +100,13 @@ _EMIT_SYNCS: Final = _low(
     "emit.offset-syncs.enabled",
     ConfigType.BOOLEAN,
     True,
-    "Whether to note which offsets belong together; without that no group is translated.",
+    "Emit offset syncs; without them no group offsets are translated.",
 )
 _TOPIC_FILTER: Final = _class(
     "topic.filter.class", "DefaultTopicFilter", "Which topics are mirrored."
 )
 _POLL: Final = _low(
-    "consumer.poll.timeout.ms", ConfigType.LONG, 1000, "How long to wait for the source's records."
+    "consumer.poll.timeout.ms", ConfigType.LONG, 1000, "Time to wait for the source's records."
 )
 
 SOURCE: Final = Definition(
@@ -158,7 +156,7 @@ SOURCE: Final = Definition(
             "heartbeats.replication.enabled",
             ConfigType.BOOLEAN,
             True,
-            "Whether topics of heartbeats are mirrored, even if `topics` does not match them.",
+            "Mirror heartbeat topics even if `topics` does not match them.",
         ),
     )
 )

@@ -49,8 +49,8 @@ _CONNECTION: Final = group(
         "MongoDB's connection string, with user and password.",
     ),
     ("server.api.version", _T.STRING, "", _LOW, "The version of the server's stable API to ask."),
-    ("server.api.deprecation.errors", _T.BOOLEAN, False, _LOW, "Whether what is old fails."),
-    ("server.api.strict", _T.BOOLEAN, False, _LOW, "Whether what is not of that version fails."),
+    ("server.api.deprecation.errors", _T.BOOLEAN, False, _LOW, "Reject deprecated commands."),
+    ("server.api.strict", _T.BOOLEAN, False, _LOW, "Reject commands outside that version."),
 )
 _FORMATS: Final = validators.one_of_any_case("json", "bson", "schema")
 _TOLERANCE: Final = group(
@@ -59,12 +59,12 @@ _TOLERANCE: Final = group(
         *("errors.tolerance", _T.STRING, "none", _MEDIUM, "none or all."),
         validators.one_of_any_case("none", "all"),
     ),
-    ("errors.log.enable", _T.BOOLEAN, False, _MEDIUM, "Whether tolerated errors are logged."),
+    ("errors.log.enable", _T.BOOLEAN, False, _MEDIUM, "Log tolerated errors."),
     ("mongo.errors.tolerance", _T.STRING, "", _MEDIUM, "Wins over errors.tolerance."),
     ("mongo.errors.log.enable", _T.BOOLEAN, False, _MEDIUM, "Wins over errors.log.enable."),
     (
         *("mongo.errors.deadletterqueue.topic.name", _T.STRING, "", _MEDIUM),
-        "Where the source writes changes that it cannot convert, as text.",
+        "Topic for changes that the source cannot convert, as text.",
     ),
 )
 
@@ -83,11 +83,11 @@ SOURCE: Final = Definition(
             ("publish.full.document.only", _T.BOOLEAN, False, _HIGH, "Documents, not changes."),
             (
                 *("publish.full.document.only.tombstone.on.delete", _T.BOOLEAN, False, _HIGH),
-                "Whether deletes are then records without a value.",
+                "Then write deletes as records without a value.",
             ),
             (
                 *("change.stream.document.key.as.key", _T.BOOLEAN, True, _HIGH),
-                "Whether the key is the document's; otherwise it is the change's.",
+                "Use the document's key; otherwise the change's.",
             ),
             ("change.stream.full.document", _T.STRING, "", _HIGH, "As updateLookup."),
             ("change.stream.full.document.before.change", _T.STRING, "", _HIGH, "As required."),
@@ -161,7 +161,7 @@ SOURCE: Final = Definition(
         *group(
             "Polling",
             ("poll.max.batch.size", _T.INT, 1000, _LOW, "Changes of a micro-batch at most."),
-            ("poll.await.time.ms", _T.LONG, 5000, _LOW, "How long the server waits for changes."),
+            ("poll.await.time.ms", _T.LONG, 5000, _LOW, "Time that the server waits for changes."),
             ("heartbeat.interval.ms", _T.LONG, 0, _MEDIUM, "0: no heartbeats."),
             ("heartbeat.topic.name", _T.STRING, "__mongodb_heartbeats", _MEDIUM, "Their topic."),
         ),
@@ -170,7 +170,7 @@ SOURCE: Final = Definition(
             "Errors",
             (
                 *("errors.deadletterqueue.topic.name", _T.STRING, "", _MEDIUM),
-                "Where changes go where mongo.errors.deadletterqueue.topic.name is not set.",
+                "Topic for such changes if mongo.errors.deadletterqueue.topic.name is not set.",
             ),
         ),
     )
@@ -211,7 +211,7 @@ SINK: Final = Definition(
                 for part in ("key", "value")
                 for what, doc in (("type", "allowlist or blocklist."), ("list", "Fields."))
             ),
-            ("delete.on.null.values", _T.BOOLEAN, False, _MEDIUM, "Whether tombstones delete."),
+            ("delete.on.null.values", _T.BOOLEAN, False, _MEDIUM, "Delete on tombstones."),
             (
                 *("writemodel.strategy", _T.STRING),
                 f"{_SINK}writemodel.strategy.DefaultWriteModelStrategy",
@@ -240,7 +240,7 @@ SINK: Final = Definition(
         *group(
             "Writing",
             ("max.batch.size", _T.INT, 0, _MEDIUM, "Writes at once; 0: all."),
-            ("bulk.write.ordered", _T.BOOLEAN, True, _MEDIUM, "Whether writes keep their order."),
+            ("bulk.write.ordered", _T.BOOLEAN, True, _MEDIUM, "Write documents in order."),
             ("rate.limiting.timeout", _T.INT, 0, _LOW, "Milliseconds to rest."),
             ("rate.limiting.every.n", _T.INT, 0, _LOW, "Batches between rests."),
             ("max.num.retries", _T.INT, 1, _LOW, "Taken: the engine tries again with back-off."),

@@ -112,7 +112,7 @@ class PostgresDatabase:
 
     @property
     def dialect(self) -> PostgresChunkDialect:
-        """How its SQL is written."""
+        """The dialect of its SQL."""
         return PostgresChunkDialect(self._settings, self._connected().info.server_version)
 
     def captured(self) -> Sequence[Table]:

@@ -1,4 +1,4 @@
-"""What can be configured: the names of Debezium's PostgreSQL connector."""
+"""The settings: the names of Debezium's PostgreSQL connector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONNECTION: Final[tuple[SettingRow, ...]] = (
     ("database.user", STRING, NO_DEFAULT, HIGH, "A user who may replicate and read the tables."),
     ("database.password", PASSWORD, "", HIGH, "The user's password."),
     ("database.dbname", STRING, NO_DEFAULT, HIGH, "The database."),
-    ("database.sslmode", STRING, "prefer", MEDIUM, "Whether and how TLS is used, as libpq has it.",
+    ("database.sslmode", STRING, "prefer", MEDIUM, "Use of TLS, as in libpq.",
      one_of_any_case("disable", "allow", "prefer", "require", "verify-ca", "verify-full")),
     ("database.sslcert", STRING, None, MEDIUM, "A file with the client's certificate."),
     ("database.sslkey", STRING, None, MEDIUM, "A file with the client's key."),
@@ -44,7 +44,7 @@ _CONNECTION: Final[tuple[SettingRow, ...]] = (
     ("database.tcpKeepAlive", BOOLEAN, True, MEDIUM, "Whether TCP looks for lost servers."),
     ("database.initial.statements", STRING, None, LOW,
      "Statements, separated by semicolons, for each connection but that of replication."),
-    ("connect.timeout.ms", INT, 10_000, LOW, "How long a connection may take to begin.",
+    ("connect.timeout.ms", INT, 10_000, LOW, "Timeout of a new connection.",
      at_least(1)),
 )  # fmt: skip
 _REPLICATION: Final[tuple[SettingRow, ...]] = (
@@ -52,25 +52,25 @@ _REPLICATION: Final[tuple[SettingRow, ...]] = (
      one_of_any_case("pgoutput")),
     ("slot.name", STRING, "debezium", MEDIUM, "The replication slot; made if it is not there."),
     ("slot.drop.on.stop", BOOLEAN, False, MEDIUM,
-     "Whether the slot is dropped when the connector stops; what happens then is lost."),
+     "Drop the slot when the connector stops; later changes are then lost."),
     ("slot.stream.params", STRING, None, LOW, "More options of pgoutput: name=value;name=value."),
-    ("slot.max.retries", INT, 6, LOW, "How often a slot that another uses is tried again at once.",
+    ("slot.max.retries", INT, 6, LOW, "Number of retries while the slot is in use.",
      at_least(0)),
-    ("slot.retry.delay.ms", LONG, 10_000, LOW, "How long to wait for a slot that another uses.",
+    ("slot.retry.delay.ms", LONG, 10_000, LOW, "Pause between retries while the slot is in use.",
      at_least(0)),
     ("publication.name", STRING, "dbz_publication", MEDIUM, "The publication to read."),
     ("publication.autocreate.mode", STRING, "all_tables", MEDIUM,
-     ("What the publication has if it is not there: all tables, those that the lists name "
+     ("Tables of a publication that is missing: all tables, those that the lists name "
       "(filtered; it then follows the lists), none; or an error (disabled)."),
      one_of_any_case("all_tables", "filtered", "disabled", "no_tables")),
     ("publish.via.partition.root", BOOLEAN, False, LOW,
-     "Whether changes of partitions count as those of the partitioned table."),
+     "Publish changes of partitions as changes of the partitioned table."),
     ("status.update.interval.ms", INT, 10_000, MEDIUM,
-     "How often the connector confirms its log position to the server.", at_least(1)),
+     "Interval between confirmations of the log position to the server.", at_least(1)),
     ("xmin.fetch.interval.ms", LONG, 0, LOW,
-     "How often source.xmin is asked of the slot; 0: never.", at_least(0)),
+     "Interval between reads of the slot's xmin for source.xmin; 0 disables them.", at_least(0)),
     ("flush.lsn.source", BOOLEAN, True, LOW,
-     "Whether the slot follows what is stored; without it somebody else must advance the slot."),
+     "Advance the slot as records are stored; otherwise advance it yourself."),
 )  # fmt: skip
 _TABLES: Final = tables_and_columns(
     ("schema", "schemas", MEDIUM),
@@ -90,28 +90,28 @@ _SNAPSHOT: Final[tuple[SettingRow, ...]] = (
      "Accepted; a snapshot is of one point of the log.",
      one_of_any_case("serializable", "repeatable_read", "read_committed", "read_uncommitted")),
     ("snapshot.fetch.size", INT, 10_240, LOW, "Accepted; rows are streamed.", at_least(1)),
-    ("snapshot.delay.ms", LONG, 0, LOW, "How long to wait before a snapshot.", at_least(0)),
+    ("snapshot.delay.ms", LONG, 0, LOW, "Time to wait before a snapshot.", at_least(0)),
     SNAPSHOT_THREADS,
     ("snapshot.split.pages", INT, 2048, LOW,
      "Tables with more pages of 8 KB are read in several pieces.", at_least(1)),
     *SNAPSHOT_TABLES,
 )  # fmt: skip
 _VALUES: Final[tuple[SettingRow, ...]] = (
-    ("decimal.handling.mode", STRING, "precise", MEDIUM, "How numeric and money are represented.",
+    ("decimal.handling.mode", STRING, "precise", MEDIUM, "Representation of numeric and money.",
      one_of_any_case("precise", "double", "string")),
     ("money.fraction.digits", INT, 2, LOW, "Digits after the point of money.", at_least(0)),
-    ("time.precision.mode", STRING, "adaptive", MEDIUM, "How dates and times are represented.",
+    ("time.precision.mode", STRING, "adaptive", MEDIUM, "Representation of dates and times.",
      one_of_any_case("adaptive", "adaptive_time_microseconds", "connect", "isostring",
                      "microseconds", "nanoseconds")),
-    ("interval.handling.mode", STRING, "numeric", MEDIUM, "How intervals are represented.",
+    ("interval.handling.mode", STRING, "numeric", MEDIUM, "Representation of intervals.",
      one_of_any_case("numeric", "string")),
-    ("hstore.handling.mode", STRING, "json", MEDIUM, "How hstore is represented.",
+    ("hstore.handling.mode", STRING, "json", MEDIUM, "Representation of hstore.",
      one_of_any_case("json", "map")),
-    ("binary.handling.mode", STRING, "bytes", LOW, "How bytea is represented.",
+    ("binary.handling.mode", STRING, "bytes", LOW, "Representation of bytea.",
      one_of_any_case("bytes", "base64", "base64-url-safe", "hex")),
     PLACEHOLDER,
     ("include.unknown.datatypes", BOOLEAN, False, MEDIUM,
-     "Whether types without a counterpart become bytes; else their columns are left out."),
+     "Read types without a counterpart as bytes; otherwise omit their columns."),
     BAD_VALUES,
     ("column.propagate.source.type", STRING, "", LOW,
      "Regular expressions of columns whose schemas tell their type in the database."),

@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own in Debezium's events: their source, and logical messages."""
+"""The parts of Debezium's events that are PostgreSQL's own: their source, and logical messages."""
 
 from __future__ import annotations
 

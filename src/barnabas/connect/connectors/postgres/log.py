@@ -74,7 +74,7 @@ class Transaction:
 
 @dataclass(slots=True, frozen=True)
 class LogStart:
-    """Where a split begins. For `xmin` the slot keeps the catalog."""
+    """The position at which a split begins. For `xmin` the slot keeps the catalog."""
 
     position: LogPosition
     transaction: Transaction | None
@@ -248,7 +248,7 @@ class PostgresLogState:
 
     @property
     def events(self) -> int:
-        """How many changes of the present transaction are read."""
+        """The number of changes read of the present transaction."""
         return self.position.events
 
     @property

@@ -35,7 +35,7 @@ class LogPosition:
     after_xid: int | None = None
 
     def is_done(self, commit_lsn: int) -> bool:
-        """Whether the transaction with a commit record at this place is written as a whole."""
+        """Return whether the transaction that commits at this place is written as a whole."""
         if self.after_lsn is not None:
             return commit_lsn <= self.after_lsn
         return commit_lsn < self.done
@@ -50,7 +50,8 @@ class LogPosition:
 
     @property
     def start(self) -> int:
-        """Where the server shall begin; it takes no place before what the slot has confirmed."""
+        """The start position for the server, which takes none before what the slot has
+        confirmed."""
         return self.done
 
     def json(self) -> dict[str, Any]:

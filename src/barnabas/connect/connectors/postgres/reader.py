@@ -291,7 +291,7 @@ def _new_ids() -> Iterator[str]:
 
 
 def _is_past(confirmed: int, offset: JsonMap) -> bool:
-    """Whether the slot was advanced beyond what is stored. Debezium's driver does that itself
+    """Return whether the slot was advanced beyond what is stored. Debezium's driver does so itself
     while no changes come, so that its offsets say nothing about it."""
     return position_of(offset).after_lsn is None and confirmed > _last_place(offset)
 

@@ -1,4 +1,4 @@
-"""What the connector's user may not do although it has to: each finding names the SQL that helps.
+"""Rights that the connector's user lacks: each finding names the SQL that grants it.
 
 Validation asks, so that no task starts only to fail with PostgreSQL's "permission denied". Rights
 are those of CREATE PUBLICATION, ALTER PUBLICATION and CREATE_REPLICATION_SLOT (PostgreSQL 17).

@@ -1,4 +1,4 @@
-"""What a configuration of the connector means, beyond what all databases share.
+"""The connector's settings, beyond those that all databases share.
 
 Some of Debezium's settings would have no effect here, and are refused for it.
 """
@@ -76,7 +76,7 @@ class PostgresSettings(CaptureSettings):
 
     @property
     def modes(self) -> Modes:
-        """How types are represented."""
+        """The representation of types."""
         times = self["time.precision.mode"]
         return Modes(
             decimals=self["decimal.handling.mode"],
@@ -90,11 +90,11 @@ class PostgresSettings(CaptureSettings):
 
     @property
     def types(self) -> PostgresTypes:
-        """How columns are represented."""
+        """The representation of columns."""
         return PostgresTypes(self.modes)
 
     def describes_type(self, schema: str, table: str, column: str, type_name: str) -> bool:
-        """Whether a column's schema has parameters that describe its type in the database."""
+        """Return whether a column's schema has parameters that describe its database type."""
         columns, types = _described_types(self)
         table = f"{schema}.{table}"
         return columns.matches(f"{table}.{column}") or types.matches(f"{table}.{type_name}")

@@ -24,7 +24,7 @@ _LENGTHS: Final = {
 }
 _SCALES: Final = {"float4": 8, "float8": 17}
 _TIMES: Final = {"time": 8, "timetz": 14, "timestamp": 22, "timestamptz": 28}
-"""How many characters a time has without its seconds' fraction."""
+"""Number of characters of a time without its fraction of a second."""
 _HEADER: Final = 4
 """Sizes of numeric, varchar and char are reported with so much more."""
 

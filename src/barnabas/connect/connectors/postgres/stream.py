@@ -29,7 +29,7 @@ from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.schemas.data.errors import ConnectError
 
 WAIT_S: Final = 0.2
-"""How long the thread may not notice that it shall end."""
+"""Time after which the thread checks whether it is to end."""
 _HEADER_SIZE: Final = 25
 _START: Final = Struct(">xQ")
 _REPLY: Final = Struct(">cQQQqB")

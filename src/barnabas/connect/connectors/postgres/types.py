@@ -44,7 +44,7 @@ _WIDE: Final = Context(prec=20_000)
 
 @dataclass(slots=True, frozen=True)
 class Modes:
-    """How types are represented, by the settings of their names."""
+    """The representation of types, by the settings of the same names."""
 
     decimals: str = "precise"
     times: str = "adaptive"
@@ -373,7 +373,7 @@ def _constant(expression: str) -> str | None:
 
 
 class PostgresTypes:
-    """How columns are represented, with these modes."""
+    """The representation of columns with these modes."""
 
     def __init__(self, modes: Modes) -> None:
         self._modes = modes

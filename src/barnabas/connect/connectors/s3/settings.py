@@ -38,11 +38,11 @@ BUCKET: Final = group(
     ("aws.secret.access.key", _T.PASSWORD, None, _HIGH, "The key."),
     (
         *("s3.path.style.access.enabled", _T.BOOLEAN, True, _LOW),
-        "Whether the bucket's name is in the path of URLs, not in their host.",
+        "Put the bucket's name in the path of URLs instead of the host.",
     ),
     (
         *("s3.part.retries", _T.INT, 3, _MEDIUM),
-        "How often a request is sent again before the micro-batch fails.",
+        "Maximum number of retries of a request before the micro-batch fails.",
         validators.at_least(0),
     ),
     ("s3.retry.backoff.ms", _T.LONG, 200, _LOW, "Taken; pauses between tries grow by themselves."),
@@ -78,13 +78,13 @@ OBJECTS: Final = group(
     ("s3.object.behavior.on.tagging.error", _T.STRING, "ignore", _LOW, "Taken; has no effect."),
     (
         *("s3.schema.partition.affix.type", _T.STRING, "NONE", _LOW),
-        "Whether a directory is named for the value's schema: NONE, PREFIX or SUFFIX.",
+        "Directory named after the value's schema: NONE, PREFIX or SUFFIX.",
         validators.one_of("NONE", "PREFIX", "SUFFIX"),
     ),
     ("storage.class", _T.STRING, "S3Storage", _LOW, "Taken: there is one."),
     (
         *(CONDITIONAL, _T.BOOLEAN, True, _LOW),
-        "Whether an object that the clock ended is never replaced; rotate.schedule.interval.ms.",
+        "Never replace an object that rotate.schedule.interval.ms ended.",
     ),
     ("max.files.scan.limit", _T.INT, 100, _LOW, "Taken; has no effect."),
     ("s3.wan.mode", _T.BOOLEAN, False, _LOW, "Taken; has no effect."),
@@ -98,7 +98,7 @@ POLLING: Final = group(
     "S3 source",
     (
         *("s3.poll.interval.ms", _T.LONG, 60_000, _MEDIUM),
-        "How often the bucket is polled for new objects.",
+        "Interval between polls of the bucket for new objects.",
         validators.at_least(1),
     ),
 )

@@ -102,7 +102,7 @@ class SparkSource(SourceConnector):
                 "stream",
                 ConfigType.BOOLEAN,
                 False,
-                doc="Whether a format of Spark is read for ever, as a stream, not once",
+                doc="Read one of Spark's formats continuously, as a stream, not once",
             ),
             Setting(
                 "checkpoint.location",

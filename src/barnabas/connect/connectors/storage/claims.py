@@ -45,7 +45,7 @@ class Claim:
         return Claim(rules, int(limit) if limit else None)
 
     def ends_alike(self, theirs: Claim, behind: int, *, by_clock: bool) -> bool:
-        """Whether a file that I end with the record before `behind` is the one that is there.
+        """Return whether a file that ends with the record before `behind` is the one that exists.
 
         A file that a rule ended here ended there, too, unless the clock was faster.
         """

@@ -88,7 +88,7 @@ PARTITIONER: Final = group(
     ("partition.field.name", _T.LIST, "", _MEDIUM, "Fields for the FieldPartitioner."),
     (
         *("partition.duration.ms", _T.LONG, -1, _MEDIUM),
-        "How long a directory of the TimeBasedPartitioner lasts.",
+        "Time span of a directory of the TimeBasedPartitioner.",
     ),
     (
         *("path.format", _T.STRING, "", _MEDIUM),
@@ -108,7 +108,7 @@ CONNECTOR: Final = group(
     (
         *("flush.size", _T.INT),
         *(1000, _HIGH),
-        "How many records of a partition end its files.",
+        "Number of records of a partition that completes a file.",
         validators.at_least(1),
     ),
     (
@@ -135,7 +135,7 @@ CONNECTOR: Final = group(
     ),
     (
         *("report.null.values.to.dlq", _T.BOOLEAN, True, _LOW),
-        "Whether ignored ones go to the dead letters.",
+        "Send ignored records to the dead letter queue.",
     ),
     (
         *("tombstone.encoded.partition", _T.STRING, "tombstone", _LOW),
@@ -143,7 +143,7 @@ CONNECTOR: Final = group(
     ),
     (
         *("partitioner.max.open.files", _T.INT, -1, _LOW),
-        "How many directories may have open files, of each partition; -1 is any number.",
+        "Maximum number of directories with open files in a partition; -1 is no limit.",
     ),
     ("retry.backoff.ms", _T.LONG, 5000, _LOW, "Taken; the worker's own back-off is used."),
     ("shutdown.timeout.ms", _T.LONG, 3000, _LOW, "Taken; has no effect."),
@@ -160,11 +160,11 @@ CONNECTOR: Final = group(
 STORAGE: Final = group(
     "Storage",
     ("topics.dir", _T.STRING, "topics", _HIGH, "The directory above those of topics."),
-    ("directory.delim", _T.STRING, "/", _MEDIUM, "What separates directories."),
-    ("file.delim", _T.STRING, "+", _MEDIUM, "What separates topic, partition and offset."),
+    ("directory.delim", _T.STRING, "/", _MEDIUM, "Separator of directories."),
+    ("file.delim", _T.STRING, "+", _MEDIUM, "Separator of topic, partition and offset."),
     (
         *("filename.offset.zero.pad.width", _T.INT, 10, _LOW),
-        "How many digits offsets in names have at least.",
+        "Minimum number of digits of offsets in names.",
         validators.at_least(0),
     ),
     (
@@ -172,10 +172,10 @@ STORAGE: Final = group(
         "JsonFormat, AvroFormat, ParquetFormat or ByteArrayFormat.",
         _is_format,
     ),
-    ("store.kafka.keys", _T.BOOLEAN, False, _LOW, "Whether keys are stored, beside the values."),
+    ("store.kafka.keys", _T.BOOLEAN, False, _LOW, "Store keys beside the values."),
     (
         *("store.kafka.headers", _T.BOOLEAN, False, _LOW),
-        "Whether headers are stored, beside the values.",
+        "Store headers beside the values.",
     ),
     ("keys.format.class", _T.STRING, "AvroFormat", _LOW, "The format of keys.", _is_format),
     ("headers.format.class", _T.STRING, "AvroFormat", _LOW, "The format of headers.", _is_format),
@@ -195,7 +195,7 @@ STORAGE: Final = group(
     ),
     (
         *(_SEPARATOR, _T.STRING, None, _LOW),
-        "What stands behind each of ByteArrayFormat's records; a line feed if not given.",
+        "Text after each record of ByteArrayFormat; by default a line feed.",
     ),
     (
         *("json.decimal.format", _T.STRING, "BASE64", _LOW),
@@ -226,7 +226,7 @@ READING: Final = group(
     ),
     (
         *("behavior.on.error", _T.STRING, "fail", _LOW),
-        "What a damaged file does: fail, or ignore, which goes on with the next.",
+        "Handling of a damaged file: fail, or ignore, which continues with the next.",
         validators.one_of_any_case("fail", "ignore", "log"),
     ),
 )

@@ -59,7 +59,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.BOOLEAN,
                 default=True,
                 importance=_LOW,
-                doc="Whether the key gets a field with the table's name.",
+                doc="Add a field with the table's name to the key.",
                 width=Width.SHORT,
             ),
             Setting(
@@ -67,7 +67,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.STRING,
                 default=None,
                 importance=_LOW,
-                doc="What of the old topic tells the table; all of it where this is not set.",
+                doc="Part of the old topic that identifies the table; by default all of it.",
                 width=Width.LONG,
                 validator=optional(java_regex),
             ),
@@ -101,7 +101,7 @@ class ByLogicalTableRouter(PlainTransform):
                 ConfigType.INT,
                 default=16,
                 importance=_LOW,
-                doc="How many schemas are remembered.",
+                doc="Number of schemas in the cache.",
                 width=Width.LONG,
             ),
         ]

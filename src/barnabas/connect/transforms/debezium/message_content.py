@@ -45,7 +45,7 @@ class DecodeLogicalDecodingMessageContent(PlainTransform):
                 _NULLS,
                 ConfigType.BOOLEAN,
                 default=False,
-                doc="Whether fields that are null stay, as optional bytes.",
+                doc="Keep null fields, as optional bytes.",
                 order=1,
                 width=Width.MEDIUM,
                 display_name=_TITLE,

@@ -74,7 +74,7 @@ class PartitionRouting(PlainTransform):
                 ConfigType.INT,
                 None,
                 Importance.HIGH,
-                "How many partitions the topic has.",
+                "Number of partitions of the topic.",
                 _GROUP,
                 2,
                 display_name="Number of partition configured for topic",
@@ -85,8 +85,7 @@ class PartitionRouting(PlainTransform):
                 ConfigType.STRING,
                 "java",
                 Importance.LOW,
-                "What makes a partition of the fields' values: java or murmur; java for any other "
-                "text.",
+                "Hash function of the fields' values: java or murmur; java for any other text.",
                 _GROUP,
                 3,
                 display_name="Hash function",

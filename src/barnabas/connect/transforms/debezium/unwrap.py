@@ -100,13 +100,13 @@ class ExtractNewRecordState(PlainTransform):
                 "drop.fields.from.key",
                 ConfigType.BOOLEAN,
                 default=False,
-                doc="Whether they are left out of the key too.",
+                doc="Omit them from the key too.",
             ),
             _setting(
                 "drop.fields.keep.schema.compatible",
                 ConfigType.BOOLEAN,
                 default=True,
-                doc="Whether only optional fields are left out.",
+                doc="Omit only optional fields.",
             ),
         ]
     )

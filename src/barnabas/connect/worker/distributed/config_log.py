@@ -116,7 +116,7 @@ class ConfigState:
     fenced_task_counts: dict[str, int] = field(default_factory=dict)
     """The number of tasks of a connector when older ones were last fenced."""
     generations: dict[str, int] = field(default_factory=dict)
-    """How often a connector's tasks were configured."""
+    """The number of times that a connector's tasks were configured."""
     applied: dict[str, Properties] = field(default_factory=dict, repr=False)
     """The connector's configuration that its tasks were made from."""
     pending_fencing: set[str] = field(default_factory=set)

@@ -31,7 +31,8 @@ from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
 _FALL_BACKS: Final = 5
-"""How often a worker that cannot read the config topic keeps its work outside the group."""
+"""Number of times that a worker which cannot read the config topic keeps its work outside the
+group."""
 _REVOKE_S: Final = 600.0
 Plan = Callable[[RestartRequest], tuple[bool, list[TaskId], object]]
 

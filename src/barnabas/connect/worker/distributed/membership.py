@@ -86,10 +86,10 @@ class Membership(Part):
         self._last_generation = -1
         self._held: Assignment | None = None
         self._kept: Share | None = None
-        """What the worker runs when it has left as it was asked to."""
+        """The work that a worker keeps after it has left on request."""
         self._owners: Owners | None = None
         self._dealt: Owners | None = None
-        """What this worker has dealt out in the round that is under way."""
+        """The assignment that this worker has made in the current round."""
 
     # --- for the worker's other threads ----------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Position:
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader is."""
+        """The leader's URL."""
         return None if self.assignment is None else self.assignment.leader_url or None
 
     def note(self, update: Update) -> None:

@@ -19,7 +19,7 @@ from barnabas.schemas.data.errors import ConnectError
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 REQUEST_S: Final = 90.0
-"""How long a request waits for its turn and its work (Kafka's RestRequestTimeout)."""
+"""Time that a request waits for its turn and its work (Kafka's RestRequestTimeout)."""
 
 
 class TickTimeoutError(ConnectError, TimeoutError):

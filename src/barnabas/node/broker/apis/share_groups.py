@@ -11,8 +11,9 @@ Share groups and their members; groups of other types are not found here.
 
 DescribeShareGroupOffsets (key 90), versions 0-1: KIP-932, 1226.
 
-Where share groups start in partitions, and how many records of each are not done. Needs DESCRIBE of
-the group and of each topic; a request for all topics gets those that the requester may DESCRIBE.
+Start offsets of share groups in partitions, and the number of records not done in each. Needs
+DESCRIBE of the group and of each topic; a request for all topics gets those that the requester may
+DESCRIBE.
 
 AlterShareGroupOffsets (key 91), version 0: KIP-932.
 

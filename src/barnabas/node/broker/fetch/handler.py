@@ -207,7 +207,7 @@ class Fetch:
             session.source.last_fetch_ms = self._services.clock.monotonic_ms()
 
     def _has_more(self, target: FetchTarget, answer: FetchAnswer) -> bool:
-        """Whether to look at a partition again that gave nothing, though it does not advance."""
+        """Return whether to look again at a partition that gave nothing and does not advance."""
         if answer.diverging is not None or answer.preferred_replica != NO_REPLICA:
             return True
         partition = target.partition

@@ -61,11 +61,11 @@ class FetchTarget:
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
         self.log_start_offset = log_start_offset
-        """Where a follower's log starts."""
+        """The start offset of a follower's log."""
         self.high_watermark_sent = NOT_SENT
         self.log_start_offset_sent = NOT_SENT
         self.partition: Partition | None = None
-        """What is watched."""
+        """The partition that is watched."""
 
     def update(self, other: "FetchTarget") -> None:
         """Take over what the client asks now, keeping what it was told.

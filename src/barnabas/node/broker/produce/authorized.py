@@ -59,7 +59,7 @@ def _has_transactional_records(request: ParsedProduce, frame: bytearray) -> bool
 def may_write(
     services: BrokerServices, context: RequestContext, request: ParsedProduce, partition: Partition
 ) -> bool:
-    """Whether a request like this one may write to `partition` now, within a transaction too."""
+    """Return whether such a request may write to `partition` now, within a transaction too."""
     grants = current_grants(services, context)
     return grants is None or (
         grants.write_topic.allows(partition.topic_partition.topic)

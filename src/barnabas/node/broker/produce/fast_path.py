@@ -66,7 +66,7 @@ class Shape:
         self.same_prefix = b""
         """`prefix` and the records' length, of the last request."""
         self.same_start = self.same_end = 0
-        """Where its records were."""
+        """The positions of its records."""
         (produced,) = request.topics
         self.topic: str | Uuid = produced.topic
         self.index = produced.partitions[0].partition

@@ -91,7 +91,7 @@ class KnownSchemas:
         self.use(HttpRegistry(urls, user_info, read_tls) if urls else None)
 
     def use(self, registry: Registry | None) -> None:
-        """Ask `registry` from now on. What another one said is forgotten."""
+        """Ask `registry` from now on. Forgets the answers of another one."""
         self._registry = registry
         self._known.clear()
         self._failures = 0
@@ -113,7 +113,7 @@ class KnownSchemas:
     async def learn(self, claims: Collection[Claim], deadline_ms: int) -> None:
         """Ask about `claims`; returns when each was asked once, or at the deadline.
 
-        The deadline is one of the monotonic clock. What could not be answered stays unknown.
+        The deadline is one of the monotonic clock. Ids without an answer stay unknown.
         """
         if self.is_closed or not claims:
             return

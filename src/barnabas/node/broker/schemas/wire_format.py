@@ -24,7 +24,7 @@ from barnabas.protocol.records.walk import NULL, VARINT_BYTES_MAX, BadRecordErro
 KEY_HEADER: Final = "__key_schema_id"
 VALUE_HEADER: Final = "__value_schema_id"
 HEADERS_MARK: Final = b"_schema_id"
-"""In both names. Where a batch does not hold it, no record of it has such a header."""
+"""In both names. If a batch does not contain it, none of its records has such a header."""
 ID_MAGIC: Final = 0
 GUID_MAGIC: Final = 1
 ID_SIZE_BYTES: Final = 5

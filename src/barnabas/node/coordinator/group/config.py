@@ -8,7 +8,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.coordinator.group.group_type import GroupType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long a member without an id may wait for its first generation (Kafka's constant)."""
+"""Time that a member without an id may wait for its first generation (Kafka's constant)."""
 ASSIGNOR_NAMES = {
     "uniform": "uniform",
     "range": "range",

@@ -114,7 +114,7 @@ class EndOffsets:
 
 
 def _may_pass(outcome: int | ErrorCode) -> bool:
-    """Whether it is an error that may be gone soon. An end of 6 equals NOT_LEADER_OR_FOLLOWER."""
+    """Return whether it is an error that may pass. An end of 6 equals NOT_LEADER_OR_FOLLOWER."""
     return isinstance(outcome, ErrorCode) and outcome in RETRIABLE
 
 

@@ -61,7 +61,7 @@ class HeldJoins:
         self._clock = clock
         self._hear = hear
         self._begun: dict[str, int] = {}
-        """How many initialisations are under way, by group."""
+        """The number of initialisations under way, by group."""
         self._held: dict[str, dict[_Join, None]] = {}
         self._is_closed = False
 

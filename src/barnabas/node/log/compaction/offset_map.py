@@ -131,7 +131,7 @@ class OffsetMap:
         self._offsets: dict[bytes, int] = {}
         self._survivors: Survivors | None = None
         self._first_offset, self._last_offset = 0, NO_OFFSET
-        """What was ever put lies between them."""
+        """All that was ever put lies between them."""
         self.get = self._offsets.get
         """The latest offset of what stands for a key; None if it is not in the map."""
 
@@ -157,7 +157,7 @@ class OffsetMap:
     def put_all(self, keys: Sequence[bytes], offsets: Sequence[int], key_size_max: int) -> bool:
         """Take in records in ascending order; whether all of them found room.
 
-        Where not, `latest_offset` is that of the last one that did. No key is longer than
+        If not, `latest_offset` is that of the last one that did. No key is longer than
         `key_size_max` bytes.
         """
         if not keys:

@@ -2,9 +2,9 @@
 
 What a producer sends is often of one size, with keys of one size: then the bytes at one place of
 each record are one strided slice, and it takes a comparison in C, for each byte of a record's
-structure, to know that the layout goes on. What differs (timestamp and offset deltas) need only
-be as wide. Unlike in a batch as it was produced, offset deltas may have gaps here: what a former
-round left is read again by each later one.
+structure, to know that the layout goes on. The parts that differ (timestamp and offset deltas) need
+only be as wide. Unlike in a batch as it was produced, offset deltas may have gaps here: what a
+former round left is read again by each later one.
 """
 
 from collections.abc import Callable

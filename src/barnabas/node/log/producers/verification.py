@@ -23,7 +23,7 @@ class Verification:
         self.lowest_sequence = sequence
         self.epoch = epoch
         self.is_version_2 = is_version_2
-        """Whether its producer begins each transaction with a new epoch."""
+        """True if its producer begins each transaction with a new epoch."""
 
     def ask_again(self, sequence: int, epoch: int) -> None:
         """Another batch of the producer waits for the same answer."""

@@ -62,7 +62,7 @@ class BrokerSessions:
     def holds_id(self, broker_id: int, now_ms: int) -> bool:
         """Whether another process must not take the broker's id: this one is live, and connected.
 
-        Who restarts quickly need not wait for the end of the former session.
+        A broker that restarts quickly need not wait for the end of its former session.
         """
         session = self._sessions.get(broker_id)
         return session is not None and session.is_connected and self.is_live(broker_id, now_ms)

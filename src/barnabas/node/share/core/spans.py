@@ -76,7 +76,7 @@ class Span:
         self.deadline_ms = NEVER_MS
         """When the lock runs out (monotonic)."""
         self.change: Change | None = None
-        """What waits to be written."""
+        """The change that waits to be written."""
         self.before: tuple[RecordState, str] = (state, member)
         """State and holder to go back to if that fails."""
         self.is_final = False

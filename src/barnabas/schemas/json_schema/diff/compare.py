@@ -37,7 +37,7 @@ from barnabas.schemas.json_schema.model.reader import Reader
 from barnabas.schemas.schema import Incompatibility
 
 PAIRS_MAX = 100_000
-"""Comparisons of one request, a second or less. Who needs more is refused."""
+"""Comparisons of one request, a second or less. A comparison that needs more is refused."""
 
 _Key = tuple[int, int]
 _TOO_LARGE: Change = ("COMPARISON_TOO_LARGE", ())

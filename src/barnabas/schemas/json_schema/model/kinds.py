@@ -48,7 +48,7 @@ class FalseSchema(Schema):
 
 @dataclass(slots=True, eq=False)
 class ReferenceSchema(Schema):
-    """A `$ref`. What it leads to is read when it is first asked for."""
+    """A `$ref`. Its target is read when it is first used."""
 
     text: str = ""
     place: Place | None = None

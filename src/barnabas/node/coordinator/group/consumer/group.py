@@ -1,6 +1,6 @@
 """A consumer group: all that its records say, and what follows from it.
 
-What it has as other groups do is in its base. A partition belongs to one member at a time:
+Its base has what all groups share. A partition belongs to one member at a time:
 `owner_epoch` tells whether somebody still has it. If the log names two owners, the one with the
 later epoch counts. Source: Kafka's ConsumerGroup.
 """

@@ -89,7 +89,7 @@ def upgrade(step: Step, classic: ClassicGroup) -> ConsumerGroup | Refusal:
 def may_downgrade_without(
     step: Step, group: ConsumerGroup, leaving: Collection[ConsumerMember]
 ) -> bool:
-    """Whether only classic members are left once `leaving` are gone, and the group may change."""
+    """Return whether only classic members are left without `leaving`, and the group may change."""
     left_count = len(group.members) - len(leaving)
     classic_left_count = group.classic_count - sum(member.is_classic for member in leaving)
     return (
@@ -101,7 +101,7 @@ def may_downgrade_without(
 
 
 def may_downgrade_replacing(step: Step, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-    """Whether a classic member that takes the place of `replaced` leaves only classic ones."""
+    """Return whether a classic member in place of `replaced` leaves only classic ones."""
     return (
         not replaced.is_classic
         and group.classic_count == len(group.members) - 1

@@ -1,6 +1,6 @@
 """A share group: what its records say, and what follows from that.
 
-What it has as other groups do is in its base. Source: Kafka's ShareGroup.
+Its base has what all groups share. Source: Kafka's ShareGroup.
 """
 
 from dataclasses import replace
