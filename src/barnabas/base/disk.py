@@ -48,7 +48,7 @@ class DiskFile(Protocol):
         """Force data and length to the medium, blocking."""
 
     def fileno(self) -> int:
-        """The descriptor for sendfile, or -1 where there is none (simulated disks)."""
+        """The descriptor for sendfile, or -1 (simulated disks)."""
 
     def close(self) -> None:
         """Close without fsync. Harmless when closed already.

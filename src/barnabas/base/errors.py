@@ -6,7 +6,7 @@ from typing import ClassVar
 class ShownError(Exception):
     """A failure whose text is all that a person needs: programs show it in one line.
 
-    Any other exception that reaches a program's end is a defect of ours.
+    Any other exception that reaches the end of a program is a bug.
     """
 
     is_wrong_usage: ClassVar[bool] = False

@@ -91,7 +91,7 @@ def _tokens(text: str) -> list[tuple[bool, str]]:
 
 
 def jaas_options(text: str) -> dict[str, str]:
-    """The options of the first entry; none where nothing is written. Raises JaasError."""
+    """The options of the first entry; none for an empty text. Raises JaasError."""
     return login_modules(text)[0].options if text.strip() else {}
 
 

@@ -56,7 +56,7 @@ def load(class_name: str, kind: Kind | None = None) -> Any:
     """Return the class of a plugin.
 
     One name may stand for a converter and for a header converter: `kind` then says which is meant.
-    Raises ConfigError if there is none, NotAllowedError, MissingPackageError.
+    Raises ConfigError if none exists, NotAllowedError, MissingPackageError.
     """
     plugin = PLUGINS.get(class_name) or _by_short_name(class_name)
     if plugin is not None and kind == "header_converter":

@@ -62,7 +62,7 @@ class Closing:
         outcome.exit_code = EXIT_RIGHT if right else EXIT_WRONG
 
     def _catch_up(self) -> bool:
-        """Wait until everything is processed and shown; False where nothing moves any more."""
+        """Wait until everything is processed and shown; False once nothing moves any more."""
         stage = self._stage
         screen, reports = stage.screen, stage.reports
         ends = TopicEnds({**client_config(stage.bootstrap), "log_level": 0})

@@ -36,7 +36,7 @@ class ProcessIdentity:
 
 
 def start_time(pid: int) -> str | None:
-    """Return an opaque start time of a running process, None where there is none (or a zombie)."""
+    """Return an opaque start time of a running process, None if it is gone (or a zombie)."""
     if os.path.isdir("/proc/self"):
         fields = _stat_fields(pid)
         if fields is None or fields[0] in {"Z", "X"}:

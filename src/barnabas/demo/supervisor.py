@@ -68,7 +68,7 @@ class Supervisor:
         return self._children.start(spec)
 
     def get(self, name: str) -> Child | None:
-        """Return a process, running or ended; None where there is none of that name."""
+        """Return a process, running or ended; None for an unknown name."""
         return self._children.get(name)
 
     def is_ready(self, name: str) -> bool:

@@ -72,9 +72,9 @@ class Settings:
     warehouse_port: int | None = None
     """The port of the worker of the warehouse's connector. """
     database_directory: str | None = None
-    """PostgreSQL's own; None where there is none yet."""
+    """PostgreSQL's own; None before it is chosen."""
     bounded_from_seconds: int | None = None
-    """Where the bounded run that is not finished yet began; None where there is none."""
+    """The beginning of an unfinished bounded run; None without one."""
 
     @property
     def nodes(self) -> int:

@@ -176,7 +176,7 @@ class CharacterReader:
         return self.text[self.at : self.at + 1]
 
     def takes(self, token: str) -> bool:
-        """Return whether the token stands here; then it is read."""
+        """Return whether the token is here; then it is read."""
         is_next = self.text.startswith(token, self.at)
         self.at += len(token) if is_next else 0
         return is_next

@@ -6,8 +6,8 @@
             └─────────────────────  or the member wants it to  ─────┘
 
 Client libraries join groups as consumers only. Here a `Part` gives the member's metadata, deals out
-work when the member leads, and takes what the member is assigned. A member runs on a thread of its
-own and sends the coordinator one request at a time.
+work when the member leads, and takes what the member is assigned. A member runs on its own thread
+and sends the coordinator one request at a time.
 
 Source: Kafka's AbstractCoordinator.
 """
@@ -296,7 +296,7 @@ class Part:
 
 
 class GroupMember:
-    """A member of a group, on a thread of its own, from `start` to `close`."""
+    """A member of a group, on its own thread, from `start` to `close`."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Partitions of keys, by the names of librdkafka's partitioners.
 
-Our producers use Java's, so that a key has one partition, whatever client sends it.
+Our producers use Java's, so that a key has the same partition with every client.
 """
 
 from __future__ import annotations

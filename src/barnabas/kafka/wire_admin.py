@@ -216,7 +216,7 @@ class WireAdmin:
         time.sleep(RETRY_S)
 
     def _active_controller(self) -> int:
-        """Return the controller that leads; waits while there is none."""
+        """Return the controller that leads; waits until there is one."""
         deadline = time.monotonic() + self.timeout_s
         while True:
             found = self.describe(CONTROLLERS)
@@ -284,7 +284,7 @@ class WireAdmin:
         return CONTROLLERS if self.controllers else BROKERS
 
     def serves(self, host: str, port: int, api: int) -> bool | None:
-        """Return whether the node at an address serves an API; None where none answers."""
+        """Return whether the node at an address serves an API; None if none answers."""
         try:
             with contextlib.closing(Connection(self._access, host, port)) as connection:
                 return connection.serves(api)

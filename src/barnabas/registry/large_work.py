@@ -1,8 +1,8 @@
 """Work on large schemas in a thread, so that the event loop goes on serving other requests.
 
 To parse and compare a megabyte of schema takes seconds. The thread works on a state that nobody
-changes meanwhile, and with formats apart: parsed schemas are completed when they are first asked,
-and may not be shared between threads.
+else changes, and with separate formats: parsed schemas are completed when they are first asked, and
+may not be shared between threads.
 """
 
 import asyncio

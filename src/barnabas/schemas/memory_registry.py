@@ -47,7 +47,7 @@ class MemoryRegistry:
         return self.add(subject, schema_type, text)
 
     def by_id(self, schema_id: int) -> StoredSchema:
-        """The schema of that id. Raises RegistryError if there is none."""
+        """The schema of that id. Raises RegistryError for an unknown one."""
         if schema_id not in self.schemas:
             raise RegistryError(f"Schema {schema_id} not found; error code: 40403")
         return self.schemas[schema_id]
@@ -69,7 +69,7 @@ class MemoryRegistry:
         return list(self.subjects.get(subject, []))
 
     def resolved_avro(self, schema_id: int) -> str | None:
-        """The text of an Avro schema; None if there is none of that id."""
+        """The text of an Avro schema; None for an unknown id."""
         schema = self.schemas.get(schema_id)
         return schema.text if schema is not None and schema.type == "AVRO" else None
 

@@ -56,7 +56,7 @@ class SchemaStore(Protocol):
         ...
 
     def by_id(self, schema_id: int) -> StoredSchema:
-        """The schema of that id. Raises RegistryError if there is none."""
+        """The schema of that id. Raises RegistryError for an unknown one."""
         ...
 
     def latest(self, subject: str) -> StoredSchema | None:
@@ -167,7 +167,7 @@ class RegistryClient:
         return known
 
     def resolved_avro(self, schema_id: int) -> str | None:
-        """An Avro schema with its references in its text; None if there is none of that id.
+        """An Avro schema with its references in its text; None for an unknown id.
 
         Raises RegistryError.
         """

@@ -49,7 +49,7 @@ class AvroTopic:
             raise SchemaAbsentError(f"the registry has no schema of {self.topic}-value")
 
     def learn(self, schema_id: int) -> bool:
-        """Take up a schema of whatever subject; False if the registry has no such Avro schema.
+        """Take up a schema of any subject; False if the registry has no such Avro schema.
 
         Its values are unreadable then. Raises RegistryError.
         """

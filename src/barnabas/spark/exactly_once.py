@@ -169,9 +169,9 @@ class TransactionalWriter:
     def _send_offsets(self, places: list[TopicPartition]) -> None:
         """Have the transaction commit the offsets, in a thread that can be left behind.
 
-        librdkafka (2.16) may wait for ever here, whatever time it is given, when the group's
-        coordinator is lost meanwhile (its issues 5456 and 5511). That producer is abandoned, and
-        fenced by the next. Raises KafkaException, also then.
+        librdkafka (2.16) may wait for ever here, past its time limit, when the group's coordinator
+        is lost (its issues 5456 and 5511). That producer is abandoned, and fenced by the next.
+        Raises KafkaException, also then.
         """
         producer, offsets = self._producer, self._offsets
         assert producer is not None

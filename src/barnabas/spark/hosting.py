@@ -51,7 +51,7 @@ class PipelineContext:
     kafka: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The TLS and login settings of librdkafka's clients."""
     java_kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Likewise for Spark's Kafka connector, whose options begin with `kafka.`."""
+    """The same for Spark's Kafka connector, whose options begin with `kafka.`."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class _Hosted(SupervisedStream):
         with self.lock:
             self._batch_id = -1
             if self.is_wanted and not self.restart():
-                # What it fails of is its state.
+                # Its failure is its state.
                 with suppress(Exception):
                     self.resume()
 
@@ -170,7 +170,7 @@ class _Hosted(SupervisedStream):
 
 
 class PipelineHost:
-    """Runs queries in threads of its own, from `start` to `close`.
+    """Runs queries in its own threads, from `start` to `close`.
 
     `clients`: librdkafka's settings, for a cluster that asks for a login.
     """

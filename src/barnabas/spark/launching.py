@@ -254,7 +254,7 @@ def in_place_of_submit(launch: Launch, spark_home: str) -> Iterator[None]:
 
 
 def archive_later(launch: Launch) -> None:
-    """Write the archive for later starts in half a minute, where there is none."""
+    """Write the archive for later starts in half a minute, if it does not exist."""
     if os.path.exists(launch.archive):
         return
     timer = threading.Timer(_ARCHIVE_AFTER_SECONDS, write_archive, (launch,))
@@ -269,7 +269,7 @@ def _forget_list(launch: Launch) -> None:
 
 
 def write_archive(launch: Launch) -> bool:
-    """Write the archive from the list of classes of this process's JVM, as a process of its own.
+    """Write the archive from the list of classes of this process's JVM, as a separate process.
 
     Returns whether there is one. A failure costs later starts nothing but time. The process goes
     on when this one ends.

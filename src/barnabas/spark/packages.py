@@ -1,7 +1,7 @@
 """Java packages for programs that are no part of Spark, fetched as Spark fetches its own.
 
 They go into the directory that its sessions use (see `session.default_ivy_directory`), through the
-mirrors that it is told of.
+mirrors that it is given.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _jvm(options: SessionOptions | None = None) -> Iterator[Any]:
 
     if options is None:
         options = SessionOptions("barnabas-packages", packages=(), driver_memory="256m")
-    # What it prints goes where our own output goes.
+    # Its output goes where our own output goes.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         gateway = launch_jvm(options)

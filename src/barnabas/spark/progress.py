@@ -90,7 +90,7 @@ def _offsets(source: Mapping[str, Any], name: str) -> dict[str, dict[str, int]]:
 def committed_offsets(checkpoint: str) -> dict[str, dict[int, int]]:
     """Return by topic and partition the end of a checkpoint's last committed micro-batch.
 
-    Empty where there is none yet. The checkpoint is a local directory. Source: Spark's CommitLog.
+    Empty before the first. The checkpoint is a local directory. Source: Spark's CommitLog.
     """
     last = committed_batch(checkpoint)
     return {} if last < 0 else planned_offsets(checkpoint, last)

@@ -161,7 +161,7 @@ class SessionOptions:
             "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # What the user interface would show is kept without one, too: as little as can be.
+            # Spark keeps data for its user interface even without one: keep as little as possible.
             "spark.ui.liveUpdate.period": "-1",
             "spark.ui.retainedJobs": "10",
             "spark.ui.retainedStages": "20",
@@ -294,7 +294,7 @@ def is_lost(session: SparkSession) -> bool:
 def forget_lost(session: SparkSession) -> None:
     """Let go of a session whose JVM has ended, so that another can be started."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # it tells of the lost JVM
+        warnings.simplefilter("ignore", RuntimeWarning)  # it reports the lost JVM
         with contextlib.suppress(OSError, Py4JError):
             session.sparkContext.stop()
         session.sparkContext.stop()  # what is left to do where the JVM did not answer

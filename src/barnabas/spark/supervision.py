@@ -261,7 +261,7 @@ class SupervisedStream:
             self._state = QueryState.RUNNING
 
     def restart(self) -> bool:
-        """Start again after a failure: False where there is none to start again after.
+        """Start again after a failure: False without a failure.
 
         A new failure is its state.
         """

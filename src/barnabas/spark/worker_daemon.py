@@ -30,7 +30,7 @@ def load() -> None:
     for name in _NEEDED:
         with suppress(ImportError):
             importlib.import_module(name)
-    # What is there now is never looked at by a worker's collector, which would also copy it.
+    # A worker's collector never looks at objects that exist now, which would also copy them.
     gc.collect()
     gc.freeze()
 

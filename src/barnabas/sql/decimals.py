@@ -46,7 +46,7 @@ def unit(scale: int) -> Decimal:
 
 
 def decimal_type(precision: int, scale: int) -> types.Decimal:
-    """The type; raises AnalysisError if there is none of that precision and scale."""
+    """The type; raises AnalysisError for an invalid precision or scale."""
     shown = f"DECIMAL({precision},{scale})"
     if precision < 1:
         raise AnalysisError(f"DECIMAL precision must be >= 1: {shown}")

@@ -1,7 +1,7 @@
 """Text of values as Java prints them, and numbers as Java reads them.
 
 ksqlDB's casts to STRING show values by Java's own `toString`; users and cases compare that text.
-Entries of a MAP stand in the order of Java's HashMap (see `java_maps`).
+Entries of a MAP have the order of Java's HashMap (see `java_maps`).
 """
 
 from __future__ import annotations

@@ -46,5 +46,5 @@ def unquoted(name: str) -> str:
 
 
 def repeated(names: Iterable[str]) -> frozenset[str]:
-    """Those of the names that stand there more than once."""
+    """The names that occur more than once."""
     return frozenset(name for name, count in Counter(names).items() if count > 1)

@@ -74,7 +74,7 @@ class Schema:
         return {column.name: column for column in reversed(self.columns)}
 
     def __str__(self) -> str:
-        # What headers fill stands before the value's columns here, though not in rows.
+        # Columns from headers are before the value's columns here, though not in rows.
         inner = [column for column in self.columns if column.part is Part.HEADERS]
         if inner:
             bounds = sum(column.part is Part.KEY for column in self.columns)

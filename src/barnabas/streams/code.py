@@ -30,7 +30,7 @@ def send_whole(*things: Any) -> None:
             root = os.path.dirname(root)
         for other in list(sys.modules.values()):
             beside = _own_file(other)
-            # What runs as __main__ is sent whole in any case.
+            # The module that runs as __main__ is sent whole in any case.
             if beside is not None and beside.startswith(root + os.sep) and _has_name(other):
                 cloudpickle.register_pickle_by_value(other)  # type: ignore[no-untyped-call]  # PySpark's
 

@@ -129,7 +129,7 @@ class Stream:
 
     @property
     def df(self) -> DataFrame:
-        """Spark's DataFrame up to here, made anew at each access.
+        """Spark's DataFrame up to here, a new one at each access.
 
         It reads the cluster that `connect` or the environment variables name. Record columns
         (`_key`, `_timestamp`, `_topic`, `_partition`, `_offset`, `_headers`) are among its columns.
@@ -291,7 +291,7 @@ class Stream:
         schema: Format | None = None,
         key: ColumnLike | Sequence[ColumnLike] | None = None,
     ) -> Relay:
-        """Write rows to a topic and read on from it: `.read(schema=…)`. A query of its own."""
+        """Write rows to a topic and read on from it: `.read(schema=…)`. A separate query."""
         return Relay(self.to(topic, schema=schema, key=key))
 
 

@@ -58,7 +58,7 @@ def connect(
 
 
 def active_session() -> SparkSession:
-    """Return the session of this process; starts one where there is none."""
+    """Return the session of this process; starts one if none exists."""
     from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()

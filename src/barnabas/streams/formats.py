@@ -59,7 +59,7 @@ class Binding:
     pinned: Callable[[str, Callable[[], str]], str]
 
     def registry(self) -> Schemas:
-        """Return the registry. Raises PipelineError where there is none."""
+        """Return the registry. Raises PipelineError if none exists."""
         if self.schemas is None:
             raise PipelineError(
                 f"{self.subject} is in the schema registry: name it with schema_registry_url"

@@ -1,4 +1,4 @@
-"""Topics that a pipeline writes: which records become of rows."""
+"""Topics that a pipeline writes: which records rows become."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Pipeline:
     ) -> RunningPipeline:
         """Start, or go on from the checkpoints; `options` are fields of `RunOptions`.
 
-        Without `spark` the session of this process runs it; one is started if there is none.
+        Without `spark` the session of this process runs it; one is started if none exists.
         Raises PipelineError for what cannot be built or reached.
         """
         from barnabas.streams.running import start_pipeline
@@ -195,7 +195,7 @@ DEFAULT_NAME = "pipeline"
 def load_pipeline(named: str) -> Pipeline:
     """Return the pipeline that a file or module has under a name.
 
-    Raises PipelineError where there is none; what the module itself raises comes through.
+    Raises PipelineError if none exists; what the module itself raises comes through.
     """
     place, _, name = named.partition(":")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
@@ -213,7 +213,7 @@ def _from_file(path: str) -> ModuleType:
     specification = importlib.util.spec_from_file_location(name, path)
     assert specification is not None
     assert specification.loader is not None
-    # What lies beside it can be imported, as where Python runs the file itself.
+    # Modules beside it can be imported, as when Python runs the file itself.
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module

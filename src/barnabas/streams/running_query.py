@@ -163,7 +163,7 @@ class RunningQuery:
                     stream.processAllAvailable()
                     return
                 except StreamingQueryException:
-                    pass  # the watcher decides what becomes of it
+                    pass  # the watcher decides what happens to it
             if await_end(LOOK_SECONDS):
                 return
 

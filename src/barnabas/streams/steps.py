@@ -100,7 +100,7 @@ class Step(ABC):
 
     @abstractmethod
     def frame(self, building: Building) -> DataFrame:
-        """Make the DataFrame, anew at each call: a stream can be joined with itself."""
+        """Make the DataFrame, a new one at each call: a stream can be joined with itself."""
 
     def walk(self) -> Iterator[Step]:
         """This step and all before it."""

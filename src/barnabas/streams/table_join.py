@@ -172,7 +172,7 @@ def _schema(frame: DataFrame, names: list[str]) -> str:
 def _nullable(kind: Any) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    # A column is null in a row where an outer join found nothing, whatever was said of it.
+    # A column is null in a row where an outer join found nothing, even if it is declared NOT NULL.
     return StructType([StructField(one.name, one.dataType) for one in kind.fields])
 
 

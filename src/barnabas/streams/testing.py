@@ -92,7 +92,7 @@ class PipelineTest:
         """Write a record to a topic that the pipeline reads.
 
         Values are what the topic's format writes: a dict or a dataclass for JSON and Avro. Bytes
-        are written as they are, to see what becomes of malformed ones; None is a null. `at` is the
+        are written as they are, to see what happens to malformed ones; None is a null. `at` is the
         record's timestamp, by default now; a later one moves `now` on.
         """
         source = self._sources.get(topic)

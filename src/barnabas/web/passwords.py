@@ -2,7 +2,7 @@
 
     name: password[,role …]
 
-A password stands there as it is, or as `MD5:<hash>` or `OBF:<obfuscated>`.
+A password is there as it is, or as `MD5:<hash>` or `OBF:<obfuscated>`.
 """
 
 from __future__ import annotations

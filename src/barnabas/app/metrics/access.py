@@ -28,7 +28,7 @@ class Access:
 
     @property
     def login(self) -> BasicLogin | None:
-        """The login with a password; None if there is none."""
+        """The login with a password; None if absent."""
         return BasicLogin(_Users(self.passwords), "metrics") if self.passwords else None
 
 

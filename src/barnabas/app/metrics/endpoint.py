@@ -1,5 +1,5 @@
-"""The HTTP server of a node's metrics and health. It has a thread and an event loop of its own, and
-asks the node's loop.
+"""The HTTP server of a node's metrics and health. It has its own thread and event loop, and asks
+the node's loop.
 
 Names of figures are those under which the JMX exporter shows Kafka's: `kafka.server:type=Produce`,
 attribute `byte-rate`, becomes `kafka_server_produce_byte_rate`.

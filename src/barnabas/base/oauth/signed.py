@@ -27,7 +27,7 @@ class Keys(Protocol):
     """The keys of the issuers, as they are known now."""
 
     def current(self) -> KeySet:
-        """The known keys. Raises InvalidTokenError if there are none yet."""
+        """The known keys. Raises InvalidTokenError before any is known."""
 
     def missed(self, key_id: str) -> None:
         """A token names a key that is not known: there may be a new one."""
@@ -39,7 +39,7 @@ class JwtValidator:
 
     keys: Keys
     audiences: Collection[str] = ()
-    """One of these must be named; where there are none, a token must name no audience."""
+    """One of these must be named; without any, a token must name no audience."""
     issuer: str | None = None
     scope_claim: str = "scope"
     subject_claim: str = "sub"

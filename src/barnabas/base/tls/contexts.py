@@ -209,7 +209,7 @@ class _Lenient:
 
 
 def configured_key(config: StringKeys) -> KeyPair | None:
-    """The key of the key store, None where none is set. Raises ConfigError."""
+    """The key of the key store, or None if none is set. Raises ConfigError."""
     return own_key(_Lenient(config))
 
 

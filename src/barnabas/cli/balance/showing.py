@@ -124,6 +124,6 @@ def progress_text(progress: Progress) -> str:
 
 
 def waiting_text(progress: Progress) -> str:
-    """Return which nodes keep a run from going on, in words; empty where none does."""
+    """Return which nodes keep a run from going on, in words; empty if none does."""
     down = ", ".join(map(str, progress.waiting_for))
     return f"waiting for nodes that are down: {down}" if down else ""

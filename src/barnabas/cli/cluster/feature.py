@@ -246,7 +246,7 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """All features; `epoch` is None where nothing is finalized."""
+    """All features; `epoch` is None if nothing is finalized."""
 
     epoch: int | None
     features: tuple[FeatureLevel, ...]

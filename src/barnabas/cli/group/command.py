@@ -110,7 +110,7 @@ def _description(connection: Connection, name: str) -> "ConsumerGroupDescription
 
 
 def _describe(connection: Connection, name: str) -> dict[str, Any] | None:
-    """A group, or None if there is none."""
+    """A group, or None."""
     description = _description(connection, name)
     existing = all_partitions(connection)
     committed = committed_offsets(connection, name, existing)

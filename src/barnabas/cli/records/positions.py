@@ -132,7 +132,7 @@ def resolve(
 def list_offsets(
     connection: "Connection", partitions: "Sequence[TopicPartition]", position: Position
 ) -> dict[tuple[str, int], int]:
-    """Earliest, latest or by-time offsets by (topic, partition); -1 where there is none."""
+    """Earliest, latest or by-time offsets by (topic, partition); -1 if the partition has none."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import OffsetSpec
 

@@ -23,7 +23,7 @@ def read_partitions(
 ) -> Generator["Message", None, None]:
     """Records from `starts` up to before `ends`, or `count`; without either, on and on.
 
-    A partition also ends where nothing readable comes before its end (control records, records
+    A partition also ends if nothing readable comes before its end (control records, records
     that compaction removed). Raises CliError.
     """
     from confluent_kafka import Consumer, TopicPartition

@@ -58,7 +58,7 @@ class Sender:
 
     @property
     def summary(self) -> str:
-        """How many records were acknowledged, in words."""
+        """The number of acknowledged records, in words."""
         count = self.acknowledged
         return f"{count} record{'' if count == 1 else 's'} sent to {self._topic}"
 

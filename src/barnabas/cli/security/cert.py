@@ -243,7 +243,7 @@ def _read(path: str) -> str:
 
 
 def _authority(directory: str) -> "Identity":
-    """Raises CliError where there is none."""
+    """Raises CliError if none exists."""
     from barnabas.node.security.development_ca import identity_of
 
     path, key_path = os.path.join(directory, CA_FILE), os.path.join(directory, CA_KEY_FILE)

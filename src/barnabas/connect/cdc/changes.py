@@ -29,7 +29,7 @@ from barnabas.connect.record import Header, JsonMap, SourceRecord
 from barnabas.schemas.data.builder import INT64, STRING, map_of, optional, struct_of
 from barnabas.schemas.data.schema import Struct
 
-# What is reported about snapshots.
+# Reports about snapshots.
 #
 # Source: Debezium's documentation, "Notifications".
 
@@ -66,7 +66,7 @@ def note_value(note: Note) -> Struct:
     return Struct(NOTE_VALUE, [note.id, note.status, note.kind, note.data, note.time_ms])
 
 
-# What the driver puts between the log's messages.
+# Entries that the driver puts between the log's messages.
 
 
 @dataclass(slots=True, frozen=True)

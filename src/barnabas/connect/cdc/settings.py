@@ -75,7 +75,7 @@ class CaptureSettings:
 
     @property
     def listed_kinds(self) -> tuple[str, ...]:
-        """The kinds with an include and an exclude list, of which one may be set."""
+        """The kinds with an include and an exclude list; only one of the two may be set."""
         return ("table", self.namespace, "column")
 
     def check(self) -> None:

@@ -64,7 +64,7 @@ def listed(kind: plugins.Kind) -> list[str]:
 
 
 def version_of(class_name: str | None, kind: plugins.Kind) -> str | None:
-    """Return the version of a plugin; None if there is none of that name."""
+    """Return the version of a plugin; None for an unknown name."""
     if class_name is None:
         return None
     try:

@@ -48,7 +48,7 @@ class OffsetReader(Protocol):
     """The offsets that were stored for a connector's source partitions."""
 
     def offset(self, partition: JsonMap) -> JsonMap | None:
-        """Return the offset stored for a source partition; None where there is none."""
+        """Return the offset stored for a source partition; None if absent."""
 
     def all(self) -> Sequence[tuple[JsonMap, JsonMap]]:
         """Return all (partition, offset) of the connector."""
@@ -159,7 +159,7 @@ class SourceReader(ABC):
     def read_columns(self, partition: Any) -> Iterator[SourceColumn] | None:
         """Return the records of a split as columns; None where `read` is the only way.
 
-        Asked in place of `read` where nothing is transformed and the converters are Kafka's of
+        Asked in place of `read` if nothing is transformed and the converters are Kafka's of
         texts, bytes or JSON. `read` yields the same records.
         """
         return None
@@ -247,7 +247,7 @@ class SinkWriter(ABC):
         """Write the values of a range's records, as `write`.
 
         A writer that needs nothing but values overrides it; it is then called in place of `write`
-        where nothing is transformed and the converters are Kafka's of texts, bytes or JSON.
+        if nothing is transformed and the converters are Kafka's of texts, bytes or JSON.
         """
         raise TypeError(f"{type(self).__name__} takes no columns")
 

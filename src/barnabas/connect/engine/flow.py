@@ -86,7 +86,7 @@ class SourceFlow:
             return None
 
     def convert(self, record: SourceRecord) -> RawRecord | None:
-        """Return the record to write, None if there is none. Raises ConnectError."""
+        """Return the record to write, or None. Raises ConnectError."""
         run, chain = self.tolerance.run, self._chain
         try:
             changed = _transform(self.tolerance, chain, record, record)
@@ -176,7 +176,7 @@ class SinkFlow:
                 continue
 
     def convert_one(self, raw: RawRecord) -> SinkRecord:
-        """Return the record that goes on. Raises ConnectError, and Dropped where none does."""
+        """Return the record that goes on. Raises ConnectError, and Dropped if none does."""
         run, chain, topic = self.tolerance.run, self._chain, raw.topic
         key_schema, key = run(
             Stage.KEY_CONVERTER,

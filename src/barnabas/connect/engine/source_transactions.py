@@ -25,7 +25,7 @@ from barnabas.schemas.data.errors import (
     RetriableError,
 )
 
-# Where the transactions of an exactly-once source end: `transaction.boundary` (KIP-618).
+# Transaction boundaries of an exactly-once source: `transaction.boundary` (KIP-618).
 #
 #     poll        with each micro-batch
 #     interval    with the first micro-batch after `transaction.boundary.interval.ms`
@@ -258,7 +258,7 @@ class SourceTransactions:
     ) -> Sequence[SplitDone]:
         """Send a micro-batch, and end the transaction where it is to end.
 
-        Raises BatchAbortedError or RetriableError where nothing of the open transaction is written,
+        Raises BatchAbortedError or RetriableError if nothing of the open transaction is written,
         ConnectError.
         """
         self._is_cut = False

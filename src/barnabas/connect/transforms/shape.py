@@ -122,7 +122,7 @@ class _Flat:
         return Struct(self._made, values)
 
     def _collect(self, schema: Schema, inner: list[Any] | None, values: list[Any]) -> None:
-        """Add the values of a struct, or nulls where there is none."""
+        """Add the values of a struct, or nulls without one."""
         for field in schema.fields:
             value = None if inner is None else inner[field.index]
             if field.schema.type is Type.STRUCT:

@@ -163,7 +163,7 @@ class Herder(ABC):
             )
         return {key: value for key, value in config.items() if value is not None}
 
-    # What changes connectors.
+    # Requests that change connectors.
 
     @abstractmethod
     def put(

@@ -89,7 +89,7 @@ def make_engine(settings: Mapping[str, str]) -> Engine:
 
 
 def cluster_of(settings: Mapping[str, str]) -> str | None:
-    """Return the id of the Kafka cluster. Raises NoClusterError, at once where nothing listens."""
+    """Return the id of the Kafka cluster. Raises NoClusterError, at once if nothing listens."""
     given = admin_settings({}, settings)
     try:
         protocol = str(given.get("security.protocol", "PLAINTEXT"))

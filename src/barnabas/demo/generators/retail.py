@@ -36,7 +36,7 @@ _QUERIES: Final[tuple[tuple[str, ...], ...]] = (
     ("white wall paint", "paint roller"),
     ("sourdough", "bread flour"),
 )
-# How popular a bundle is; a Zipf-like tail.
+# The popularity of bundles; a Zipf-like tail.
 _BUNDLE_WEIGHTS: Final = (30, 22, 18, 14, 9, 7)
 _BUNDLE_CUMULATIVE: Final = tuple(accumulate(_BUNDLE_WEIGHTS))
 

@@ -100,7 +100,7 @@ class SimpleDateFormat:
 
 
 def _parts(pattern: str) -> list[tuple[str, str]]:
-    """Letters with the run they stand in, and literals under no letter."""
+    """Letters with their run, and literals under no letter."""
     parts: list[tuple[str, str]] = []
     for match in _PART.finditer(pattern):
         run, letter = match[0], match[2]

@@ -99,7 +99,7 @@ _NOT_JAVA = {"EST", "MST", "HST", "ROC", "Factory", "posixrules", "localtime"}
 
 @lru_cache(maxsize=1024)
 def zone_of(text: str) -> Zone:
-    """The zone of that id; raises ValueError if there is none."""
+    """The zone of that id; raises ValueError for an unknown one."""
     if text in ("Z", "z"):
         return fixed(0)
     if text[:1] in ("+", "-"):

@@ -12,7 +12,7 @@ from barnabas.node.security.authorizer import Authorizer, Caller
 from barnabas.protocol.acls import CLUSTER_NAME, Operation, ResourceType
 
 NAMES_MAX: Final = 10_000
-"""Remembered at most of a kind; then it begins anew."""
+"""Remembered at most of a kind; then it starts over."""
 NAME_SIZE_MAX: Final = 256
 """Longer names are asked about each time: clients choose them, and memory is ours."""
 

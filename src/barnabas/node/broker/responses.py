@@ -31,8 +31,8 @@ def respond(context: RequestContext, response: Message) -> list[Part]:
 def respond_instead(context: RequestContext, response: Message) -> list[Part]:
     """As `respond`, where an encoder written by hand has raised what is being handled.
 
-    That is a bug. The client is told of it, as `encode_answer` does, and does not ask
-    again and again on new connections.
+    That is a bug. The client gets an answer, as `encode_answer` does, and does not ask again and
+    again on new connections.
     """
     name, version = type(response).__name__, context.api_version
     telemetry.exception("cannot encode %s version %d by hand", name, version)

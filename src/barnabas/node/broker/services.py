@@ -85,7 +85,7 @@ class BrokerServices:
         return task
 
     async def close(self) -> None:
-        """Wait for what was started; whatever it waits for must have been closed before."""
+        """Wait for what was started; everything that it waits for must have been closed before."""
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self.client_telemetry is not None:
@@ -101,7 +101,7 @@ class BrokerServices:
         self.verifies_transactions = config.get_bool(VERIFICATION_KEY)
 
     async def allocate_producer_id(self) -> int | ErrorCode:
-        """A producer id that was never given before, or why there is none now."""
+        """A producer id that was never given before, or why none is available."""
         try:
             return await self.metadata.allocate_producer_id()
         except RegistrationError as failure:

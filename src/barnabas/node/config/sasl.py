@@ -59,7 +59,7 @@ def jaas_key(listener_name: str, mechanism: str) -> str:
 
 
 def jaas_options(config: "NodeConfig", listener_name: str, mechanism: str) -> dict[str, str] | None:
-    """The options of a mechanism's login module on a listener; None where none is set.
+    """The options of a mechanism's login module on a listener; None if none is set.
 
     Raises ConfigError.
     """

@@ -267,7 +267,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         entry.source = None
         entry.error = None
-        # What the former leader appended last may not be committed yet.
+        # The last records of the former leader may not be committed yet.
         self._await_commit(entry)
         now = self._now()
         self._carry_out(entry, entry.shard.loaded(now), None, now)

@@ -104,7 +104,7 @@ def end_of_range(
     At `start`, which is `floor` or behind it, the batch begins that, or one soon after it, ends
     with offset `indexed`. The first batch that is left out is seen as well: where it steps back,
     one of the two is misplaced, and the range ends before both. So it does before bytes that are
-    no batch. None if no batch is left; raises CorruptBatchError if there is none at `start`.
+    no batch. None if no batch is left; raises CorruptBatchError if there is no batch at `start`.
     """
     before = stop = -1  # where the last batch but one ends, and the last
     before_offset = next_offset = -1

@@ -166,7 +166,7 @@ def _number(text: str) -> int:
 
 
 def _read_text(disk: Disk, path: str) -> str:
-    """The file's text; '' if there is none."""
+    """The file's text; '' without one."""
     try:
         data = disk.read(path)
     except FileNotFoundError:

@@ -79,7 +79,7 @@ class FutureLogs:
     def delete(self, topic_partition: TopicPartition) -> None:
         """Give a future log up: it is renamed now and removed later.
 
-        Harmless if there is none. Raises LogDirFailure.
+        Does nothing if it does not exist. Raises LogDirFailure.
         """
         log = self._logs.pop(topic_partition, None)
         if log is None:

@@ -296,7 +296,7 @@ class LogManager:
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a log away: its directory is renamed now and removed later.
 
-        Harmless if there is none. Raises LogDirFailure.
+        Does nothing if it does not exist. Raises LogDirFailure.
         """
         log = self._logs.pop(topic_partition, None)
         if log is not None:

@@ -24,7 +24,7 @@ SMALL_READ_BYTES = 4096
 class ReadResult:
     """The result of a read: batches whose bytes follow each other in `parts`.
 
-    `next_offset` is the offset after the last of them, or the asked one where there is none.
+    `next_offset` is the offset after the last of them, or the asked one if none exists.
     """
 
     __slots__ = ("error", "next_offset", "parts", "size_bytes")

@@ -45,8 +45,8 @@ from barnabas.protocol.records.walk import BadRecordError, walk_records
 
 PACKED_SMALL_MAX_BYTES: Final = 64 * 1024
 PACKED_TINY_MAX_BYTES: Final = 2 * 1024
-"""Compressed records of at most this size are unpacked, up to their limit, whatever size they
-declare.
+"""Compressed records of at most this size are unpacked, up to their limit, regardless of their
+declared size.
 """
 UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192

@@ -55,7 +55,7 @@ class FoundOffset(NamedTuple):
 
 
 LookedUp = FoundOffset | ErrorCode | None
-"""The result of a look-up: a record, None if there is none, or the error that prevents an answer.
+"""The result of a look-up: a record, None if none exists, or the error that prevents an answer.
 """
 
 

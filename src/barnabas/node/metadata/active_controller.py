@@ -70,7 +70,7 @@ class ActiveController:
         on_appended: Callable[[int], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
-        """`bootstrap` reads what `storage format` left; `on_appended` is told sizes in bytes.
+        """`bootstrap` reads what `storage format` left; `on_appended` gets sizes in bytes.
 
         `incarnation_id` is this node's own broker's.
         """
@@ -175,7 +175,7 @@ class ActiveController:
         return DECIDE[type(request)](self._state(requester, mutations), request)
 
     def _register(self, request: BrokerRegistrationRequest, now_ms: int) -> Decision[Any]:
-        # What this very node was before is gone, whatever its session says.
+        # This node's own former process is gone, even if its session has not ended.
         is_own = request.incarnation_id == self._incarnation_id
         has_session = not is_own and self._sessions.holds_id(request.broker_id, now_ms)
         decision = register_broker(self._state(), request, has_session=has_session)
@@ -189,7 +189,7 @@ class ActiveController:
             self._raft.upgrade(decision.kraft_version)
         if decision.records:
             return self._append(decision.records, is_atomic=decision.is_atomic)
-        # What it was decided on may itself be uncommitted.
+        # The records that it was decided on may be uncommitted.
         return self._raft.log_end_offset - 1
 
     def _state(

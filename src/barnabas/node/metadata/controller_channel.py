@@ -113,7 +113,8 @@ class ControllerChannel:
         return ControllerCall(request, api_version, asker)
 
     async def ask(self, call: ControllerCall, timeout_ms: int) -> Any:
-        """The active controller's response; None if there is none or it could not be asked.
+        """The active controller's response; None without an active controller, or if it could not
+        be asked.
 
         A client's request that it answers by closing the connection, each time, is refused with
         UNKNOWN_SERVER_ERROR; a node's own must get through.

@@ -152,7 +152,7 @@ class ConfigsImage:
     by_resource: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
 
     def for_resource(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """The values that are set on the resource; empty if there are none."""
+        """The values that are set on the resource; empty if nothing is set."""
         return self.by_resource.get((resource_type, name), _NO_CONFIGS)
 
     def names(self, resource_type: int) -> list[str]:

@@ -405,7 +405,7 @@ class MetadataNode:
         return [ids[path] for path in dict.fromkeys(self._config.log_dirs) if path in ids]
 
     async def allocate_producer_id(self) -> int:
-        """A producer id that was never given before. Raises RegistrationError if there is none."""
+        """A producer id that was never given before. Raises RegistrationError if none is left."""
         async with self._producer_id_lock:
             if not self._producer_ids:
                 response = await self.handle(

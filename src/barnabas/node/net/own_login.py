@@ -22,7 +22,7 @@ class Toward(Enum):
     CONTROLLERS = CONTROLLER_KEY
 
     def listener_name(self, config: NodeConfig) -> str | None:
-        """The listener by its name; None where there is none."""
+        """The listener by its name; None if absent."""
         if self is Toward.BROKERS:
             return config.inter_broker_listener_name
         names = config.controller_listener_names

@@ -81,7 +81,7 @@ class QuestionQueue(Generic[Lane, Question]):
 
     def _start(self, lane: Lane) -> None:
         if lane in self._waiting and lane not in self._tasks:
-            # What is put before its first step goes along.
+            # Questions that are put before its first step go along.
             self._tasks[lane] = task = asyncio.ensure_future(self._send(lane))
             task.add_done_callback(partial(self._ended, lane))
 

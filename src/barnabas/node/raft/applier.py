@@ -72,7 +72,7 @@ class Applier:
     def leader_changed(self, leader_id: int, epoch: int) -> None:
         """Another leads, or nobody; what is not committed may never be."""
         if self._own_offset < NEVER:
-            # What it appended itself and is committed, the listener has applied.
+            # The listener has applied its own committed records already.
             self._applied_offset = max(self._applied_offset, self.high_watermark)
             self._own_offset = NEVER
             self._leading_epoch = None

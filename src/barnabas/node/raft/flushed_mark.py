@@ -29,7 +29,7 @@ class FlushedMark:
         self._path = f"{directory}/{FILE_NAME}"
         self._file: DiskFile | None = None
         self.offset = 0
-        """What the file says; 0 where there is none that can be read."""
+        """The mark in the file; 0 if it cannot be read."""
 
     def read(self) -> int:
         """Read the file, and return its offset."""

@@ -32,7 +32,7 @@ class ElectionState:
 
 
 def read_quorum_state(disk: Disk, directory: str) -> ElectionState | None:
-    """Read the file in `directory`, or None where there is none.
+    """Read the file in `directory`, or None.
 
     Raises QuorumStateError if it holds something else than a quorum state.
     """

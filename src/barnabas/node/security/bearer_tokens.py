@@ -38,7 +38,7 @@ class KeySource(Protocol):
         """Get them no more."""
 
     def current(self) -> KeySet:
-        """The keys. Raises InvalidTokenError where there are none yet."""
+        """The keys. Raises InvalidTokenError before any is known."""
 
     def missed(self, key_id: str) -> None:
         """A token names a key that is not known."""

@@ -110,7 +110,7 @@ class EndpointKeys:
             await asyncio.wait([self._fetching])
 
     def current(self) -> KeySet:
-        """The keys as they were last served. Raises InvalidTokenError where none were yet."""
+        """The keys as they were last served. Raises InvalidTokenError if none were yet."""
         if self._keys is None:
             raise InvalidTokenError("no keys of the issuer are known yet")
         return self._keys

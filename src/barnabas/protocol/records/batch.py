@@ -88,7 +88,7 @@ CODECS = tuple(Codec)
 class BatchHeader(NamedTuple):
     """One batch's header. A tuple, since it is built for every batch that passes.
 
-    Timestamps are milliseconds since the epoch, -1 where there is none; `batch_length` counts
+    Timestamps are milliseconds since the epoch, -1 if none exists; `batch_length` counts
     the bytes after itself. Producer id, epoch and sequence are -1 for a plain producer.
     """
 

@@ -30,7 +30,7 @@ class Wanted:
 
     resource_type: str = TOPIC
     types: Collection[str] = ()
-    """Of associations; all where none is named."""
+    """Of associations; by default all."""
     lifecycle: str | None = None
 
     def has(self, value: AssociationValue) -> bool:

@@ -275,7 +275,7 @@ def ids_of_guid(view: View, text: str) -> list[ContextId]:
 
 
 def get_by_guid(view: View, text: str) -> SchemaValue:
-    """The schema of a guid, in whatever context. Raises RegistryError 40403."""
+    """The schema of a guid, in any context. Raises RegistryError 40403."""
     for place in ids_of_guid(view, text):
         version = view.state.any_by_id(place.context, place.id)
         if version is not None:

@@ -341,7 +341,7 @@ def _check_free(view: View, subject: str, version: int, schema_id: int, content:
 def modify_tags(
     view: View, subject: str, version: str | int, request: TagRequest
 ) -> Decision[SchemaValue]:
-    """Register a version of a subject anew with other tags, metadata or rules.
+    """Register a version of a subject again with other tags, metadata or rules.
 
     Raises RegistryError 40401, 40402, 42202, and what `register` does.
     """

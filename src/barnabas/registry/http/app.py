@@ -1,4 +1,4 @@
-"""The application: one request in, one answer out, whatever happens in between.
+"""The application: one request in, one answer out, in every case.
 
 An ASGI application for uvicorn. It does its own routing: Starlette's router costs a request more
 than everything that is done here for a read.

@@ -30,7 +30,7 @@ def _bad(message: str) -> RegistryError:
 
 
 def read_object(data: bytes) -> dict[str, Any]:
-    """The JSON object that a body is. Raises RegistryError 400, and 422 if there is none."""
+    """The JSON object that a body is. Raises RegistryError 400, and 422 if it is empty."""
     body = None
     if data.strip():
         try:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class NotDoneError(Exception):
     """A write was not done, and will not be: another instance can be asked.
 
-    `refusal` is what the client is told if there is none in time.
+    `refusal` is the client's error if none appears in time.
     """
 
     def __init__(self, refusal: RegistryError) -> None:
@@ -72,9 +72,9 @@ class Forwarder:
     ) -> tuple[Answer, int | None]:
         """Send a request to the leader.
 
-        Returns its answer, whatever that is, and the offset that it rests on, None if the leader
-        does not say. Raises RegistryError 50003 if there is no answer in time, and NotDoneError
-        if the instance cannot be reached or does not lead.
+        Returns its answer of any kind, and the offset that it is based on, None if the leader does
+        not say. Raises RegistryError 50003 if there is no answer in time, and NotDoneError if the
+        instance cannot be reached or does not lead.
         """
         import httpx
 

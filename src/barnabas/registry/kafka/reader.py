@@ -36,7 +36,7 @@ RECORDS_AT_ONCE = 200
 """After so many others get their turn."""
 BACKOFF_MS_MAX = 1000
 FAILURES_PER_CLIENT = 10
-"""After so many in a row the brokers are looked for anew, at their first addresses."""
+"""After so many in a row the brokers are looked up again, at their first addresses."""
 
 telemetry = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ class TopicReader:
 
     async def _update_metadata(self) -> None:
         if self._client is not None:
-            # A client that is closed meanwhile would let us wait for ever.
+            # Waiting for a client that is closed in between would never end.
             async with asyncio.timeout(self._connection.request_timeout_ms / 1000):
                 await self._client.force_metadata_update()
 

@@ -32,7 +32,7 @@ class Tables(Generic[Name, Inner, Entry]):
         return other
 
     def get(self, name: Name) -> dict[Inner, Entry]:
-        """The small table of a name, empty if there is none.
+        """The small table of a name, empty if none exists.
 
         To be read only, and not to be kept over a change.
         """

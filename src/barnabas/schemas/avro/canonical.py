@@ -4,7 +4,7 @@ That is `Schema.toString()`: attributes in one order, a namespace only where it 
 whole at its first use and by name from then on, properties after what the specification names.
 Types that references define are written by name from the start.
 
-Walks with a stack of its own: references can nest deeper than one text may.
+Walks with its own stack: references can nest deeper than one text may.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from barnabas.schemas.avro.model import (
     Union,
 )
 
-# What is still to be written, last first: a text, or a schema inside a namespace.
+# Items still to be written, last first: a text, or a schema inside a namespace.
 _Pending = list[str | tuple[Schema, str | None]]
 
 

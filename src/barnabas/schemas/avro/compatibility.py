@@ -5,7 +5,7 @@ The rules are the specification's schema resolution with Java's habits: types ma
 name or by an alias of the reader, bytes and strings read each other, a field of an enum that has a
 default of its own is not a field with a default.
 
-Paths are JSON pointers into the reader, except below unions, where they start anew, as Java's do.
+Paths are JSON pointers into the reader, except below unions, where they start again, as Java's do.
 Kinds and details are Java's words: users' tools know them.
 
 A check is a generator that asks for the checks it depends on, so a stack of Python's is no limit.
@@ -108,7 +108,7 @@ def _ask(reader: Schema, writer: Schema) -> _Check:
 
 
 def _pair(reader: Schema, writer: Schema) -> _Pair | None:
-    # A bare primitive is one object for all its uses, each with a path of its own.
+    # A bare primitive is one object for all its uses, each with its own path.
     if isinstance(reader, Primitive) or isinstance(writer, Primitive):
         return None
     return id(reader), id(writer)

@@ -90,7 +90,7 @@ class _Check:
             verdict = self._verdicts[key] = all(
                 self.accepts(field.type, value[field.name])
                 if field.name in value
-                # A default that stands in for what the value lacks was checked in its place.
+                # A default that replaces a missing value was checked in its place.
                 else field.default is not MISSING
                 for field in schema.fields
             )

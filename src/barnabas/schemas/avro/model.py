@@ -1,8 +1,8 @@
 """An Avro schema as objects: what the parser makes, and all others read.
 
 Objects are built by the parser alone and are immutable from then on. A named type is one object
-wherever it is used, so a schema is a graph, and a recursive one has cycles: whoever walks it keeps
-a stack of its own and remembers where it has been.
+wherever it is used, so a schema is a graph, and a recursive one has cycles: code that walks it
+keeps its own stack and remembers where it has been.
 """
 
 from dataclasses import dataclass, field

@@ -339,7 +339,7 @@ def _fits(value: Any) -> bool:
 
 
 def _java_double(text: str) -> float:
-    """A number that stands in quotes, as Java reads it: `1e3`, ` .5 `, `1f`, `0x1p3`, `NaN`."""
+    """A number in quotes, as Java reads it: `1e3`, ` .5 `, `1f`, `0x1p3`, `NaN`."""
     match = _JAVA_DOUBLE(text.strip(_JAVA_BLANKS))
     if not match:
         raise FaultAtPlace(f"the default {text!r} is no number")

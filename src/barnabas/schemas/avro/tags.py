@@ -1,4 +1,4 @@
-"""Tags that stand in the text of a schema: `confluent:tags` of a record or a field."""
+"""Tags in the text of a schema: `confluent:tags` of a record or a field."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

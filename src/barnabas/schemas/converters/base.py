@@ -25,7 +25,7 @@ PARTS_MAX: Final = 100_000
 class Parts:
     """Counts the parts of a schema while it is read.
 
-    What a schema names once may stand in it many times: thirty records, each with two fields of the
+    A schema may contain many times what it names once: thirty records, each with two fields of the
     next one, have a thousand million parts.
     """
 

@@ -91,7 +91,7 @@ def _is_same(one: Schema | None, other: Schema | None, assumed: set[tuple[int, i
 
 
 def refuse_recursion(schema: Schema, what: str) -> None:
-    """Raises DataError for a schema within itself, of which there is none in `what`."""
+    """Raises DataError for a schema within itself, which `what` does not have."""
     if type(schema) is SchemaReference:
         raise DataError(f"{schema} contains itself, which is not possible in {what}")
 

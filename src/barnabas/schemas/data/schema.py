@@ -85,7 +85,7 @@ class Schema:
     _by_name: dict[str, Field] | None = field(default=None, init=False, repr=False, compare=False)
 
     def field(self, name: str) -> Field | None:
-        """The field of that name, of a struct's schema; None where there is none."""
+        """The field of that name, of a struct's schema; None if absent."""
         by_name = self._by_name
         if by_name is None:
             by_name = {field.name: field for field in self.fields}

@@ -1,6 +1,6 @@
 """Values as Java's `toString` prints them, which users see in topics of StringConverter.
 
-Dates print as java.util.Date does in UTC. Entries of maps stand in the order in which they came.
+Dates print as java.util.Date does in UTC. Entries of maps keep their order.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _moment_text(value: Any) -> str:
     if not isinstance(value, datetime):
         return str(value)
     value = value.astimezone(UTC)
-    # By hand: the names of days and months are English whatever the locale.
+    # By hand: the names of days and months are English in every locale.
     day, month = _DAYS[value.weekday()], _MONTHS[value.month - 1]
     return f"{day} {month} {value.day:02} {value:%H:%M:%S} UTC {value.year:04}"
 

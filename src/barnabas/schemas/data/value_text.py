@@ -277,7 +277,7 @@ def _map_of(keys: Schema | None, values: Schema | None, entries: dict[Any, Any])
 
 
 class _Merged:
-    """The schema that all items of an array have in common; None where there is none."""
+    """The schema that all items of an array have in common; None if absent."""
 
     def __init__(self) -> None:
         self.common: Schema | None = None

@@ -39,7 +39,7 @@ _METASCHEMAS = {
     "json-schema.org/draft/2020-12/schema": Draft.DRAFT_2020_12,
 }
 
-# Where schemas stand inside a schema, by the shape of the keyword's value.
+# The places of schemas inside a schema, by the shape of the keyword's value.
 IN_VALUE = (
     "additionalItems",
     "additionalProperties",

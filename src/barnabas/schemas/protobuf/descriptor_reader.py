@@ -66,7 +66,7 @@ _OPTION_ORDER = {
 
 
 def read_descriptor(proto: descriptor_pb2.FileDescriptorProto) -> File:
-    """The file of a descriptor. Names are taken as they are, whatever is in them.
+    """The file of a descriptor. Names are taken as they are, without checks.
 
     Options are those that the descriptor's class knows: extensions if they are in its pool.
     """

@@ -44,7 +44,7 @@ OptionsProto = (
     | descriptor_pb2.MethodOptions
     | descriptor_pb2.ExtensionRangeOptions
 )
-# Where options go, the options, and the full name of what they stand in.
+# The target of options, the options, and the full name of their owner.
 Optioned = tuple[OptionsProto, tuple[Option, ...], str]
 
 

@@ -33,7 +33,7 @@ KNOWN_PATHS = _MODULES.keys() | CONFLUENT_FILES.keys()
 
 
 def known_file(path: str) -> File | None:
-    """The built-in file of a path, None if there is none."""
+    """The built-in file of a path, or None."""
     return _read(path) if path in KNOWN_PATHS else None
 
 

@@ -1,7 +1,7 @@
 """Index paths: how a record's bytes say of which message of the file it is.
 
-A path counts messages from 0 at each level. Enums do not count; the entry of a map does where it
-stands in the file as a message.
+A path counts messages from 0 at each level. Enums do not count; the entry of a map does if the file
+has it as a message.
 """
 
 from collections.abc import Sequence

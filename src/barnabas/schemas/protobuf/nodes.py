@@ -201,7 +201,7 @@ class Message:
 
     @property
     def is_map_entry(self) -> bool:
-        """True if a descriptor's entry of a map stands here as a message of its own."""
+        """True if a descriptor's entry of a map is a separate message here."""
         return any(o.parts == ("map_entry",) and o.value == Word("true") for o in self.options)
 
     def all_fields(self) -> Iterator[Field]:
@@ -266,7 +266,7 @@ class File:
     enums: tuple[Enum, ...] = ()
     extends: tuple[Extend, ...] = ()
     services: tuple[Service, ...] = ()
-    # What the file declares, by the path that it is known by: `scope.py` finds it once.
+    # The file's declarations, by the path that it is known by: `scope.py` finds it once.
     names: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property

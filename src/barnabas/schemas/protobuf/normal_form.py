@@ -1,8 +1,8 @@
 """The one form of all files of one meaning, as Confluent's registry has it for `normalize`.
 
-Names of types are full, options, imports, reserved numbers and the like are sorted, fields stand
-in the order of their numbers, and an entry of a map that stands as a message becomes a map. The
-order of messages stays: records count them.
+Names of types are full, options, imports, reserved numbers and the like are sorted, fields are in
+the order of their numbers, and an entry of a map that stands as a message becomes a map. The order
+of messages stays: records count them.
 """
 
 from collections.abc import Iterable, Sequence

@@ -59,7 +59,7 @@ def _plain_name(cursor: Cursor) -> str:
 
 
 def _extension_name(cursor: Cursor) -> str:
-    """The name of an extension with its parentheses, empty if there is none."""
+    """The name of an extension with its parentheses, empty if none exists."""
     if not cursor.accept("("):
         return ""
     name = cursor.full_name("the name of an extension")

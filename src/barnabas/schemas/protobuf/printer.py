@@ -243,7 +243,7 @@ class _Printer:
 
 
 class _Block:
-    """Something in braces: sections with a blank line between them, `{}` if there is none."""
+    """Something in braces: sections with a blank line between them, `{}` without sections."""
 
     def __init__(self, printer: _Printer, opening: str) -> None:
         self._printer = printer
@@ -287,7 +287,7 @@ def _option(option: Option) -> list[str]:
 
 
 def _bracketed(items: list[list[str]]) -> list[str]:
-    """One item stands in the brackets' own lines, several on lines of their own."""
+    """One item is on the brackets' lines, several are on separate lines."""
     if len(items) != 1:
         return _listed(items)
     lines = items[0]

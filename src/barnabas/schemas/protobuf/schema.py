@@ -68,13 +68,13 @@ class ProtobufSchema:
     def message_at(self, indexes: Sequence[int]) -> str:
         """The full name of the message that an index path of a record names.
 
-        An empty path is the first message. Raises LookupError if there is none.
+        An empty path is the first message. Raises LookupError if none exists.
         """
         file = self._defining_file()
         return message_at(file, indexes or (0,))
 
     def index_of(self, message: str) -> tuple[int, ...]:
-        """The index path of a message's full name. Raises LookupError if there is none."""
+        """The index path of a message's full name. Raises LookupError for an unknown one."""
         return index_of_message(self._defining_file(), message)
 
     def formatted(self, form: str) -> str:

@@ -55,7 +55,7 @@ class _Change:
         self._left = set(self._added) | set(self._removed)
 
     def _local(self, entity: TaggedEntity) -> TaggedEntity:
-        """The entity without what may stand in front: a dot and the package."""
+        """The entity without its possible prefix: a dot and the package."""
         name = entity.name.removeprefix(".")
         if self._package:
             name = name.removeprefix(f"{self._package}.")

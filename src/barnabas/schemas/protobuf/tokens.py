@@ -127,7 +127,7 @@ class Cursor:
             self.take()
         if len(parts) == 1:
             return parts[0]
-        # Bytes of one character may stand in two strings.
+        # Bytes of one character may be in two strings.
         whole = b"".join(part.encode("utf-8", "surrogateescape") for part in parts)
         return whole.decode("utf-8", "surrogateescape")
 

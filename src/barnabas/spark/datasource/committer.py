@@ -94,7 +94,7 @@ class Committer:
         return last.batch if last is not None and last.transactions else None
 
     def take_over(self) -> Decision | None:
-        """Fence whoever committed before, and return the last decision.
+        """Fence earlier committers, and return the last decision.
 
         Raises KafkaException, CoordinatorError.
         """
@@ -141,7 +141,7 @@ class Committer:
                     raise
                 _log.warning("batch %d: %s; trying again", batch, error.args[0].str())
             except CommitError:
-                # What we remember may be older than what another process has decided.
+                # The remembered decision may be older than that of another process.
                 self._journal.close()
                 if attempt == TRIES_MAX or not (was_taken and self._retakes):
                     raise

@@ -108,7 +108,7 @@ class Journal:
     def _append(self, data: bytes | None) -> None:
         assert self._log is not None
         try:
-            # Should this fail, the next takes over and reads what has become of it.
+            # Should this fail, the next one takes over and reads the outcome.
             self._log.append([(self._key, data)], CALL_TIMEOUT_SECONDS)
         except TopicLogError as error:
             raise KafkaException(error.error) from error

@@ -65,7 +65,7 @@ class Decision:
 
 @dataclass(slots=True, frozen=True)
 class DecisionRead:
-    """The last decision of this sink, None if there is none; earlier writers are fenced."""
+    """The last decision of this sink, or None; earlier writers are fenced."""
 
     decision: Decision | None
 

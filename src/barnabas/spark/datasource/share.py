@@ -106,7 +106,7 @@ class ShareReader(DataSourceStreamReader):
         return Plan().as_offset()
 
     def latestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Finish the last batch, and plan the next of what was acquired meanwhile."""
+        """Finish the last batch, and plan the next of what has been acquired since."""
         return self._source().next_offset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[SharePartition]:

@@ -28,7 +28,7 @@ class VerdictError(ValueError):
 
 
 def acknowledge(batch: DataFrame, batch_id: int, verdict: str, directory: str) -> dict[str, int]:
-    """Say in `foreachBatch` what becomes of each record; once for a batch, with all that differ.
+    """Decide in `foreachBatch` what happens to each record; once for a batch, with all that differ.
 
     `verdict` is the column that holds `accept`, `release` (deliver it again, to anyone) or `reject`
     (never again); `batch` also needs the source's columns topic, partition, offset and

@@ -71,7 +71,7 @@ class BarnabasSink(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what stands in `format`."""
+        """Return the name for `format`."""
         return NAME
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

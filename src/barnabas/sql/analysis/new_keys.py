@@ -157,7 +157,7 @@ def select_table_key(
     *,
     forced: bool,
 ) -> Built:
-    """A table's rows with the same key written anew: joins need that if formats differ."""
+    """A table's rows with the same key written again: joins need that if formats differ."""
     needed = repartition_needed(source.schema, expressions)
     if not forced and not needed and key_format == source.key_format:
         return source

@@ -50,7 +50,7 @@ def projected_schema(
     parent: Schema, selected: Sequence[Selected], environment: Environment
 ) -> Schema:
     """The schema of what is selected. Key columns are those that are key columns of the parent;
-    they keep the parent's order among themselves, whatever their order in the statement."""
+    they keep the parent's order among themselves, not that of the statement."""
     of_key: list[list[Selected]] = [[] for _ in parent.key]
     for item in selected:
         place = _key_place(parent, item.expression)

@@ -1,7 +1,7 @@
 """CREATE OR REPLACE: whether a new plan can take over the state of the running one.
 
 Filters and selections may come and go. All other steps must be there in both plans, in the same
-order and alike in what decides about their state; of some, ksqlDB allows no change at all.
+order and with the same facts about their state; of some, ksqlDB allows no change at all.
 """
 
 from __future__ import annotations

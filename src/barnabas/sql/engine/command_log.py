@@ -79,7 +79,7 @@ class CommandLogError(Exception):
 
 
 class OvertakenError(CommandLogError):
-    """Another server has written since the log was read: read it, and decide anew."""
+    """Another server has written since the log was read: read it, and decide again."""
 
 
 class CommandLog(Protocol):

@@ -21,7 +21,7 @@ from barnabas.sql.syntax.tree import ParsedStatement
 
 @dataclass
 class Context:
-    """`lock` is held by whoever looks at the metastore or changes it."""
+    """Code that reads or changes the metastore holds `lock`."""
 
     cluster: Cluster
     functions: Mapping[str, Function]

@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _STATUSES_MAX = 10_000
 _ATTEMPTS_MAX = 10
-"""A statement is tried anew so often because other servers were quicker."""
+"""Number of times a statement is retried because other servers were quicker."""
 
 DISTRIBUTED = (
     tree.CreateSource,
@@ -306,7 +306,8 @@ class KsqlEngine:
             return self._up_to_date(lambda: self._execute(parsed, session, tried))
 
     def _up_to_date(self, do: Callable[[], Result]) -> Result:
-        """Do what writes into the log, on what the log says: anew if another server was quicker."""
+        """Do what writes into the log, on what the log says: again if another server was
+        quicker."""
         for _ in range(_ATTEMPTS_MAX):
             self._read_log()
             if self.degraded:

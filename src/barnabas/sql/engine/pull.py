@@ -185,7 +185,7 @@ def _of_star(source: DataSource) -> list[Column]:
 
 
 def _part(source: DataSource, name: str) -> tuple[Part, str | None]:
-    """Columns that have the names of the key's stand in the result's key; those of headers too."""
+    """Columns with the names of the key's are in the result's key; those of headers too."""
     column = source.schema.find(name)
     if name in WINDOW_BOUNDS:
         return Part.KEY, None

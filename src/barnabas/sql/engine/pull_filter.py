@@ -107,7 +107,7 @@ def plain_condition(expression: Expression) -> Expression:
 
 
 def disjuncts(condition: Expression) -> list[Expression]:
-    """The conjunctions of which one must hold; the condition alone if there would be too many."""
+    """The conjunctions; one of them must hold; the condition alone if there would be too many."""
     conjunctions = list(_conjunctions(condition))
     if len(conjunctions) > _DISJUNCTS_MAX:
         return [condition]

@@ -1,4 +1,4 @@
-"""Push queries: results go to whoever asked, as they come, until they leave or have enough."""
+"""Push queries: results go to the client as they come, until it leaves or has enough."""
 
 from __future__ import annotations
 

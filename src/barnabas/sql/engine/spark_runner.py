@@ -212,7 +212,7 @@ class SparkHosted:
         self._query.life.stop()
 
     def resume(self) -> None:
-        # What the start fails of is the query's state.
+        # A failure of the start is the query's state.
         with self._counted(), suppress(Exception):
             self._query.move(self._session())
             self._query.life.resume()

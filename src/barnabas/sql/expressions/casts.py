@@ -146,7 +146,7 @@ def _from_text(parse: Callable[[str], Value]) -> Cast:
 
 
 def _boolean(text: str) -> bool:
-    """Whatever is not `true` or `yes` is false."""
+    """Any text but `true` and `yes` is false."""
     return parse_boolean(text) is True
 
 

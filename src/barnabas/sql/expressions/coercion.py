@@ -180,7 +180,7 @@ def _no_common_type(item: _Typed, common: SqlType) -> _CoercionError:
 
 def coerced_type(source: SqlType, target: SqlType, *, is_lax: bool) -> SqlType | None:
     """What values of `source` become where `target` is wanted: that, or a wider type; None if
-    they cannot. `is_lax`: as for literals, which may also stand in text or become text."""
+    they cannot. `is_lax`: as for literals, which may also be in text or become text."""
     match source, target:
         case Array(item), Array(target_item):
             item_type = coerced_type(item, target_item, is_lax=is_lax)

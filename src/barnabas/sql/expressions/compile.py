@@ -3,10 +3,10 @@
     compiled = compile_expression(expression, columns, functions)
     compiled.evaluate(row)      `row` has the values of `columns`, in their order
 
-A closure raises one of `errors.FAILURES` where there is no value.
-As in ksqlDB some parts stand for themselves: a CAST, an item of ARRAY[…], MAP(…) or STRUCT(…), and
-an argument that is itself a call or a field is NULL when it fails, and the rest goes on. `note` is
-told of it. In the body of a lambda the row is followed by the values of the lambda's parameters.
+A closure raises one of `errors.FAILURES` where there is no value. As in ksqlDB some parts stand for
+themselves: a CAST, an item of ARRAY[…], MAP(…) or STRUCT(…), and an argument that is itself a call
+or a field is NULL when it fails, and the rest goes on. `note` gets it. In the body of a lambda the
+row is followed by the values of the lambda's parameters.
 """
 
 from __future__ import annotations

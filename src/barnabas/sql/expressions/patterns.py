@@ -2,7 +2,7 @@
 
 A pattern is cut at each `%`. The first piece must begin the text, the last one end it, and each of
 the others is taken where it comes first behind the one before: no later place can do better, so
-nothing is ever tried twice, whatever pattern and text are.
+nothing is ever tried twice, for any pattern and text.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class CsvError(ValueError):
 def split_line(text: str, delimiter: str) -> list[str]:
     """The values of the first line that is not empty; the rest is read, but not given.
 
-    Returns [] where there is none. Raises CsvError for quotes that do not end well.
+    Returns [] without one. Raises CsvError for quotes that do not end well.
     """
     if '"' not in text and "\n" not in text and "\r" not in text:
         return text.split(delimiter) if text else []

@@ -23,7 +23,7 @@ def register_columns(
     wrapping: bool | None,
     is_sink: bool,
 ) -> int | None:
-    """Register the schema of a key's or value's columns; the id, or None where there is none.
+    """Register the schema of a key's or value's columns; the id, or None.
 
     `wrapping`: what `catalog.key_wrapping` or `value_wrapping` says. `is_sink`: a query writes the
     topic; the schema of one that is only read counts if the registry has none for it.

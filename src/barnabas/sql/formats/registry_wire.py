@@ -53,7 +53,7 @@ def of_kind(schema: StoredSchema, schema_type: str) -> StoredSchema:
 
 
 def store_of(schemas: SchemaStore | None, format_name: str) -> SchemaStore:
-    """The registry. Raises AnalysisError where none is configured."""
+    """The registry. Raises AnalysisError if none is configured."""
     if schemas is None:
         raise AnalysisError(
             f"The format {format_name} needs a schema registry: set ksql.schema.registry.url"

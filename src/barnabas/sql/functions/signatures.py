@@ -1,7 +1,7 @@
 """The overload of a function that a call means.
 
 The choice follows ksqlDB. A call first looks for signatures that take its arguments as they are;
-only if there is none, for those that take them after implicit casts. Of several, the best is the
+only without one, for those that take them after implicit casts. Of several, the best is the
 one without a variadic parameter, then with more parameters, with fewer type variables, without
 `ANY...`, with its variadic parameter later. Two equally good ones make the call ambiguous. NULL
 and intervals have no type (None) and fit every parameter.

@@ -5,7 +5,7 @@
 A step or expression is an object whose `is` names its class; every other field is one of the
 class's, left out where it has its default. Types are `"BIGINT"`, `{"decimal": [4, 2]}`,
 `{"array": …}`, `{"map": [key, value]}` and `{"struct": [[name, type], …]}`; enums are their names.
-Where text stands in an expression is not kept: it counts for messages alone.
+Positions in the text are not kept: it counts for messages alone.
 
 A field that is added later must have a default, so that older plans can be read. What changes the
 meaning of older plans raises VERSION, and the decoder must go on reading the old ones.

@@ -30,7 +30,7 @@ class Graph:
         self._all_parts: list[Parts] = []
         self.channels: list[Channel] = []
         self.batched: list[BatchedCall] = []
-        """Of the expressions that `getter` has compiled; whoever uses them clears it before."""
+        """Of the expressions that `getter` has compiled; a user of them clears it before."""
 
     def stages(self) -> tuple[Stage, ...]:
         """The stages, each behind those that write its channels."""

@@ -18,7 +18,7 @@ from barnabas.sql.runtime.streams import Completion, Getter
 
 
 class StoredTable(TableNode):
-    """A table whose rows can be kept in a store of its own, as [timestamp, row]."""
+    """A table whose rows can be kept in its own store, as [timestamp, row]."""
 
     def __init__(self, name: str, *, is_stored: bool) -> None:
         super().__init__(name)
@@ -116,7 +116,7 @@ class DerivedTable(TableNode):
 
     @abstractmethod
     def derive(self, row: Row) -> Row | None:
-        """The row that follows from the parent's, or None if there is none."""
+        """The row that follows from the parent's, or None."""
 
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
         found = self.parent.get(key)
@@ -127,8 +127,11 @@ class DerivedTable(TableNode):
 
 
 class TableFilterNode(DerivedTable):
-    """Rows for which the condition holds. One that no longer does is deleted downstream; if old
-    rows can be had, nothing is said of one that did not before either."""
+    """Rows for which the condition holds.
+
+    One that no longer does is deleted downstream; if old rows are available, nothing is sent for
+    one that did not match before either.
+    """
 
     def __init__(self, parent: TableNode, condition: Evaluator, log: Log) -> None:
         super().__init__(parent)

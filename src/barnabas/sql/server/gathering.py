@@ -93,7 +93,7 @@ def _add(one: Entity, counts: Mapping[str, int], states: Mapping[str, str]) -> N
 
 
 def _queries_of(statement: tree.Statement, entity: Entity) -> list[Entity]:
-    """The parts of an answer that tell of persistent queries, which other servers may run."""
+    """The parts of an answer about persistent queries, which other servers may run."""
     if isinstance(statement, tree.Show) and statement.listed is Listed.QUERIES:
         queries = [*entity.get("queries", ()), *entity.get("queryDescriptions", ())]
         return [one for one in queries if one.get("queryType") == "PERSISTENT"]

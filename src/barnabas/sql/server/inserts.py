@@ -48,8 +48,8 @@ async def inserts_stream(engine: KsqlEngine, request: Request) -> Response:
 class DuplexResponse(StreamingResponse):
     """A response that goes out while the request still comes in.
 
-    Starlette's own would watch for the client's leaving, and so take parts of the request. Here
-    whoever reads the request sees that the client left.
+    Starlette's own would watch for the client's leaving, and so take parts of the request. Here the
+    reader of the request sees that the client left.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

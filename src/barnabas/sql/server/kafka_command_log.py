@@ -1,7 +1,7 @@
 """The command log as a topic: one partition, written in transactions, kept for ever.
 
 A server that writes takes the topic's transactional id, which ends the transactions of any other,
-and looks whether others wrote since it read the topic: then its statement is tried anew. So it is
+and looks whether others wrote since it read the topic: then its statement is tried again. So it is
 if another server takes the id before this one has written: commands of two servers cannot cross.
 """
 
@@ -57,7 +57,7 @@ class KafkaCommandLog:
         self._unread.append(LogEntry(record.offset, record.key or b"", record.value or b""))
 
     def read_new(self) -> list[LogEntry]:
-        # What is read before a failure stays in `_unread`.
+        # Records read before a failure stay in `_unread`.
         try:
             self._log.read_to_end(TIMEOUT_S)
         except TopicLogError as error:

@@ -1,4 +1,4 @@
-"""PRINT: the records of a topic as text, whatever is in them."""
+"""PRINT: the records of a topic as text, of any format."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _FAILED = 1011
 
 
 async def query_socket(api: KsqlApi, socket: WebSocket) -> None:
-    """Answer the query that stands in the parameter `request`, as JSON."""
+    """Answer the query in the parameter `request`, as JSON."""
     await socket.accept()
     try:
         await _answer(api, socket)

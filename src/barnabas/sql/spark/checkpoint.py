@@ -48,7 +48,7 @@ def plan_hash(encoded_plan: str) -> str:
 def open_checkpoint(
     directory: str, plan: str, partitions: int, tasks: int, shape: str = ""
 ) -> Checkpoint:
-    """The checkpoint in a directory, made if there is none. Raises CheckpointError.
+    """The checkpoint in a directory, made if none exists. Raises CheckpointError.
 
     One of another plan is taken over if `plan` may replace that one; see upgrading.py.
     """

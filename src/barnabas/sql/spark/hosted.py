@@ -74,7 +74,7 @@ def hosted(hosting: Hosting) -> HostedPlan:
 
 @contextmanager
 def forgotten_on_failure(hosting: Hosting) -> Iterator[HostedPlan]:
-    """The plan, which a failure may leave in the middle of a record: then it is built anew."""
+    """The plan, which a failure may leave in the middle of a record: then it is rebuilt."""
     try:
         yield hosted(hosting)
     except BaseException:

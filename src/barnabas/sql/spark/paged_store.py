@@ -24,7 +24,7 @@ from barnabas.sql.runtime.rows_encoding import decode_key, encode_key, pack, unp
 PAGE_BYTES_MAX: Final = 4_000
 """A page that is longer is split in two, unless it has one entry."""
 NODES_KEPT_MAX: Final = 20_000
-"""So many pages of a store stay in memory between batches; then it begins anew."""
+"""So many pages of a store stay in memory between batches; then it starts over."""
 
 _ROOT: Final = 0
 
@@ -188,7 +188,7 @@ class PagedStore:
                 is_changed = True
                 continue
             split = self._write_split(child, number)
-            # What its first part is looked up by stays: keys below its first may still come.
+            # The key of its first part stays: keys below its first may still come.
             kept += [(key, split[0][1]), *split[1:]]
             is_changed = is_changed or len(split) > 1
         if is_changed:

@@ -2,7 +2,7 @@
 
 State that a Python worker has read or written stays in its memory. The state holds a stamp that
 changes with each batch: where it is the one that the memory has, nothing is read again. After a
-failure, or when another worker had the partition meanwhile, the stamps differ and the memory is
+failure, or if another worker had the partition in between, the stamps differ and the memory is
 dropped.
 """
 

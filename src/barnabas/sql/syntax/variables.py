@@ -44,7 +44,7 @@ def statement_texts(text: str) -> list[str]:
 
 
 def substitute_text(text: str, variables: Mapping[str, str]) -> str:
-    """Any text with its variables replaced, whatever it is."""
+    """A text of any kind with its variables replaced."""
     return replace(text, {name: _escaped(value) for name, value in variables.items()})
 
 

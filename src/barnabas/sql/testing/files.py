@@ -1,7 +1,7 @@
 """A test in three files: statements, records that go in, records that must come out.
 
 The files are those of ksqlDB's ksql-test-runner: JSON with a list `inputs` and one `outputs`, whose
-records have a topic, a key, a value, a timestamp (0 if there is none), and perhaps a window and
+records have a topic, a key, a value, a timestamp (by default 0), and perhaps a window and
 headers.
 """
 

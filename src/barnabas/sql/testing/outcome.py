@@ -54,7 +54,7 @@ def shown(world: World, topic: str, record: TopicRecord) -> Shown:
 
 
 def difference(shown: Shown, spec: Mapping[str, Any]) -> str:
-    """Describe the difference from what a test expects; empty if there is none."""
+    """Describe the difference from what a test expects; empty if it matches."""
     if not equal(shown.key, spec.get("key")):
         return f"expected key {spec.get('key')!r}, got {shown.key!r}"
     if not equal(shown.value, spec.get("value")):

@@ -61,7 +61,7 @@ class Boundary:
     def __init__(
         self, signature: Signature, returns: ReturnType | None, optional: Sequence[bool]
     ) -> None:
-        """`optional`: for each parameter whether it may be NULL, False where there are none."""
+        """`optional`: for each parameter whether it may be NULL, False for all by default."""
         self._signature = signature
         self._returns = returns
         flags = list(optional) + [False] * len(signature.parameters)

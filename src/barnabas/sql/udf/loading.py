@@ -2,9 +2,9 @@
 
 Each file is a module of a package of our own making, so that one may import another of the
 directory (`from .helpers import …`) and names on `sys.path` mean what they always do. It is run
-once in a process. Whoever can write the files runs code as us: so the directory and all in it that
-is read must be ours or root's, and nobody else's to write. Compiled files (`__pycache__`) are
-neither read nor written.
+once in a process. Anyone who can write the files runs code as the server's user: so the directory
+and all in it that is read must be ours or root's, and nobody else's to write. Compiled files
+(`__pycache__`) are neither read nor written.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class _Finder(MetaPathFinder):
 
 
 class _SourceLoader(SourceFileLoader):
-    """Compiles the text each time: a compiled file that lies beside it may be somebody else's."""
+    """Compiles the text each time: a compiled file beside it may be somebody else's."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -176,7 +176,7 @@ class _SourceLoader(SourceFileLoader):
 
 
 def _check_file(file: Path, root: Path) -> None:
-    """Raise ExtensionError unless the file, with whatever links lead to it, is safe to run."""
+    """Raise ExtensionError unless the file, and all links to it, are safe to run."""
     target = file.resolve()
     if not target.is_relative_to(root):
         raise ExtensionError(f"{file} is refused: it is a link that leads out of the directory")

@@ -4,8 +4,8 @@
     def with_tax(price, rate):
         return pyarrow.compute.multiply(price, pyarrow.compute.add(1.0, rate))
 
-NULL is null in the arrays, whatever else is declared. The result is as long as they are. Whoever
-runs records one by one makes arrays of length 1; `batch` is for those that have more at hand.
+NULL is always null in the arrays. The result is as long as they are. Callers with single records
+make arrays of length 1; `batch` is for those that have more at hand.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class DeltaTables(Tables):
     def commit(self, change: Change) -> None:
         """Append, or merge by ids."""
         table = self._open(change.table) or self._created(change)
-        # What is committed from here on with one of our transactions, the log itself refuses.
+        # From here on the log itself refuses commits with one of our transactions.
         change.check(self._stored(table, change.offsets))
         properties = CommitProperties(
             app_transactions=[

@@ -7,8 +7,9 @@ Iceberg refuses if that has moved in the meantime: what the table said when the 
 true
 when it becomes the table.
 
-How far a connector has come is in the summary of its newest snapshot. Others may write behind it,
-join its files or expire snapshots: a tag keeps that one, moved in the same commit as the branch.
+The summary of a connector's newest snapshot has the connector's progress. Others may write behind
+it, join its files or expire snapshots: a tag keeps that one, moved in the same commit as the
+branch.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class History:
     def offsets(self, branch: str | None = None) -> dict[str, int]:
         """Return the offsets that the newest snapshot of a branch with any has.
 
-        Where there is none left and snapshots have expired, that is the one that is tagged.
+        If none is left and snapshots have expired, that is the tagged one.
         """
         snapshot = self._table.snapshot(branch) if branch is not None else self._head()
         while snapshot is not None:

@@ -113,7 +113,7 @@ class JdbcSource(SourceConnector):
         return False
 
     def task_settings(self, tasks_max: int) -> Sequence[Mapping[str, str]]:
-        """Deal the tables that there are now out to tasks. Raises ConnectError if there is none."""
+        """Distribute the tables that exist now to tasks. Raises ConnectError if none exists."""
         parsed = SOURCE.parse(self._settings)
         if parsed["query"]:
             return [dict(self._settings)]

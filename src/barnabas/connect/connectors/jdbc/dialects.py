@@ -95,7 +95,7 @@ class Dialect(ABC):
         return ".".join(self.quote(part) for part in name.split("."))
 
     def type_of(self, schema: Schema) -> str:
-        """Return the type of a new column. Raises ConnectError if there is none."""
+        """Return the type of a new column. Raises ConnectError if no type fits."""
         sql_type = self.types.get(schema.name or "") or self.types.get(schema.type)
         if sql_type is None and schema.type is Type.ARRAY and schema.value_schema is not None:
             sql_type = f"{self.type_of(schema.value_schema)}[]"

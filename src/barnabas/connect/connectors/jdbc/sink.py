@@ -27,7 +27,7 @@ from barnabas.schemas.data.builder import INT32, INT64, STRING
 from barnabas.schemas.data.errors import ConfigError, ConnectError, DataError
 from barnabas.schemas.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type
 
-# What a sink's rows are made of: where each column's value is in structs of one schema.
+# The source of a sink's rows: the place of each column's value in structs of one schema.
 
 Bind = Callable[[Schema, Any], Any]
 """Makes what the driver takes of a value."""

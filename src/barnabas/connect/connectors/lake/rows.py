@@ -32,7 +32,7 @@ class RangeRows:
 
 
 def tables_of(settings: LakeSettings, record: SinkRecord) -> list[str]:
-    """Return the tables that a record goes to; none where nothing says so."""
+    """Return the tables that a record goes to; by default none."""
     if settings.route_field is None:
         return list(settings.tables)
     _, value = field_of(record.value, settings.route_field)

@@ -199,7 +199,7 @@ def _text(value: Any, text: JsonText) -> str:
 
 
 def from_connect(value: Any, schema: Schema | None = None) -> dict[str, Any] | None:
-    """A record's key or value as a document; None where there is none. Raises DataError."""
+    """A record's key or value as a document; None if absent. Raises DataError."""
     match value:
         case None:
             return None

@@ -40,7 +40,7 @@ def check_server(connection: psycopg.Connection[Any]) -> None:
 
 
 def slot_of(connection: psycopg.Connection[Any], settings: PostgresSettings) -> Slot | None:
-    """Return the slot, None if there is none. Raises ConnectError if it is another's kind."""
+    """Return the slot, or None. Raises ConnectError if it is another's kind."""
     name = settings["slot.name"]
     row = connection.execute(
         b"SELECT plugin, database, confirmed_flush_lsn::text, coalesce(wal_status, '')"

@@ -22,7 +22,7 @@ from barnabas.schemas.data.errors import SchemaProjectorError
 from barnabas.schemas.data.projection import project
 from barnabas.schemas.data.schema import Schema, Type
 
-# Whether a record fits into a file that was begun with another version of its schema.
+# The rule for a record whose file was begun with another version of its schema.
 #
 # Source: io.confluent.connect.storage.schema.StorageSchemaCompatibility.
 

@@ -147,7 +147,7 @@ class Extractor(ABC):
 
     @abstractmethod
     def time_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """Return the time; None where there is none. Raises DataError."""
+        """Return the time; None if absent. Raises DataError."""
 
 
 class WallclockExtractor(Extractor):

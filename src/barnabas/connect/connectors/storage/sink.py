@@ -48,7 +48,7 @@ class FileSettings:
     null_values: str
     reports_null_values: bool
     claimed_by: str | None = None
-    """The text that stands for the rules in files' claims; None if there is none."""
+    """The text that stands for the rules in files' claims; None if absent."""
 
     @staticmethod
     def of(

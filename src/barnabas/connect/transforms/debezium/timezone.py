@@ -152,7 +152,7 @@ class TimezoneConverter(PlainTransform):
         return with_value(record, record.value_schema, Struct(envelope.schema, values))
 
     def _fields(self, table: str | None, topic: str) -> _Fields | None:
-        """The fields to convert in events of a table and topic; None if there are none."""
+        """The fields to convert in events of a table and topic; None if absent."""
         for names, rules in (
             (topic, self._topics),
             (table, self._tables),

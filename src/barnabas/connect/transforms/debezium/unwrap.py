@@ -252,7 +252,7 @@ class _Reference:
         self.name = prefix + (parts[1] if len(parts) == 2 else own)
 
     def field(self, envelope: Schema) -> Field | None:
-        """The field's place in a schema of envelopes; None where there is none."""
+        """The field's place in a schema of envelopes; None if absent."""
         inner = envelope
         if self._place is not None:
             place = envelope.field(self._place)

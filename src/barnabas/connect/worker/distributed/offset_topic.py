@@ -79,7 +79,7 @@ class TopicOffsets:
         self._topics = topics
 
     def offset(self, partition: JsonMap) -> JsonMap | None:
-        """Return the offset stored for a source partition; None where there is none."""
+        """Return the offset stored for a source partition; None if absent."""
         for topic in self._topics:
             topic.refresh()
             stored = topic.offset(self._connector, partition)

@@ -59,7 +59,7 @@ class Ticks:
             raise TickTimeoutError("Request timed out") from error
 
     def busy_s(self) -> float:
-        """Return how long what is done now has lasted; 0 where nothing is done."""
+        """Return how long what is done now has lasted; 0 if nothing is done."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 

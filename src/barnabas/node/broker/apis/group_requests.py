@@ -1,8 +1,8 @@
 """Helpers of the handlers of groups: a request's client, its rights and its topics.
 
-ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe answer alike: a group is shown to
-clients that may DESCRIBE it, its members only to those that may DESCRIBE all topics in them.
-Source: Kafka's KafkaApis.
+ConsumerGroupDescribe, ShareGroupDescribe and StreamsGroupDescribe answer in the same way: a group
+is shown to clients that may DESCRIBE it, its members only to those that may DESCRIBE all topics in
+them. Source: Kafka's KafkaApis.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

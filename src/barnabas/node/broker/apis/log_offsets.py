@@ -60,7 +60,7 @@ NOT_AVAILABLE_FROM = 5
 
 
 class Found(NamedTuple):
-    """A place in the log; all -1 where there is none, or with an `error` why it cannot be told."""
+    """A place in the log; all -1 without one, or if an `error` prevents an answer."""
 
     timestamp: int = -1
     offset: int = -1

@@ -286,7 +286,7 @@ class Reader:
 
 
 def replica_of(request: FetchRequest, version: int) -> tuple[int, int]:
-    """(replica id, broker epoch) of who fetches; the epoch is -1 where none is given."""
+    """(replica id, broker epoch) of who fetches; the epoch is -1 if none is given."""
     if version >= REPLICA_STATE_FROM:
         return request.replica_state.replica_id, request.replica_state.replica_epoch
     return request.replica_id, -1

@@ -132,7 +132,7 @@ class LoginGate:
         self._mechanism: str | None = None
         self._exchange: Exchange | None = None
         self._refusal: str | None = None
-        """The reason why the exchange will fail, whatever the client sends."""
+        """The reason why the exchange will fail, regardless of what the client sends."""
         self._login: Login | None = None
         """The last one that succeeded."""
         self._expires_ms = 0

@@ -54,7 +54,7 @@ def schema_of(identity: bytes) -> int | UUID | None:
 
 
 def identities_of(record: Record) -> tuple[bytes | None, bytes | None]:
-    """The identities of key and value; None for a null, NO_IDENTITY if there is none."""
+    """The identities of key and value; None for a null, NO_IDENTITY for data without one."""
     return (
         _identity(record.key, record, KEY_HEADER),
         _identity(record.value, record, VALUE_HEADER),

@@ -160,7 +160,7 @@ def fetch(
     request: OffsetFetchRequestGroup,
     require_stable: bool,
 ) -> OffsetFetchResponseGroup:
-    """Offsets of the partitions asked for, or of all (topics None); -1 where there is none.
+    """Offsets of the partitions asked for, or of all (topics None); -1 if none exists.
 
     With `require_stable` a partition that an open transaction commits gets
     UNSTABLE_OFFSET_COMMIT (KIP-447).

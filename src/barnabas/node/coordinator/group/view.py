@@ -81,7 +81,7 @@ class GroupMetadata:
         return int.from_bytes(digest.digest(), "big", signed=True)
 
     def group_setting(self, group_id: str, key: str) -> int | None:
-        """A number that was set for the group; None where nothing was."""
+        """A number that was set for the group; None if nothing was."""
         text = self.image.configs.for_resource(ConfigResourceType.GROUP, group_id).get(key)
         try:
             return None if text is None else int(text)

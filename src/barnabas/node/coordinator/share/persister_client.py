@@ -314,7 +314,7 @@ class CoordinatorPersister:
         return await queued.answer
 
     async def _have_topic_created(self) -> None:
-        """Wait for the one creation that is under way; begin it where there is none."""
+        """Wait for the one creation that is under way; begin it if none exists."""
         if self._creating is None or self._creating.done():
             self._creating = asyncio.ensure_future(self._create_topic())
         creating = self._creating

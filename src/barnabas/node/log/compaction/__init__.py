@@ -1,6 +1,6 @@
 """Log compaction: of each key the latest record stays, the others go.
 
-Four steps, each in a module of its own. `selection` finds the dirtiest log. A worker beside the
+Four steps, each in its own module. `selection` finds the dirtiest log. A worker beside the
 event loop (`worker`, or inline under the simulator) reads its dirty part into a map from keys to
 their latest offsets (`offset_map`), then writes each group of segments anew without what the map
 supersedes (`cleaner`, which asks `retention` what of a batch stays). `swap` puts the new files in

@@ -189,7 +189,7 @@ class Compactor:
                 return
 
     def choose(self) -> LogToClean | None:
-        """The dirtiest of the logs that are worth a round; None if there is none."""
+        """The dirtiest of the logs that are worth a round, or None."""
         now_ms = self._clock.now_ms()
         self.last_look_ms = now_ms
         self._forget_deleted()

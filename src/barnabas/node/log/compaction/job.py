@@ -29,7 +29,7 @@ class CleanJob:
     """One round of cleaning one log, [0, end_offset) of it. Times are ms.
 
     `sources` are all segments below `end_offset`, which is the base offset of the first that is
-    left alone. `aborted` are aborted transactions whose markers lie there or later; those of
+    left alone. `aborted` are aborted transactions whose markers are there or later; those of
     `sources` are read from their indexes.
     """
 

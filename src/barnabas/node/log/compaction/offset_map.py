@@ -112,7 +112,7 @@ class OffsetMap:
     """See the module. `latest_offset` is the last that the map takes in.
 
     Once it is full or complete, `survivors` tells the same the other way round: of the records
-    that it took in, those whose offset is not in it were superseded, whatever their keys are.
+    that it took in, those whose offset is not in it were superseded, regardless of their keys.
     """
 
     __slots__ = (

@@ -36,7 +36,7 @@ class OffsetIndex(EntryFile):
     def lookup(self, target_offset: int) -> tuple[int, int]:
         """Find the greatest indexed offset that is not after `target_offset`.
 
-        Returns (offset, position in bytes), or (base_offset, 0) where there is none.
+        Returns (offset, position in bytes), or (base_offset, 0) without one.
         """
         number = self._count_up_to(_OFFSET, target_offset - self.base_offset) - 1
         return (self.base_offset, 0) if number < 0 else self.entry(number)

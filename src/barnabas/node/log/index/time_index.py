@@ -43,7 +43,7 @@ class TimeIndex(EntryFile):
     def lookup(self, target_timestamp: int) -> tuple[int, int]:
         """The last entry whose timestamp is not after `target_timestamp`.
 
-        Returns (timestamp, offset), or (-1, base_offset) where there is none.
+        Returns (timestamp, offset), or (-1, base_offset) without one.
         """
         number = self._count_up_to(_TIMESTAMP, target_timestamp) - 1
         return (NO_TIMESTAMP, self.base_offset) if number < 0 else self.entry(number)

@@ -120,7 +120,7 @@ def _elect(
 
 
 def _election(rules: ChangeRules, located: Located, kind: ElectionType) -> MetadataRecord | None:
-    """The record that gives the partition such a leader, or None where there is none."""
+    """The record that gives the partition such a leader, or None."""
     change = rules.change(located)
     change.election = _ELECTIONS[kind]
     record = change.record()

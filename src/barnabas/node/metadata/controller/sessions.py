@@ -2,7 +2,7 @@
 
 A broker's session is kept alive by its heartbeats. It is over when the last is
 `broker.session.timeout.ms` old, or when there is proof that the process is gone. Sessions are
-not metadata: a controller that becomes active gives every broker the whole time anew.
+not metadata: a controller that becomes active gives every broker the whole time again.
 Source: Kafka's BrokerHeartbeatManager.
 """
 
@@ -31,7 +31,7 @@ class BrokerSessions:
         self._sessions: dict[int, Session] = {}
 
     def start(self, brokers: Iterable[BrokerImage], now_ms: int) -> None:
-        """Begin anew: every unfenced broker counts as heard of now."""
+        """Start over: every unfenced broker counts as heard of now."""
         self._sessions = {
             broker.id: Session(broker.epoch, now_ms, is_connected=False)
             for broker in brokers

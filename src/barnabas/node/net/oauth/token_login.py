@@ -97,7 +97,7 @@ class TokenLogin:
         self._fetching = asyncio.Lock()
 
     async def begin(self) -> Exchange:
-        """Show the token. Raises LoginError where there is none."""
+        """Show the token. Raises LoginError if none exists."""
         message = BearerMessage((await self._current()).token, "", self._extensions)
         try:
             return _Bearer(format_message(message))

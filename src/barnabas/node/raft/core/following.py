@@ -128,7 +128,7 @@ def advance(state: RaftState, follower: Follower, out: list[Effect]) -> None:
 def _is_restored(state: RaftState, follower: Follower) -> bool:
     """Return whether the log has all committed records despite any loss.
 
-    A leader knows the true high watermark once something of its own epoch is committed; its log
+    A leader knows the true high watermark once a record of its own epoch is committed; its log
     has all that was committed before, and so has one that agrees with it up to there.
     """
     if state.log.last_epoch != state.epoch:
@@ -305,7 +305,7 @@ def _fetch(state: RaftState) -> Fetch:
 
 
 def _voter_change(state: RaftState, follower: Follower, now_ms: int) -> Request | None:
-    """The request that tells the leader of this replica's new endpoints, or that it wants to vote.
+    """The request that reports this replica's new endpoints to the leader, or asks to vote.
 
     While kraft.version is 0 a voter tells every leader who it is: the directory and supported
     versions are in no log, and the leader must know them of all voters to raise kraft.version.

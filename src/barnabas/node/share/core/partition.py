@@ -115,7 +115,7 @@ class SharePartition:
         self.batches.insert(index, batch)
 
     def floor_index(self, offset: int) -> int:
-        """The last batch that begins at or before `offset`; -1 where there is none."""
+        """The last batch that begins at or before `offset`; -1 if none exists."""
         return bisect_right(self._firsts, offset) - 1
 
     def between(self, first: int, last: int) -> list[InFlightBatch]:
@@ -287,7 +287,7 @@ class SharePartition:
         return change
 
     def expire(self, now_ms: int, limits: ShareLimits) -> Change | None:
-        """Take back what was locked too long; None where nothing was.
+        """Take back what was locked too long; None if nothing was.
 
         It is free at once, whether or not that can be written.
         """
@@ -459,5 +459,5 @@ class SharePartition:
         heapq.heappush(self._deadlines, (span.deadline_ms, span.first, span.last))
 
     def next_deadline_ms(self) -> int | None:
-        """A time before which no lock runs out; None where nothing is locked."""
+        """A time before which no lock runs out; None if nothing is locked."""
         return self._deadlines[0][0] if self._deadlines else None

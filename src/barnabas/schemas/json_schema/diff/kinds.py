@@ -1,4 +1,4 @@
-"""Kinds of changes, by Confluent's names, and how each is told to people.
+"""Kinds of changes, by Confluent's names, and a description of each.
 
 A change that is harmless by the policy is not told, so only kinds that some policy refuses need
 words here. The lenient policy (`compatibilityPolicy`) allows more changes of content models.

@@ -22,7 +22,7 @@ class Schema:
 
     @property
     def has_default(self) -> bool:
-        """True if the object gives a value to take where there is none."""
+        """True if the object gives a value to use in its absence."""
         return isinstance(self.source, dict) and "default" in self.source
 
     @property

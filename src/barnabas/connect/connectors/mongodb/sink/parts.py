@@ -21,7 +21,7 @@ class SinkDocument:
 
 
 def at_path(document: Mapping[str, Any] | None, path: str) -> Any:
-    """Return the value at a path such as `a.b`; None if there is none."""
+    """Return the value at a path such as `a.b`; None if absent."""
     part: Any = document
     for name in path.split("."):
         if not isinstance(part, Mapping):

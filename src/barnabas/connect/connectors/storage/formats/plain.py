@@ -22,7 +22,7 @@ def is_text_keyed(schema: Schema) -> bool:
 
 
 def part(schema: Schema | None) -> Schema:
-    """Return the schema of a part. Raises DataError where there is none."""
+    """Return the schema of a part. Raises DataError if none exists."""
     if schema is None:
         raise DataError("The schema does not say what its items are")
     return schema

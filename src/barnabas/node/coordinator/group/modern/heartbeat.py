@@ -48,7 +48,7 @@ def find_for_member(groups: GroupRegistry, kind: type[G], group_id: str) -> G | 
 
 
 def find_or_create(step: Step, groups: GroupRegistry, kind: type[G], group_id: str) -> G | Refusal:
-    """The group of one who joins: a new one if there is none, or an empty classic one."""
+    """The group of one who joins: a new one if none exists, or an empty classic one."""
     group = groups.get(group_id)
     if group is None:
         return kind(group_id)

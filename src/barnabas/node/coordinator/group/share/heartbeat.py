@@ -71,7 +71,7 @@ class Heard:
     response: ShareGroupHeartbeatResponse
     initialization: Initialization | None = None
     assigns_in_ms: int | None = None
-    """When an assignment that is due may be made; None where none is, or was made just now."""
+    """When an assignment that is due may be made; None if none is, or was made just now."""
 
 
 @dataclass(slots=True)
