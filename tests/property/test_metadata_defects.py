@@ -22,7 +22,7 @@ from barnabas.node.metadata.controller import (
     partition_change,
     reassignment,
 )
-from barnabas.node.metadata.controller.partition_change import _Builder
+from barnabas.node.metadata.controller.partition_change import _ChangeBuilder
 from barnabas.node.metadata.image import PartitionImage
 from barnabas.protocol.errors import ErrorCode
 
@@ -31,7 +31,7 @@ Patch = pytest.MonkeyPatch
 
 
 def never_completes(patch: Patch) -> None:
-    patch.setattr(_Builder, "_complete_reassignment", lambda self: None)
+    patch.setattr(_ChangeBuilder, "_complete_reassignment", lambda self: None)
 
 
 def completes_before_in_sync(patch: Patch) -> None:
@@ -41,7 +41,7 @@ def completes_before_in_sync(patch: Patch) -> None:
             self.replicas = tuple(r for r in self.replicas if r not in self.removing)
             self.isr, self.removing, self.adding = isr, (), ()
 
-    patch.setattr(_Builder, "_complete_reassignment", complete)
+    patch.setattr(_ChangeBuilder, "_complete_reassignment", complete)
 
 
 def keeps_those_that_a_newer_target_keeps(patch: Patch) -> None:
@@ -78,7 +78,7 @@ def forgets_the_last_in_sync(patch: Patch) -> None:
         if self.record.isr is None and self.isr != self.partition.isr:
             self.record.isr = list(self.isr)
 
-    patch.setattr(_Builder, "_write_isr", write)
+    patch.setattr(_ChangeBuilder, "_write_isr", write)
 
 
 def trusts_who_crashed(patch: Patch) -> None:
@@ -91,18 +91,18 @@ def trusts_who_crashed(patch: Patch) -> None:
 
 
 def prefers_those_out_of_sync(patch: Patch) -> None:
-    find = _Builder._find_leader
+    find = _ChangeBuilder._find_leader
 
     def first(self: Any) -> int:
         if self.change.election is partition_change.Election.PREFERRED:
             return int(self.replicas[0])
         return find(self)
 
-    patch.setattr(_Builder, "_find_leader", first)
+    patch.setattr(_ChangeBuilder, "_find_leader", first)
 
 
 def keeps_the_leader_epoch_of_those_who_leave(patch: Patch) -> None:
-    patch.setattr(_Builder, "_keep_epoch_rules", lambda self: None)
+    patch.setattr(_ChangeBuilder, "_keep_epoch_rules", lambda self: None)
 
 
 def keeps_the_partition_epoch(patch: Patch) -> None:
@@ -135,7 +135,7 @@ def keeps_the_eligible_above_the_minimum(patch: Patch) -> None:
     def find(self: Any) -> None:
         self.elr = tuple(dict.fromkeys((*self.elr, *self.partition.isr)))
 
-    patch.setattr(_Builder, "_find_eligible_replicas", find)
+    patch.setattr(_ChangeBuilder, "_find_eligible_replicas", find)
 
 
 def lets_the_leaver_lead(patch: Patch) -> None:

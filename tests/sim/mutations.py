@@ -16,7 +16,7 @@ from barnabas.node.log import appending, loader, recovery
 from barnabas.node.log.log_state import LogState
 from barnabas.node.log.partition_log import PartitionLog
 from barnabas.node.log.producers.state import ProducerState
-from barnabas.node.metadata.controller.partition_change import _Builder
+from barnabas.node.metadata.controller.partition_change import _ChangeBuilder
 from barnabas.node.metadata.publisher import ImagePublisher
 from barnabas.node.raft import effects
 from barnabas.node.raft.core import election
@@ -180,7 +180,7 @@ def _leader_from_outside_the_isr(patch: Patch) -> None:
                 return int(replica)
         return -1
 
-    patch.set(_Builder, "_find_leader", find_leader)
+    patch.set(_ChangeBuilder, "_find_leader", find_leader)
 
 
 def _old_leader_stays(patch: Patch) -> None:

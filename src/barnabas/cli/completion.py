@@ -19,7 +19,7 @@ def command(shell: str, as_json: bool) -> None:
     from barnabas.cli.main import cli
     from barnabas.cli.output import Output
 
-    found = get_completion_class(shell)
-    assert found is not None, f"click knows no shell {shell}"
-    source = found(cli, {}, "barnabas", "_BARNABAS_COMPLETE").source()
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, f"click knows no shell {shell}"
+    source = completion_class(cli, {}, "barnabas", "_BARNABAS_COMPLETE").source()
     Output(as_json).result({"shell": shell, "script": source}, source)

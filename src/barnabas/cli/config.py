@@ -45,8 +45,8 @@ def describe_command(
     """Show what is configured."""
     rows = []
     for resource in _resources(connection, kind, name):
-        found = describe(connection, kind, resource)
-        rows += [{"name": resource, **row} for row in found]
+        entries = describe(connection, kind, resource)
+        rows += [{"name": resource, **row} for row in entries]
     if not show_all:
         rows = [row for row in rows if row["source"] != "default"]
     columns = ("name", "key", "value", "source") if name == EVERY_BROKER else COLUMNS

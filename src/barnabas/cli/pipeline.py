@@ -124,20 +124,20 @@ def run_command(
     servers = bootstrap_servers or client.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
     client.pop("bootstrap.servers", None)
     try:
-        found = _load(pipeline)
+        loaded = _load(pipeline)
         Connection(servers, librdkafka_settings(client), CLUSTER_TIMEOUT_S).probe()
-        directory = os.path.join(checkpoints or default_checkpoints(), found.name)
-        say(f"{found.name}: starting Spark; it logs to {directory}/spark.log")
+        directory = os.path.join(checkpoints or default_checkpoints(), loaded.name)
+        say(f"{loaded.name}: starting Spark; it logs to {directory}/spark.log")
         spark = start_session(
             SessionOptions(
-                app_name=f"barnabas-{found.name}",
+                app_name=f"barnabas-{loaded.name}",
                 master=master,
                 telemetry_path=os.path.join(directory, "spark.log"),
                 settings=_pairs(spark_settings, "--spark-setting"),
             ),
             say,
         )
-        running = found.start(
+        running = loaded.start(
             servers,
             schema_registry_url,
             spark=spark,
@@ -149,12 +149,12 @@ def run_command(
         )
         topics = ", ".join(running.progress().queries)
         if as_json:
-            print_json({"name": found.name, "directory": running.directory})
-        say(f"{found.name}: running; writes {topics}; state in {running.directory}")
+            print_json({"name": loaded.name, "directory": running.directory})
+        say(f"{loaded.name}: running; writes {topics}; state in {running.directory}")
         from barnabas.streams.running import run_until_signal
 
         run_until_signal(running)
-        say(f"{found.name}: stopped")
+        say(f"{loaded.name}: stopped")
     except (PipelineError, SparkStartError) as error:
         raise CliError(str(error), ExitCode.REFUSED) from error
 
@@ -167,28 +167,28 @@ def show_command(pipeline: str, as_json: bool) -> None:
     from barnabas.streams.errors import PipelineError
 
     try:
-        found = _load(pipeline)
-        modes = {output.topic: output.mode() for output in found.outputs}
+        loaded = _load(pipeline)
+        modes = {output.topic: output.mode() for output in loaded.outputs}
     except PipelineError as error:
         raise CliError(str(error), ExitCode.REFUSED) from error
-    reads = sorted({source.topic for source in found.sources()})
+    reads = sorted({source.topic for source in loaded.sources()})
     if as_json:
         print_json(
             {
-                "name": found.name,
+                "name": loaded.name,
                 "reads": reads,
                 "writes": modes,
-                "dead_letters": found.dead_letters,
+                "dead_letters": loaded.dead_letters,
             }
         )
         return
-    click.echo(f"pipeline  {found.name}")
+    click.echo(f"pipeline  {loaded.name}")
     for topic in reads:
         click.echo(f"reads     {topic}")
     for topic, mode in modes.items():
         click.echo(f"writes    {topic} ({'changes' if mode == 'update' else 'each result once'})")
-    if found.dead_letters is not None:
-        click.echo(f"malformed {found.dead_letters}")
+    if loaded.dead_letters is not None:
+        click.echo(f"malformed {loaded.dead_letters}")
 
 
 def say(line: str) -> None:

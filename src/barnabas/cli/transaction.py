@@ -53,7 +53,7 @@ def list_command(
     from barnabas.kafka.transaction_admin import list_transactions
 
     with Admin(connection) as admin:
-        found = admin.run(
+        transactions = admin.run(
             list_transactions,
             states=states,
             producer_ids=producer_ids,
@@ -67,7 +67,7 @@ def list_command(
             "producer_id": item.producer_id,
             "state": item.state,
         }
-        for item in found
+        for item in transactions
     ]
     columns = ("transactional_id", "coordinator", "producer_id", "state")
     Output(as_json).rows(rows, columns, "There are no transactions.")
@@ -83,7 +83,7 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
     from barnabas.kafka.transaction_admin import describe_transaction, now_ms
 
     with Admin(connection) as admin:
-        found = [admin.run(describe_transaction, name) for name in names]
+        described = [admin.run(describe_transaction, name) for name in names]
     now = now_ms()
     rows: list[Row] = [
         {
@@ -97,7 +97,7 @@ def describe_command(connection: Connection, names: tuple[str, ...], as_json: bo
             "duration_ms": None if item.started_ms is None else now - item.started_ms,
             "partitions": [str(place) for place in item.partitions],
         }
-        for item in found
+        for item in described
     ]
     output = Output(as_json)
     if as_json:
@@ -129,7 +129,7 @@ def describe_producers_command(
     from barnabas.kafka.transaction_admin import producers_of
 
     with Admin(connection) as admin:
-        found = admin.run(producers_of, TopicPartition(topic, partition), broker_id)
+        producers = admin.run(producers_of, TopicPartition(topic, partition), broker_id)
     rows: list[Row] = [
         {
             "producer_id": item.producer_id,
@@ -139,7 +139,7 @@ def describe_producers_command(
             "last_timestamp": item.last_timestamp_ms,
             "start_offset": item.start_offset,
         }
-        for item in found
+        for item in producers
     ]
     columns = tuple(rows[0]) if rows else ()
     Output(as_json).rows(rows, columns, "No producer is known.")
@@ -188,7 +188,7 @@ def find_hanging_command(
         raise CliError("--partition needs --topic", ExitCode.USAGE)
     now = now_ms()
     with Admin(connection) as admin:
-        found = admin.run(
+        hanging = admin.run(
             find_hanging,
             topic=topic,
             partition=partition,
@@ -207,7 +207,7 @@ def find_hanging_command(
             "last_timestamp": item.last_timestamp_ms,
             "duration_min": (now - item.last_timestamp_ms) // MINUTE_MS,
         }
-        for item in found
+        for item in hanging
     ]
     columns = tuple(rows[0]) if rows else ()
     Output(as_json).rows(rows, columns, "No transaction hangs.")

@@ -219,9 +219,9 @@ class WireAdmin:
         """Return the controller that leads; waits until there is one."""
         deadline = time.monotonic() + self.timeout_s
         while True:
-            found = self.describe(CONTROLLERS)
-            if found.controller_id in found.brokers:
-                return found.controller_id
+            described = self.describe(CONTROLLERS)
+            if described.controller_id in described.brokers:
+                return described.controller_id
             if time.monotonic() > deadline:
                 raise NoControllerError("no controller is active")
             self.pause()

@@ -43,14 +43,14 @@ def error_answer(response: M, version: int, error: ErrorCode) -> M:
 
     Raises EncodeError where no error code is in it.
     """
-    builder = _Builder(version, error)
+    builder = _AnswerCopier(version, error)
     answer = builder.copy(response)
     if not builder.error_codes:
         raise EncodeError(f"{type(response).__name__} version {version} has no error code to set")
     return answer
 
 
-class _Builder:
+class _AnswerCopier:
     """Copies what fits, struct by struct."""
 
     def __init__(self, version: int, error: ErrorCode) -> None:

@@ -38,7 +38,7 @@ class Point(NamedTuple):
 def read_metrics(data: bytes) -> list[Point]:
     """The points of a `MetricsData`. Raises DecodeError for anything else, and for too many."""
     points: list[Point] = []
-    reader = _Reader()
+    reader = _MessageReader()
     try:
         for resource in reader.messages(memoryview(data), 1):
             for scope in reader.messages(resource, 2):
@@ -51,7 +51,7 @@ def read_metrics(data: bytes) -> list[Point]:
     return points
 
 
-class _Reader:
+class _MessageReader:
     """Reads messages, and counts their fields."""
 
     __slots__ = ("_left",)

@@ -207,10 +207,10 @@ def _printed(java: str, driver: Mapping[str, str], spark_home: str) -> tuple[str
 
 def _java() -> str:
     home = os.environ.get("JAVA_HOME")
-    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    if found is None:
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None:
         raise ValueError("there is no Java")
-    return os.path.realpath(found)
+    return os.path.realpath(java)
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -309,11 +309,11 @@ def _sweep(directory: str) -> None:
     kept_s = {".txt": _LEFT_OVER_SECONDS, ".whole": _LEFT_OVER_SECONDS}
     kept_s |= {".partial": _LEFT_OVER_SECONDS, ".jsa": _UNUSED_SECONDS}
     with contextlib.suppress(OSError):
-        for found in os.scandir(directory):
-            seconds = kept_s.get(os.path.splitext(found.name)[1])
+        for entry in os.scandir(directory):
+            seconds = kept_s.get(os.path.splitext(entry.name)[1])
             with contextlib.suppress(OSError):
-                if seconds is not None and found.stat().st_mtime < now - seconds:
-                    os.unlink(found.path)
+                if seconds is not None and entry.stat().st_mtime < now - seconds:
+                    os.unlink(entry.path)
 
 
 def _whole_lines(path: str) -> str:

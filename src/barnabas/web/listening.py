@@ -66,15 +66,15 @@ def _bound(listener: ListenAddress) -> socket.socket:
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         # With its protocol: event loops send small answers at once where they see that it is TCP.
-        found = socket.socket(family, kind, protocol)
+        opened = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
-            found.setblocking(False)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+            opened.setblocking(False)
         except BaseException:
-            found.close()
+            opened.close()
             raise
     except (OSError, UnicodeError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CannotListenError(listener, why) from error
-    return found
+    return opened

@@ -30,10 +30,10 @@ class Node(Generic[Handler]):
     @property
     def methods(self) -> list[str]:
         """The methods that are allowed here."""
-        found = {*self.handlers, "OPTIONS"}
-        if "GET" in found:
-            found.add("HEAD")
-        return sorted(found)
+        methods = {*self.handlers, "OPTIONS"}
+        if "GET" in methods:
+            methods.add("HEAD")
+        return sorted(methods)
 
     def handler(self, method: str) -> Handler | None:
         """The handler of a method; HEAD has that of GET."""

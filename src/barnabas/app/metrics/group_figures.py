@@ -214,12 +214,12 @@ class GroupFigures:
         if len(self._lags) + len(self._committed) >= LAGS_MAX:
             self._dropped += 1
             return
-        found = self._broker.replicas.find(*place)
-        if isinstance(found, Partition):
-            lag = max(0, found.high_watermark - offset)
+        partition = self._broker.replicas.find(*place)
+        if isinstance(partition, Partition):
+            lag = max(0, partition.high_watermark - offset)
             lag_s: float | None = 0.0
             if lag:
-                timestamp_ms = self._times.of(found.log, offset)
+                timestamp_ms = self._times.of(partition.log, offset)
                 lag_s = (
                     None
                     if timestamp_ms is None

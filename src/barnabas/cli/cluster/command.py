@@ -202,12 +202,12 @@ def remove_command(
         if is_voter:
             require_dynamic(admin)
             check_removal(quorum, node)
-        found = survey(admin)
-        is_broker = node in found.cluster.brokers
-        if not is_broker and not is_voter and not found.holds(node):
+        surveyed = survey(admin)
+        is_broker = node in surveyed.cluster.brokers
+        if not is_broker and not is_voter and not surveyed.holds(node):
             raise CliError(f"there is no node {node} in this cluster", ExitCode.NOT_FOUND)
         value: dict[str, Any] = {"node": node, "voter_removed": False, "unregistered": False}
-        if is_broker or found.holds(node):
+        if is_broker or surveyed.holds(node):
             value.update(_drain(admin, node, wishes, as_json=as_json, go_on=again))
         if wishes.is_dry_run:
             if is_voter and not as_json:
@@ -231,13 +231,13 @@ def _drain(admin: Any, node: int, wishes: Wishes, *, as_json: bool, go_on: str) 
     from barnabas.cli.balance.planner import plan_drain
     from barnabas.cli.balance.survey import check_known, survey
 
-    found = survey(admin)
-    check_known(found, node)
+    surveyed = survey(admin)
+    check_known(surveyed, node)
     try:
-        moves = plan_drain(found.brokers(frozenset({node})), found.placement())
+        moves = plan_drain(surveyed.brokers(frozenset({node})), surveyed.placement())
     except PlanError as error:
         raise CliError(str(error)) from error
-    return carry_out(admin, found, moves, wishes, as_json=as_json, go_on=go_on)
+    return carry_out(admin, surveyed, moves, wishes, as_json=as_json, go_on=go_on)
 
 
 def _forget(admin: Any, node: int, wait_s: float, *, as_json: bool, again: str) -> None:

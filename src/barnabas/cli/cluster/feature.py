@@ -45,16 +45,16 @@ def command() -> None:
 def describe_command(connection: Connection, controllers: str | None, as_json: bool) -> None:
     """Show supported and finalized levels."""
     with reached(connection, controllers) as admin:
-        found = read_levels(admin)
+        levels = read_levels(admin)
     rows: list[Row] = [
         {
             "feature": item.name,
             "min": item.supported_min,
             "max": item.supported_max,
             "finalized": item.finalized,
-            "epoch": found.epoch,
+            "epoch": levels.epoch,
         }
-        for item in found.features
+        for item in levels.features
     ]
     if not as_json:
         for row in rows:

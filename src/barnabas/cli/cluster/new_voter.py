@@ -38,18 +38,18 @@ def voter_from_config(path: str) -> NewVoter:
     directory = config.metadata_log_dir
     disk = LocalDisk()
     try:
-        found = read_meta_properties(disk, directory)
+        properties = read_meta_properties(disk, directory)
     finally:
         disk.close()
-    if found is None or found.directory_id is None:
+    if properties is None or properties.directory_id is None:
         raise CliError(
             f"{directory} is not formatted",
             hint="run barnabas storage format --no-initial-controllers first",
         )
-    voter = local_voter(config, found.directory_id)
+    voter = local_voter(config, properties.directory_id)
     return NewVoter(
         config.node_id,
-        found.directory_id,
+        properties.directory_id,
         tuple((end.listener, end.host, end.port) for end in voter.endpoints),
     )
 

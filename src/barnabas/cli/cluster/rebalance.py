@@ -55,12 +55,12 @@ def command(
 
     wanted = None if plan_path is None else read_plan(plan_path)
     with Admin(connection) as admin:
-        found = survey(admin)
+        surveyed = survey(admin)
         try:
             if wanted is not None:
-                moves = moves_to(found, wanted)
+                moves = moves_to(surveyed, wanted)
             else:
-                moves = plan_rebalance(found.brokers(), found.placement())
+                moves = plan_rebalance(surveyed.brokers(), surveyed.placement())
         except PlanError as error:
             raise CliError(str(error)) from error
         if write_plan is not None:
@@ -68,6 +68,6 @@ def command(
                 json.dump(to_document(moves), file, indent=2)
                 file.write("\n")
         again = "barnabas rebalance" + (f" --plan {plan_path}" if plan_path else "")
-        value = carry_out(admin, found, moves, wishes, as_json=as_json, go_on=again)
+        value = carry_out(admin, surveyed, moves, wishes, as_json=as_json, go_on=again)
     if as_json:
         print_json(value)

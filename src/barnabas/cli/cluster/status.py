@@ -47,27 +47,28 @@ class ClusterStatus:
 
 def read_status(admin: Admin) -> ClusterStatus:
     """Ask the cluster. Raises CliError."""
-    found = survey(admin)
-    quorum, features = read_quorum(admin, found.cluster.fenced), read_features(admin)
+    surveyed = survey(admin)
+    quorum, features = read_quorum(admin, surveyed.cluster.fenced), read_features(admin)
     level = features.get(METADATA_VERSION)
-    brokers = found.brokers()
-    held = {load.broker: load for load in loads(brokers, found.placement())}
+    brokers = surveyed.brokers()
+    held = {load.broker: load for load in loads(brokers, surveyed.placement())}
     led = dict.fromkeys((broker.id for broker in brokers), 0)
-    for state in found.partitions:
+    for state in surveyed.partitions:
         if state.leader in led:
             led[state.leader] += 1
     return ClusterStatus(
-        cluster_id=found.cluster.cluster_id,
+        cluster_id=surveyed.cluster.cluster_id,
         controller_id=quorum.leader_id,
         metadata_version="-" if level is None else metadata_version_from_level(level).text,
         features=features,
         nodes=[
-            _node(found, quorum, broker.id, held[broker.id], led[broker.id]) for broker in brokers
+            _node(surveyed, quorum, broker.id, held[broker.id], led[broker.id])
+            for broker in brokers
         ]
-        + _controllers_alone(found.cluster, quorum),
-        partitions=len(found.partitions),
-        moving=len(found.in_flight),
-        problems=_problems(found, quorum),
+        + _controllers_alone(surveyed.cluster, quorum),
+        partitions=len(surveyed.partitions),
+        moving=len(surveyed.in_flight),
+        problems=_problems(surveyed, quorum),
     )
 
 

@@ -91,9 +91,9 @@ prune_option = click.option(
 @connect_options
 def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> int:
     """Show how connectors differ from files."""
-    _, found = _compare(connect, folder, prune)
-    _show(found, Output(as_json))
-    return ExitCode.PROBLEMS if found else ExitCode.DONE
+    _, changes = _compare(connect, folder, prune)
+    _show(changes, Output(as_json))
+    return ExitCode.PROBLEMS if changes else ExitCode.DONE
 
 
 @click.command(
@@ -111,10 +111,10 @@ def diff_command(connect: Connect, folder: str, prune: bool, as_json: bool) -> i
 @connect_options
 def apply_command(connect: Connect, folder: str, prune: bool, yes: bool, as_json: bool) -> None:
     """Create and change connectors to match files."""
-    wanted, found = _compare(connect, folder, prune)
+    wanted, changes = _compare(connect, folder, prune)
     files = {one.name: one for one in wanted}
     output = Output(as_json)
-    for one in found:
+    for one in changes:
         if one.action != "delete":
             errors = error_rows(validation(connect, files[one.name]))
             if errors:
@@ -123,15 +123,15 @@ def apply_command(connect: Connect, folder: str, prune: bool, yes: bool, as_json
                     f"{files[one.name].path}: {len(errors)} errors, the first of "
                     f"{first['setting']}: {first['error']}"
                 )
-    deleted = [one.name for one in found if one.action == "delete"]
+    deleted = [one.name for one in changes if one.action == "delete"]
     if deleted:
         confirm(f"Delete {', '.join(deleted)}?", yes)
-    for one in found:
+    for one in changes:
         if one.action == "delete":
             connect.ask("DELETE", ("connectors", one.name))
         elif one.action == "create":
             create(connect, files[one.name])
         else:
             connect.ask("PUT", ("connectors", one.name, "config"), files[one.name].config)
-    rows = [{"connector": one.name, "action": f"{one.action}d"} for one in found]
+    rows = [{"connector": one.name, "action": f"{one.action}d"} for one in changes]
     output.rows(rows, ("connector", "action"), "Nothing differs.")

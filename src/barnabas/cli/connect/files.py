@@ -52,15 +52,15 @@ def read_folder(path: str) -> list[Wanted]:
         # With --prune an empty folder would delete all that there is.
         text = f"{path}: there is no file of a connector in it ({', '.join(SUFFIXES)})"
         raise CliError(text, ExitCode.NOT_FOUND)
-    found: dict[str, Wanted] = {}
+    by_name: dict[str, Wanted] = {}
     for name in names:
         one = read_file(os.path.join(path, name))
-        if one.name in found:
+        if one.name in by_name:
             raise CliError(
-                f"{one.path} and {found[one.name].path} both describe {one.name}", ExitCode.USAGE
+                f"{one.path} and {by_name[one.name].path} both describe {one.name}", ExitCode.USAGE
             )
-        found[one.name] = one
-    return list(found.values())
+        by_name[one.name] = one
+    return list(by_name.values())
 
 
 def _of_value(path: str, own_name: str, value: Any) -> Wanted:

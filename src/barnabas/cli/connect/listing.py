@@ -20,8 +20,8 @@ _JAVAS_CLASS = re.compile(r"^(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*(?:: |$)")
 @connect_options
 def list_command(connect: Connect, as_json: bool) -> None:
     """List connectors with their states."""
-    found = connect.get("connectors", expand=["status", "info"])
-    rows = [_row(name, found[name]) for name in sorted(found)]
+    connectors = connect.get("connectors", expand=["status", "info"])
+    rows = [_row(name, connectors[name]) for name in sorted(connectors)]
     columns = ("connector", "type", "state", "tasks", "class")
     Output(as_json).rows(rows, columns, "There are no connectors.")
 
@@ -65,16 +65,18 @@ def status_command(
 ) -> int:
     """Show the states of connectors and tasks, and failures."""
     if names:
-        found = [connect.get("connectors", name, "status") for name in names]
+        statuses = [connect.get("connectors", name, "status") for name in names]
     else:
         expanded = connect.get("connectors", expand="status")
-        found = [expanded[name]["status"] for name in sorted(expanded)]
-    lags = _lags(connect, found, bootstrap_servers) if lag else {}
-    rows = [row for status in found for row in _status_rows(status, lags)]
+        statuses = [expanded[name]["status"] for name in sorted(expanded)]
+    lags = _lags(connect, statuses, bootstrap_servers) if lag else {}
+    rows = [row for status in statuses for row in _status_rows(status, lags)]
     columns = ["connector", "task", "state", "worker", *(["lag"] if lag else [])]
     output = Output(as_json)
     if as_json:
-        output.result([{**one, "lag": lags.get(one["name"])} if lag else one for one in found], "")
+        output.result(
+            [{**one, "lag": lags.get(one["name"])} if lag else one for one in statuses], ""
+        )
     else:
         output.rows(rows, columns, "There are no connectors.")
         for row in rows:

@@ -31,13 +31,13 @@ def offsets_group() -> None:
 @connect_options
 def get_command(connect: Connect, name: str, as_json: bool) -> None:
     """Show how far a connector has read or written."""
-    found = connect.get("connectors", name, "offsets")
+    answer = connect.get("connectors", name, "offsets")
     if as_json:
-        Output(True).result(found, "")
+        Output(True).result(answer, "")
         return
     rows = [
         {"partition": json.dumps(one["partition"]), "offset": json.dumps(one["offset"])}
-        for one in found["offsets"]
+        for one in answer["offsets"]
     ]
     Output(False).rows(rows, ("partition", "offset"), f"{name} has no offsets.")
 

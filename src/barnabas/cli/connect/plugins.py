@@ -34,9 +34,9 @@ def plugins_command(connect: Connect, everything: bool, as_json: bool) -> None:
 @connect_options
 def settings_command(connect: Connect, plugin: str, as_json: bool) -> None:
     """Show which settings a connector, transform or converter has."""
-    found = connect.get("connector-plugins", plugin, "config")
+    definitions = connect.get("connector-plugins", plugin, "config")
     if as_json:
-        Output(True).result(found, "")
+        Output(True).result(definitions, "")
         return
     rows: list[Row] = [
         {
@@ -46,7 +46,7 @@ def settings_command(connect: Connect, plugin: str, as_json: bool) -> None:
             "importance": one["importance"].lower(),
             "meaning": one["documentation"],
         }
-        for one in found
+        for one in definitions
     ]
     columns = ("setting", "type", "default", "importance", "meaning")
     Output(False).rows(rows, columns, f"{plugin} has no settings.")
@@ -103,8 +103,8 @@ def loggers_group() -> None:
 @connect_options
 def list_loggers(connect: Connect, as_json: bool) -> None:
     """Show the loggers of a worker whose levels are set."""
-    found = connect.get("admin", "loggers")
-    rows = [{"logger": name, **level} for name, level in sorted(found.items())]
+    loggers = connect.get("admin", "loggers")
+    rows = [{"logger": name, **level} for name, level in sorted(loggers.items())]
     Output(as_json).rows(rows, ("logger", "level", "last_modified"))
 
 
@@ -123,5 +123,5 @@ def set_logger(connect: Connect, logger: str, level: str, cluster: bool, as_json
     Levels are trace, debug, info, warn, error and off.
     """
     query = {"scope": "cluster"} if cluster else {}
-    found = connect.ask("PUT", ("admin", "loggers", logger), {"level": level.upper()}, query)
-    Output(as_json).result(found, f"{logger} is set to {level.upper()}")
+    changed = connect.ask("PUT", ("admin", "loggers", logger), {"level": level.upper()}, query)
+    Output(as_json).result(changed, f"{logger} is set to {level.upper()}")

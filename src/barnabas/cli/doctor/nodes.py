@@ -31,20 +31,22 @@ def check_nodes(connection: Connection) -> Iterator[Finding]:
     """Everything that needs more than a client's view; one note if that is not available."""
     try:
         with Admin(connection) as admin:
-            found = survey(admin)
-            quorum = read_quorum(admin, found.cluster.fenced)
-            throttled = [] if found.in_flight else throttled_brokers(admin, found.cluster.live)
-            yield from check_min_in_sync(admin, found.partitions)
-            yield from check_internal_topics(admin, found)
+            surveyed = survey(admin)
+            quorum = read_quorum(admin, surveyed.cluster.fenced)
+            throttled = (
+                [] if surveyed.in_flight else throttled_brokers(admin, surveyed.cluster.live)
+            )
+            yield from check_min_in_sync(admin, surveyed.partitions)
+            yield from check_internal_topics(admin, surveyed)
     except CliError as error:
         yield note("nodes", f"not checked: {error.line()}")
         return
     yield from check_quorum(quorum)
-    yield from check_brokers(found)
-    if len(found.cluster.brokers) > 1:
-        yield from check_balance(found)
-        yield from check_racks(found)
-        yield from check_replicas(found.partitions)
+    yield from check_brokers(surveyed)
+    if len(surveyed.cluster.brokers) > 1:
+        yield from check_balance(surveyed)
+        yield from check_racks(surveyed)
+        yield from check_replicas(surveyed.partitions)
     if throttled:
         nodes = ", ".join(map(str, throttled))
         yield note(

@@ -51,17 +51,17 @@ def list_groups(
 ) -> list[ListedGroup]:
     """The groups of all coordinators, by name. Raises CliError."""
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-    found = []
+    listed = []
     for broker, answer in admin.run(ask_all, request, lambda one: [one.error_code]):
         if answer.error_code != ErrorCode.NONE:
             raise from_code(answer.error_code, None, f"node {broker}")
-        found += [
+        listed += [
             ListedGroup(
                 item.group_id, item.group_state, item.group_type.capitalize(), item.protocol_type
             )
             for item in answer.groups
         ]
-    return sorted(found, key=lambda item: item.group)
+    return sorted(listed, key=lambda item: item.group)
 
 
 def describe_share_group(admin: Admin, group: str) -> tuple[int, Any]:
@@ -224,14 +224,14 @@ def committed_offsets(
         raise CliError("a group's name cannot be empty", ExitCode.USAGE)
     deadline = time.monotonic() + connection.timeout_s
     keys = sorted(partitions)
-    found: list[TopicPartition] = []
+    committed: list[TopicPartition] = []
     with _consumer(connection, group) as consumer:
         for start in range(0, len(keys), BATCH_MAX):
-            found += _ask_offsets(consumer, group, keys[start : start + BATCH_MAX], deadline)
-    for item in found:
+            committed += _ask_offsets(consumer, group, keys[start : start + BATCH_MAX], deadline)
+    for item in committed:
         if item.error is not None and item.error.name() not in NOT_FOUND_CODES:
             raise from_kafka(item.error, f"{item.topic}-{item.partition}")
-    return [item for item in found if item.offset >= 0]
+    return [item for item in committed if item.offset >= 0]
 
 
 @contextmanager

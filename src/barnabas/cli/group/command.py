@@ -63,9 +63,9 @@ def list_command(
     from barnabas.cli.group.calls import list_groups
 
     with Admin(connection) as admin:
-        found = list_groups(admin, states=states, types=types)
+        groups = list_groups(admin, states=states, types=types)
     rows: list[Row] = [
-        {"group": item.group, "state": item.state, "type": item.type} for item in found
+        {"group": item.group, "state": item.state, "type": item.type} for item in groups
     ]
     Output(as_json).rows(rows, ("group", "state", "type"), "There are no groups.")
 
@@ -76,9 +76,9 @@ def list_command(
 @connection_options
 def describe_command(connection: Connection, names: tuple[str, ...], as_json: bool) -> None:
     """Show members, committed offsets and lag."""
-    found = {name: _describe(connection, name) for name in dict.fromkeys(names)}
-    described = [group for group in found.values() if group is not None]
-    missing = [name for name, group in found.items() if group is None]
+    groups = {name: _describe(connection, name) for name in dict.fromkeys(names)}
+    described = [group for group in groups.values() if group is not None]
+    missing = [name for name, group in groups.items() if group is None]
     output = Output(as_json)
     if as_json and (described or not missing):
         output.result(described, "")

@@ -196,8 +196,8 @@ def list_of_type(
     from barnabas.cli.group.calls import list_groups
 
     with Admin(connection) as admin:
-        found = list_groups(admin, states=states, types=[kind])
-    rows: list[Row] = [{"group": item.group, "state": item.state} for item in found]
+        groups = list_groups(admin, states=states, types=[kind])
+    rows: list[Row] = [{"group": item.group, "state": item.state} for item in groups]
     Output(as_json).rows(rows, ("group", "state"), f"There are no {kind} groups.")
 
 

@@ -128,8 +128,8 @@ def _internal_topics(group: Any) -> list[str]:
 
 
 def _committed(connection: Connection, name: str) -> dict[tuple[str, int], int]:
-    found = committed_offsets(connection, name, all_partitions(connection))
-    return {(item.topic, item.partition): item.offset for item in found}
+    committed = committed_offsets(connection, name, all_partitions(connection))
+    return {(item.topic, item.partition): item.offset for item in committed}
 
 
 def _places(keys: Iterable[tuple[str, int]]) -> list[Any]:

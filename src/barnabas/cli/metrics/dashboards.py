@@ -86,8 +86,10 @@ class Dashboard:
 
     def queries(self) -> list[str]:
         """All PromQL of its panels and variables."""
-        found = [query for row in self.rows for panel in row for query in panel.queries.values()]
-        return [*found, *self.variables.values()]
+        queries_of_rows = [
+            query for row in self.rows for panel in row for query in panel.queries.values()
+        ]
+        return [*queries_of_rows, *self.variables.values()]
 
 
 def _number(title: str, query: str, unit: str = "short") -> Panel:

@@ -53,9 +53,9 @@ def _with_properties(connection: Connection, path: str | None, pairs: Sequence[s
     """The connection with the properties of the options above; `pairs` win."""
     from barnabas.kafka.settings import overridden
 
-    found = overridden({} if path is None else read_client_file(path), from_flags(pairs))
-    servers = found.pop("bootstrap.servers", None)
-    config = from_java(connection.config, found)
+    settings = overridden({} if path is None else read_client_file(path), from_flags(pairs))
+    servers = settings.pop("bootstrap.servers", None)
+    config = from_java(connection.config, settings)
     chosen = connection.bootstrap_servers if servers is None else servers
     return replace(connection, config=config, bootstrap_servers=chosen)
 

@@ -113,12 +113,12 @@ def resolve(
         return starts
     if position.kind is Kind.LATEST:
         return ends
-    found = list_offsets(connection, partitions, position) if position.kind is Kind.TIME else {}
+    by_time = list_offsets(connection, partitions, position) if position.kind is Kind.TIME else {}
     offsets = {}
     for key, end in ends.items():
         start = starts[key]
         if position.kind is Kind.TIME:
-            wanted = found[key] if found[key] >= 0 else end
+            wanted = by_time[key] if by_time[key] >= 0 else end
         elif position.kind is Kind.OFFSET:
             wanted = position.value
         elif position.kind is Kind.BEFORE_END:

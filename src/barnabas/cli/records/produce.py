@@ -304,9 +304,9 @@ READ_AHEAD_WAIT_S = 0.02
 
 def are_short(paths: Sequence[str]) -> bool:
     """Return whether these are files, together of at most SHORT_SIZE_BYTES_MAX. Raises OSError."""
-    found = [os.stat(path) for path in paths]
-    total_bytes = sum(stat_result.st_size for stat_result in found)
-    return all(stat.S_ISREG(stat_result.st_mode) for stat_result in found) and (
+    stats = [os.stat(path) for path in paths]
+    total_bytes = sum(stat_result.st_size for stat_result in stats)
+    return all(stat.S_ISREG(stat_result.st_mode) for stat_result in stats) and (
         total_bytes <= SHORT_SIZE_BYTES_MAX
     )
 

@@ -75,11 +75,11 @@ def resolved_references(registry: Registry, schema: Stored) -> list["ResolvedRef
     from barnabas.registry.subjects import qualified_from
     from barnabas.schemas.schema import Reference, ResolvedReference
 
-    found: dict[str, ResolvedReference] = {}
+    resolved: dict[str, ResolvedReference] = {}
 
     def add(parent: Stored) -> None:
         for one in parent.get("references") or ():
-            if one["name"] in found:
+            if one["name"] in resolved:
                 continue
             subject = qualified_from(parent.get("subject", ""), one["subject"])
             target = get_version(registry, subject, one["version"], deleted=True)
@@ -88,12 +88,12 @@ def resolved_references(registry: Registry, schema: Stored) -> list["ResolvedRef
                 Reference(item["name"], item["subject"], item["version"])
                 for item in target.get("references") or ()
             )
-            found[one["name"]] = ResolvedReference(
+            resolved[one["name"]] = ResolvedReference(
                 one["name"], subject, one["version"], target["schema"], inner
             )
 
     add(schema)
-    return list(found.values())
+    return list(resolved.values())
 
 
 def _ask(registry: Registry, old: Stored, new: Stored) -> Verdict:

@@ -72,10 +72,10 @@ def _version_before(registry: Registry, after: Stored) -> int:
 
 
 def _diff(before: Stored, after: Stored) -> list[str]:
-    found = difflib.unified_diff(
+    lines = difflib.unified_diff(
         _lines(before), _lines(after), _title(before), _title(after), lineterm=""
     )
-    return list(found)
+    return list(lines)
 
 
 def _title(schema: Stored) -> str:

@@ -17,14 +17,14 @@ STDIN = "-"
 
 def type_of_file(path: str, given: str | None = None) -> str:
     """The type of a schema's file, by its suffix unless it is given. Raises CliError."""
-    found = given.upper() if given else TYPE_OF_SUFFIX.get(os.path.splitext(path)[1].lower())
-    if found is None:
+    schema_type = given.upper() if given else TYPE_OF_SUFFIX.get(os.path.splitext(path)[1].lower())
+    if schema_type is None:
         raise CliError(
             f"{path}: its name does not end in {', '.join(TYPE_OF_SUFFIX)}",
             ExitCode.USAGE,
             "give --type",
         )
-    return found
+    return schema_type
 
 
 def read_text(path: str) -> str:

@@ -69,8 +69,8 @@ def register_command(
             raise
         raise _incompatible(registry, subject, body, error.number) or error from error
     if "version" not in made:  # registries before Confluent's 7.6 tell the id only
-        found = registry.ask("POST", path[:2], {"normalize": normalize}, body)
-        made = {"id": made["id"], "version": found["version"]}
+        registered = registry.ask("POST", path[:2], {"normalize": normalize}, body)
+        made = {"id": made["id"], "version": registered["version"]}
     value = {"subject": subject, "version": made["version"], "id": made["id"]}
     Output(as_json).result(value, f"{subject}: version {value['version']}, id {value['id']}")
 
@@ -115,19 +115,19 @@ def get_command(
     """
     if (subject is None) == (number is None):
         raise CliError("give a subject, or an id with --id", ExitCode.USAGE)
-    found: dict[str, Any]
+    stored: dict[str, Any]
     if subject is None:
-        found = {"id": number, **registry.get("schemas", "ids", number or 0)}
+        stored = {"id": number, **registry.get("schemas", "ids", number or 0)}
     else:
-        found = get_version(registry, subject, version or "latest", deleted=deleted)
-    text = found["schema"]
-    shown = text if raw else pretty(found.get("schemaType", "AVRO"), text)
-    Output(as_json).result(found, shown)
+        stored = get_version(registry, subject, version or "latest", deleted=deleted)
+    text = stored["schema"]
+    shown = text if raw else pretty(stored.get("schemaType", "AVRO"), text)
+    Output(as_json).result(stored, shown)
 
 
 def get_version(
     registry: Registry, subject: str, version: str | int, *, deleted: bool = False
 ) -> dict[str, Any]:
     """A version of a subject, as the registry tells it, with its type. Raises CliError."""
-    found = registry.get("subjects", subject, "versions", version, deleted=deleted)
-    return {"schemaType": "AVRO", **found}
+    stored = registry.get("subjects", subject, "versions", version, deleted=deleted)
+    return {"schemaType": "AVRO", **stored}

@@ -70,8 +70,8 @@ def config_group() -> None:
 def config_get_command(registry: Registry, subject: str | None, own: bool, as_json: bool) -> None:
     """Show settings."""
     inherits = subject is not None and not own
-    found = registry.get(*_path("config", subject), defaultToGlobal=inherits)
-    rows = [{"key": _spelled(key), "value": value} for key, value in sorted(found.items())]
+    settings = registry.get(*_path("config", subject), defaultToGlobal=inherits)
+    rows = [{"key": _spelled(key), "value": value} for key, value in sorted(settings.items())]
     output = Output(as_json)
     if as_json:
         output.result({row["key"]: row["value"] for row in rows}, "")
@@ -161,8 +161,8 @@ def mode_group() -> None:
 def mode_get_command(registry: Registry, subject: str | None, own: bool, as_json: bool) -> None:
     """Show the mode."""
     inherits = subject is not None and not own
-    found = registry.get(*_path("mode", subject), defaultToGlobal=inherits)
-    Output(as_json).result({"subject": subject, "mode": found["mode"]}, str(found["mode"]))
+    answer = registry.get(*_path("mode", subject), defaultToGlobal=inherits)
+    Output(as_json).result({"subject": subject, "mode": answer["mode"]}, str(answer["mode"]))
 
 
 @mode_group.command(

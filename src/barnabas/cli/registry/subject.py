@@ -72,14 +72,14 @@ def describe_command(registry: Registry, subject: str, deleted: bool, as_json: b
 
 
 def _version_row(registry: Registry, subject: str, number: int, is_deleted: bool) -> Row:
-    found = get_version(registry, subject, number, deleted=is_deleted)
+    version = get_version(registry, subject, number, deleted=is_deleted)
     references = [
-        f"{one['name']}={one['subject']}:{one['version']}" for one in found.get("references", ())
+        f"{one['name']}={one['subject']}:{one['version']}" for one in version.get("references", ())
     ]
     return {
         "version": number,
-        "id": found["id"],
-        "type": found["schemaType"],
+        "id": version["id"],
+        "type": version["schemaType"],
         "references": references,
         "deleted": is_deleted,
     }

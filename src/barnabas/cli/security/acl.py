@@ -125,8 +125,8 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
 
     wanted = filters_of(words)
     with Admin(connection) as admin:
-        found = admin.run(list_acls, wanted)
-    Output(as_json).rows([_row(acl) for acl in found], COLUMNS, "There are no such ACLs.")
+        acls = admin.run(list_acls, wanted)
+    Output(as_json).rows([_row(acl) for acl in acls], COLUMNS, "There are no such ACLs.")
 
 
 @command.command(
@@ -187,15 +187,15 @@ def remove_command(connection: Connection, words: "AclWords", yes: bool, as_json
             "nothing is named", ExitCode.USAGE, "name a resource or a principal, such as --topic"
         )
     with Admin(connection) as admin:
-        found = admin.run(list_acls, wanted)
-        if not found:
+        acls = admin.run(list_acls, wanted)
+        if not acls:
             raise CliError("there are no such ACLs", ExitCode.NOT_FOUND)
         if not yes:
-            click.echo(_lines(found), err=True)
-        confirm(f"Remove {'this ACL' if len(found) == 1 else f'these {len(found)} ACLs'}?", yes)
-        admin.run(remove_acls, found)
-    text = f"removed {len(found)} ACL{'' if len(found) == 1 else 's'}"
-    Output(as_json).result([_row(acl) for acl in found], text)
+            click.echo(_lines(acls), err=True)
+        confirm(f"Remove {'this ACL' if len(acls) == 1 else f'these {len(acls)} ACLs'}?", yes)
+        admin.run(remove_acls, acls)
+    text = f"removed {len(acls)} ACL{'' if len(acls) == 1 else 's'}"
+    Output(as_json).result([_row(acl) for acl in acls], text)
 
 
 def _row(acl: "Acl") -> Row:

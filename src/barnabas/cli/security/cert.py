@@ -190,12 +190,12 @@ def show_command(where: str, host: str | None, within: int, as_json: bool) -> in
     text = _read(where) if address is None else _of_listener(*address)
     host = host or (address[0] if address is not None else None)
     with _named(where):
-        found = development_ca.describe(text)
-    rows = [_row(item) for item in found]
-    problems = [text for item in found for text in _time_problems(item, within)]
-    if host is not None and not found[0].fits(host):
-        known = ", ".join(found[0].hosts) or "none"
-        problems.append(f"{found[0].subject} does not fit {host}: its hosts are {known}")
+        described = development_ca.describe(text)
+    rows = [_row(item) for item in described]
+    problems = [text for item in described for text in _time_problems(item, within)]
+    if host is not None and not described[0].fits(host):
+        known = ", ".join(described[0].hosts) or "none"
+        problems.append(f"{described[0].subject} does not fit {host}: its hosts are {known}")
     output = Output(as_json)
     if as_json:
         output.result({"certificates": rows, "problems": problems}, "")

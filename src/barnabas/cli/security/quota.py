@@ -58,16 +58,16 @@ def list_command(connection: Connection, entity: dict[str, str | None], as_json:
     from barnabas.cli.admin import Admin
 
     with Admin(connection) as admin:
-        found = admin.run(list_quotas, entity)
+        quotas = admin.run(list_quotas, entity)
     output = Output(as_json)
     if as_json:
-        output.result([{"entity": item.entity, "quotas": item.values} for item in found], "")
+        output.result([{"entity": item.entity, "quotas": item.values} for item in quotas], "")
         return
     rows: list[Row] = [
         {"entity": entity_text(item.entity), "quota": key, "value": f"{value:g}"}
         if value < 1e6
         else {"entity": entity_text(item.entity), "quota": key, "value": f"{value:.0f}"}
-        for item in found
+        for item in quotas
         for key, value in item.values.items()
     ]
     output.rows(rows, ("entity", "quota", "value"), "There are no quotas.")
@@ -120,8 +120,8 @@ def remove_command(
 
     _check_named(entity)
     with Admin(connection) as admin:
-        found = admin.run(list_quotas, entity, is_strict=True)
-        existing = list(found[0].values) if found else []
+        quotas = admin.run(list_quotas, entity, is_strict=True)
+        existing = list(quotas[0].values) if quotas else []
         missing = [key for key in keys if key not in existing]
         if missing or not existing:
             what = f"no {', '.join(missing)}" if missing else "no quotas"

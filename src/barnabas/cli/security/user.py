@@ -167,10 +167,10 @@ def delete_command(
 
 def _mechanisms(admin: "Admin", name: str) -> list[str]:
     """The credentials of a user. Raises CliError where there is none of that name."""
-    found = admin.run(list_users, [name])
-    if name not in found:
+    users = admin.run(list_users, [name])
+    if name not in users:
         raise CliError(f"there is no user {name}", ExitCode.NOT_FOUND)
-    return [item.mechanism for item in found[name]]
+    return [item.mechanism for item in users[name]]
 
 
 def _report(name: str, password: str | None, what: str, as_json: bool) -> None:

@@ -65,13 +65,13 @@ def reassign_command(
         assert wanted is not None, "without --cancel there is a plan"
         if verify:
             return _verify(admin, wanted, as_json=as_json)
-        found = survey(admin)
+        surveyed = survey(admin)
         try:
-            moves = moves_to(found, wanted)
+            moves = moves_to(surveyed, wanted)
         except PlanError as error:
             raise CliError(str(error)) from error
         again = f"barnabas topic reassign --plan {plan_path}"
-        value = carry_out(admin, found, moves, wishes, as_json=as_json, go_on=again)
+        value = carry_out(admin, surveyed, moves, wishes, as_json=as_json, go_on=again)
     if as_json:
         print_json(value)
     return ExitCode.DONE

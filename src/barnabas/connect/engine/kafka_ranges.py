@@ -96,7 +96,7 @@ class RangeReader:
         Returns it, and the offset behind it.
         """
         waiting = self._waiting
-        found: list[Message] = []
+        messages: list[Message] = []
         while waiting:
             message = waiting[0]
             offset = message.offset()
@@ -108,7 +108,7 @@ class RangeReader:
                         self._position = end
                         break
                     continue
-                if found:  # they come first
+                if messages:  # they come first
                     break
                 waiting.popleft()
                 self._raise(error)
@@ -121,11 +121,11 @@ class RangeReader:
             if offset < wanted:  # it comes again where the client fetched again
                 continue
             wanted = offset + 1
-            found.append(message)
+            messages.append(message)
             if wanted == end:
                 self._position = end
                 break
-        return found, wanted
+        return messages, wanted
 
     def close(self) -> None:
         """Close the connection."""

@@ -64,10 +64,10 @@ class Pattern:
 @lru_cache(maxsize=1000)
 def pattern_of(text: str) -> Pattern:
     """The pattern of that text; raises ValueError if it is none."""
-    return Pattern(_Builder(text).build())
+    return Pattern(_PatternReader(text).build())
 
 
-class _Builder:
+class _PatternReader:
     """Reads the text of a pattern from left to right."""
 
     def __init__(self, text: str) -> None:

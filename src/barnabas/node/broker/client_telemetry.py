@@ -287,8 +287,8 @@ def _selects(values: Mapping[str, str], facts: ClientFacts, instance_id: Uuid) -
     """Return whether all patterns of a subscription match a client."""
     for entry in _entries(values.get("match", "")):
         selector, _, pattern = entry.partition("=")
-        found = _compiled(pattern.strip())
-        if found.fullmatch(facts.value(selector.strip(), instance_id)) is None:
+        compiled = _compiled(pattern.strip())
+        if compiled.fullmatch(facts.value(selector.strip(), instance_id)) is None:
             return False
     return True
 

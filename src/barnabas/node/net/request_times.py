@@ -104,8 +104,8 @@ class RequestTimes:
         return self._by_key[key] or self._begin(key)
 
     def _begin(self, key: int) -> ApiTimes:
-        found = self._by_key[key] = ApiTimes()
-        return found
+        times = self._by_key[key] = ApiTimes()
+        return times
 
     def failed(self, api_key: int, error: int) -> None:
         """A request was answered with an error, in whole or in part."""

@@ -23,12 +23,12 @@ from barnabas.sql.types import SqlType, Struct
 
 def join_node(analysis: QueryAnalysis, environment: Environment) -> JoinNode:
     """The node of all joins of a query; raises AnalysisError."""
-    node = _Builder(analysis, environment).build(join_tree(analysis.joins), is_last=True)
+    node = _JoinBuilder(analysis, environment).build(join_tree(analysis.joins), is_last=True)
     node.settle_formats()
     return node
 
 
-class _Builder:
+class _JoinBuilder:
     def __init__(self, analysis: QueryAnalysis, environment: Environment) -> None:
         self._environment = environment
         self._projection = Projection(analysis.select)

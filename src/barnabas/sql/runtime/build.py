@@ -65,7 +65,7 @@ from barnabas.sql.syntax.tree import JoinKind, WindowKind
 
 def build(plan: QueryPlan, compiler: Compiler, log: Log = no_log) -> StagedPlan:
     """The plan, ready to run."""
-    builder = _Builder(compiler, log, mentioned_names(plan.step))
+    builder = _PlanBuilder(compiler, log, mentioned_names(plan.step))
     if isinstance(plan.step, steps.StreamSink | steps.TableSink):
         builder.visit(plan.step)
     else:
@@ -73,7 +73,7 @@ def build(plan: QueryPlan, compiler: Compiler, log: Log = no_log) -> StagedPlan:
     return StagedPlan(plan, builder.stages(), tuple(builder.channels))
 
 
-class _Builder(Graph):
+class _PlanBuilder(Graph):
     def visit(self, step: Step) -> Flow:
         return _VISITORS[type(step)](self, step)
 
@@ -424,27 +424,27 @@ def _key_row(layout: Layout, keys: Sequence[str]) -> Callable[[Row | None], Row]
     return row_of
 
 
-_VISITORS: dict[type[Any], Callable[[_Builder, Any], Flow]] = {
-    steps.StreamSource: _Builder.source,
-    steps.TableSource: _Builder.source,
-    steps.StreamFilter: _Builder.filter,
-    steps.TableFilter: _Builder.filter,
-    steps.StreamSelect: _Builder.select,
-    steps.TableSelect: _Builder.select,
-    steps.StreamSelectKey: _Builder.select_key,
-    steps.TableSelectKey: _Builder.select_key,
-    steps.StreamFlatMap: _Builder.flat_map,
-    steps.StreamGroupBy: _Builder.group_by,
-    steps.StreamGroupByKey: _Builder.group_by_key,
-    steps.TableGroupBy: _Builder.group_by,
-    steps.StreamAggregate: _Builder.aggregate,
-    steps.StreamWindowedAggregate: _Builder.aggregate,
-    steps.TableAggregate: _Builder.aggregate,
-    steps.TableSuppress: _Builder.suppress,
-    steps.StreamStreamJoin: _Builder.stream_stream_join,
-    steps.StreamTableJoin: _Builder.stream_table_join,
-    steps.TableTableJoin: _Builder.table_table_join,
-    steps.ForeignKeyJoin: _Builder.foreign_key_join,
-    steps.StreamSink: _Builder.sink,
-    steps.TableSink: _Builder.sink,
+_VISITORS: dict[type[Any], Callable[[_PlanBuilder, Any], Flow]] = {
+    steps.StreamSource: _PlanBuilder.source,
+    steps.TableSource: _PlanBuilder.source,
+    steps.StreamFilter: _PlanBuilder.filter,
+    steps.TableFilter: _PlanBuilder.filter,
+    steps.StreamSelect: _PlanBuilder.select,
+    steps.TableSelect: _PlanBuilder.select,
+    steps.StreamSelectKey: _PlanBuilder.select_key,
+    steps.TableSelectKey: _PlanBuilder.select_key,
+    steps.StreamFlatMap: _PlanBuilder.flat_map,
+    steps.StreamGroupBy: _PlanBuilder.group_by,
+    steps.StreamGroupByKey: _PlanBuilder.group_by_key,
+    steps.TableGroupBy: _PlanBuilder.group_by,
+    steps.StreamAggregate: _PlanBuilder.aggregate,
+    steps.StreamWindowedAggregate: _PlanBuilder.aggregate,
+    steps.TableAggregate: _PlanBuilder.aggregate,
+    steps.TableSuppress: _PlanBuilder.suppress,
+    steps.StreamStreamJoin: _PlanBuilder.stream_stream_join,
+    steps.StreamTableJoin: _PlanBuilder.stream_table_join,
+    steps.TableTableJoin: _PlanBuilder.table_table_join,
+    steps.ForeignKeyJoin: _PlanBuilder.foreign_key_join,
+    steps.StreamSink: _PlanBuilder.sink,
+    steps.TableSink: _PlanBuilder.sink,
 }

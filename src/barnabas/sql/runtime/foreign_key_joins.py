@@ -138,20 +138,20 @@ class SubscriptionNode(Node):
         assert self._store is not None
         assert record.value is not None
         instruction, hashed, left_key = record.value
-        found = None
+        right_row = None
         if record.key is None:
             if instruction != Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE:
                 return
         else:
             place = (*record.key, encode_key(left_key))
             self._store.put(place, None if instruction in _DELETES else [hashed])
-            found = self._right.get(tuple(record.key))
+            right_row = self._right.get(tuple(record.key))
         if instruction == Instruction.DELETE_KEY_NO_PROPAGATE or (
-            instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE and found is None
+            instruction == Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE and right_row is None
         ):
             return
-        timestamp_ms = max(record.timestamp_ms, found[1]) if found else record.timestamp_ms
-        row = found[0] if found and instruction not in _DELETES else None
+        timestamp_ms = max(record.timestamp_ms, right_row[1]) if right_row else record.timestamp_ms
+        row = right_row[0] if right_row and instruction not in _DELETES else None
         self._answer(record, left_key, hashed, row, timestamp_ms)
 
     def process_right(self, record: Record) -> None:
@@ -201,8 +201,8 @@ class ResponseNode(StoredTable):
         assert record.key is not None
         assert record.value is not None
         hashed, right = record.value
-        found = self._left.get(tuple(record.key))
-        left = found[0] if found else None
+        left_row = self._left.get(tuple(record.key))
+        left = left_row[0] if left_row else None
         if row_hash(left) != hashed:
             return
         if right is None and (left is None or not self._is_left_join):

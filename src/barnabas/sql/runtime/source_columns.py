@@ -56,10 +56,10 @@ def header_value(name: str | None) -> Extra:
         return lambda record: [{"KEY": key, "VALUE": value} for key, value in record.headers]
 
     def last(record: Record) -> Value:
-        found = None
+        last_value = None
         for key, value in record.headers:
             if key == name:
-                found = value
-        return found
+                last_value = value
+        return last_value
 
     return last

@@ -251,8 +251,8 @@ class StreamTableJoinNode(Node):
         key, row = record.key, record.value
         if row is None:
             return
-        found = None if key is None else self.table(store_key(key, record.window))
-        if found is None and not self._is_left:
+        table_row = None if key is None else self.table(store_key(key, record.window))
+        if table_row is None and not self._is_left:
             return
-        record.value = self._joiner(row, found[0] if found else None, key)
+        record.value = self._joiner(row, table_row[0] if table_row else None, key)
         self.forward(record)

@@ -60,14 +60,14 @@ class TableTableJoinNode(TableNode):
         key, new, old = record.key, record.value, record.old_value
         if key is None:
             return
-        found = other_table.get(store_key(key, record.window))
-        if found is None:
+        other_row = other_table.get(store_key(key, record.window))
+        if other_row is None:
             if not keeps_own or (new is None and old is None):
                 return
             other = None
         else:
-            other = found[0]
-            record.timestamp_ms = max(record.timestamp_ms, found[1])
+            other = other_row[0]
+            record.timestamp_ms = max(record.timestamp_ms, other_row[1])
         alone = other is not None and keeps_other
         record.value = self._join(new, other, key, is_left) if new is not None or alone else None
         record.old_value = None

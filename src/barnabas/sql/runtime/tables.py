@@ -119,11 +119,11 @@ class DerivedTable(TableNode):
         """The row that follows from the parent's, or None."""
 
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
-        found = self.parent.get(key)
-        if found is None:
+        parent_row = self.parent.get(key)
+        if parent_row is None:
             return None
-        row = self.derive(found[0])
-        return None if row is None else (row, found[1])
+        row = self.derive(parent_row[0])
+        return None if row is None else (row, parent_row[1])
 
 
 class TableFilterNode(DerivedTable):

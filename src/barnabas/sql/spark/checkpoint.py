@@ -56,7 +56,7 @@ def open_checkpoint(
     wanted = plan_hash(plan)
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            stored = json.load(file)
     except FileNotFoundError:
         if os.path.exists(os.path.join(directory, "offsets")):
             raise CheckpointError(f"{directory} is the checkpoint of something else") from None
@@ -64,7 +64,7 @@ def open_checkpoint(
         return _write(directory, made)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"cannot read {path}: {error}") from error
-    checkpoint = _decoded(path, found)
+    checkpoint = _decoded(path, stored)
     if checkpoint.plan_hash == wanted and checkpoint.plan:
         return checkpoint
     if checkpoint.plan_hash != wanted:

@@ -96,10 +96,10 @@ class PagedStore:
 
     def range(self, low: Key, high: Key) -> Iterator[tuple[Key, Any]]:
         first, last = encode_key(low), encode_key(high)
-        found: list[tuple[Key, Any]] = []
+        entries: list[tuple[Key, Any]] = []
         if first < last:
-            self._collect(self._node(_ROOT), first, last, found)
-        return iter(found)
+            self._collect(self._node(_ROOT), first, last, entries)
+        return iter(entries)
 
     def _collect(
         self, node: _Node, first: bytes, last: bytes, found: list[tuple[Key, Any]]

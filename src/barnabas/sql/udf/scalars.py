@@ -91,7 +91,7 @@ def udf(
             category,
             volatile,
         )
-        builder = _Builder(function, details, parameters or {}, nulls, returns)
+        builder = _OverloadBuilder(function, details, parameters or {}, nulls, returns)
         texts = given or annotated_signatures(function)
         overloads = [builder.scalar(text, is_vectorized=vectorized) for text in texts]
         keep(Declaration("scalar", details, function, overloads, place))
@@ -139,7 +139,7 @@ def udtf(
             version,
             "TABLE",
         )
-        builder = _Builder(function, details, parameters or {}, nulls, returns)
+        builder = _OverloadBuilder(function, details, parameters or {}, nulls, returns)
         texts = given or annotated_signatures(function, gives_rows=True)
         overloads = [builder.table(text) for text in texts]
         keep(Declaration("table", details, function, overloads, place))
@@ -162,7 +162,7 @@ def _name_of(function: Any) -> str:
     return str(getattr(function, "__name__", ""))
 
 
-class _Builder:
+class _OverloadBuilder:
     """Makes overloads for the catalog."""
 
     def __init__(

@@ -171,9 +171,9 @@ def _lines(data: bytes) -> tuple[list[str], int]:
         *lines, _ = data.decode("utf-8", "replace").split("\n")
         return lines, data.rfind(b"\n") + 1
     lines, begin = [], 0
-    for found in _LINE_END.finditer(data):
-        lines.append(data[begin : found.start()].decode("utf-8", "replace"))
-        begin = found.end()
+    for line_end in _LINE_END.finditer(data):
+        lines.append(data[begin : line_end.start()].decode("utf-8", "replace"))
+        begin = line_end.end()
     return lines, begin
 
 
@@ -183,8 +183,8 @@ def _counted(data: bytes, lines_max: int) -> tuple[int, int]:
         pieces = data.split(b"\n", lines_max)
         return len(pieces) - 1, len(data) - len(pieces[-1])
     count = begin = 0
-    for found in islice(_LINE_END.finditer(data), lines_max):
-        count, begin = count + 1, found.end()
+    for line_end in islice(_LINE_END.finditer(data), lines_max):
+        count, begin = count + 1, line_end.end()
     return count, begin
 
 

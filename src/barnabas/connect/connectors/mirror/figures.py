@@ -75,7 +75,7 @@ class _Span:
     latency_ms: Spread = field(default_factory=Spread)
 
 
-class _Place:
+class _PartitionCounts:
     """One partition's, or one partition's of a group."""
 
     def __init__(self, now_s: float) -> None:
@@ -135,16 +135,16 @@ class SourceFigures:
         self._flow: Labels = (("source", source), ("target", target))
         self._clock = clock
         self._lock = Lock()
-        self._places: dict[TopicPartition, _Place] = {}
+        self._places: dict[TopicPartition, _PartitionCounts] = {}
 
     def add(self, place: TopicPartition, tally: Tally) -> None:
         """Add what was written of a partition of the target."""
         with self._lock:
             now_s = self._clock()
-            found = self._places.get(place)
-            if found is None:
-                found = self._places[place] = _Place(now_s)
-            found.add(tally, now_s)
+            counts = self._places.get(place)
+            if counts is None:
+                counts = self._places[place] = _PartitionCounts(now_s)
+            counts.add(tally, now_s)
 
     def seen(self) -> list[Figure]:
         """Return all figures."""
@@ -156,7 +156,7 @@ class SourceFigures:
                 for name, value in self._of(one, now_s)
             ]
 
-    def _of(self, one: _Place, now_s: float) -> Iterator[tuple[str, float]]:
+    def _of(self, one: _PartitionCounts, now_s: float) -> Iterator[tuple[str, float]]:
         records_s, bytes_s = one.rates(now_s)
         yield "record-count", one.records
         yield "record-rate", records_s
@@ -173,7 +173,7 @@ class CheckpointFigures:
         self._flow: Labels = (("source", source), ("target", target))
         self._clock = clock
         self._lock = Lock()
-        self._groups: dict[tuple[str, TopicPartition], _Place] = {}
+        self._groups: dict[tuple[str, TopicPartition], _PartitionCounts] = {}
 
     def written(self, checkpoint: Checkpoint, latency_ms: float) -> None:
         """A checkpoint is written, so long after it was found."""
@@ -184,7 +184,7 @@ class CheckpointFigures:
             key = checkpoint.group, checkpoint.place
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = _Place(now_s)
+                group = self._groups[key] = _PartitionCounts(now_s)
             group.add(tally, now_s)
 
     def seen(self) -> list[Figure]:

@@ -165,8 +165,10 @@ class MirrorReader(SourceReader):
         """Return behind what is stored; else the beginning, or the end if it is so configured."""
         fresh: list[Place] = []
         for place in self._places:
-            found = None if self._stored is None else self._stored.offset(self._partition(place))
-            offset = -1 if found is None else int(found.get("offset", -1))
+            stored_offset = (
+                None if self._stored is None else self._stored.offset(self._partition(place))
+            )
+            offset = -1 if stored_offset is None else int(stored_offset.get("offset", -1))
             if offset < 0:
                 fresh.append(place)
             else:

@@ -123,10 +123,10 @@ class OffsetTranslation:
         syncs = self._syncs.get(place)
         if syncs is None or not self.is_whole:
             return None
-        found = next((sync for sync in syncs if sync.upstream <= upstream), None)
-        if found is None:
+        nearest = next((sync for sync in syncs if sync.upstream <= upstream), None)
+        if nearest is None:
             return -1
-        return found.downstream + (0 if found.upstream == upstream else 1)
+        return nearest.downstream + (0 if nearest.upstream == upstream else 1)
 
 
 def _updated(original: Sequence[OffsetSync], new: OffsetSync) -> list[OffsetSync]:

@@ -60,10 +60,10 @@ class PartitionChange:
 
     def record(self) -> MetadataRecord | None:
         """The record that makes the change, or None if nothing differs."""
-        return _Builder(self).build()
+        return _ChangeBuilder(self).build()
 
 
-class _Builder:
+class _ChangeBuilder:
     """The targets, refined step by step."""
 
     __slots__ = (
