@@ -12,8 +12,8 @@ from barnabas.base import telemetry
 from barnabas.base.config.properties import from_flags, parse_properties
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.option_sets import Function, with_options
+from barnabas.node.config.definitions import from_environment
 from barnabas.node.config.node_config import NodeConfig
-from barnabas.node.config.overrides import from_environment
 
 if TYPE_CHECKING:
     from barnabas.node.metadata.storage_format import FormatOptions

@@ -62,19 +62,6 @@ def format_bytes(size_bytes: int) -> str:
     return f"{value:.1f} TiB"
 
 
-def format_duration_ms(duration_ms: int) -> str:
-    """`7d`, `1h 30m`, `250ms`: the two greatest units."""
-    if duration_ms < 1000:
-        return f"{duration_ms}ms"
-    rest = duration_ms // 1000
-    parts = []
-    for unit, seconds in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, rest = divmod(rest, seconds)
-        if count:
-            parts.append(f"{count}{unit}")
-    return " ".join(parts[:2])
-
-
 def _split(text: str) -> tuple[float, str]:
     match = _AMOUNT.fullmatch(text)
     if match is None:

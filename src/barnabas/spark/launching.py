@@ -38,7 +38,6 @@ from barnabas.base.private_files import write_private
 _log = logging.getLogger(__name__)
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _PRINTS_COMMAND: Final = "org.apache.spark.launcher.Main"
-_PROPERTIES: Final = "--properties-file"
 _CLASS_PATH: Final = "-cp"
 _QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 """The JVM warns of an archive that it does not take."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.cli.units import format_bytes, format_duration_ms, parse_bytes, parse_duration_ms
+from barnabas.cli.units import format_bytes, parse_bytes, parse_duration_ms
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,4 @@ def test_shown() -> None:
         "1.5 KiB",
         "5.0 MiB",
         "3.0 TiB",
-    ]
-    assert [format_duration_ms(n) for n in (0, 999, 1000, 5_400_000, 604_800_000)] == [
-        "0ms",
-        "999ms",
-        "1s",
-        "1h 30m",
-        "7d",
     ]

@@ -32,8 +32,6 @@ LED: Final = (
     "kafka_topic_partition_in_sync_replica",
     "kafka_topic_partition_under_replicated_partition",
 )
-LATE_EXTRA_MS: Final = 300_000
-"""A transaction is late if it is open for longer than any may be, and this. Source: Kafka."""
 
 
 @dataclass(slots=True)

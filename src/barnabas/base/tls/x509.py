@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-_SEQUENCE: Final = 0x30
 _UTC_TIME: Final = 0x17
 _VERSION: Final = 0xA0
 _EXTENSIONS: Final = 0xA3

@@ -16,7 +16,7 @@ from barnabas.cli.dev.secure import METRICS_ON, PORT_HINT, DevWishes
 from barnabas.cli.errors import CliError
 from barnabas.cli.node_options import log_options, override_option
 from barnabas.cli.output import json_option, print_json
-from barnabas.node.config.overrides import from_environment
+from barnabas.node.config.definitions import from_environment
 
 if TYPE_CHECKING:
     from barnabas.app.secured import Secured

@@ -85,16 +85,6 @@ def list_of(*allowed: str, is_empty_allowed: bool = True) -> Validator:
     return check
 
 
-def list_size_at_most(count: int) -> Validator:
-    """A list that is no longer (ListSize)."""
-
-    def check(name: str, value: Any) -> None:
-        if value is not None and len(value) > count:
-            raise invalid(name, value, f"exceeds maximum list size of [{count}].")
-
-    return check
-
-
 def non_null(name: str, value: Any) -> None:
     """A value (NonNullValidator)."""
     if value is None:

@@ -7,6 +7,8 @@ StandardAuthorizer reads by itself, and those of schema validation, which are Co
 """
 
 import os
+import re
+from collections.abc import Mapping
 
 from barnabas.base.config.definitions import ConfigKey, read_table
 
@@ -58,3 +60,30 @@ BROKER_KEYS: dict[str, ConfigKey] = _load_broker_keys()
 TOPIC_KEYS: dict[str, ConfigKey] = {**load_table("topic"), **load_table("topic_schemas")}
 GROUP_KEYS: dict[str, ConfigKey] = load_table("group")
 CLIENT_METRICS_KEYS: dict[str, ConfigKey] = load_table("client_metrics")
+
+# Values from the environment, on top of a file's; those of `--override` are on top of both.
+#
+# Variables follow the rule of Kafka's Docker images under our own prefix: BARNABAS_LOG_RETENTION_MS
+# is log.retention.ms; `__` is `_` and `___` is `-`.
+
+PREFIX = "BARNABAS_"
+_UNDERSCORES = re.compile(r"___|__|_")
+_CHARACTER_OF = {"_": ".", "__": "_", "___": "-"}
+
+
+def key_of_variable(variable: str) -> str:
+    """The key that an environment variable sets."""
+    name = variable.removeprefix(PREFIX).lower()
+    return _UNDERSCORES.sub(lambda match: _CHARACTER_OF[match[0]], name)
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Broker keys among the variables; others of our prefix belong to the command line."""
+    values: dict[str, str] = {}
+    for variable, value in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        key = key_of_variable(variable)
+        if key in BROKER_KEYS or key.startswith("listener.name."):
+            values[key] = value
+    return values

@@ -104,10 +104,6 @@ class StandardAuthorizer:
         """The number of ACLs."""
         return len(self._acls)
 
-    def is_super_user(self, principal: str) -> bool:
-        """Return whether a principal, as text, may do everything."""
-        return principal in self._super_users
-
     def image_changed(self, delta: ImageDelta, image: MetadataImage) -> None:
         """A `metadata.publisher.ImageListener`."""
         becomes_ready = not self._is_ready and not image.is_empty

@@ -143,10 +143,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & CONTROL_MASK != 0
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id >= 0
-
-    @property
     def last_sequence(self) -> int:
         """The sequence of the last record; numbers wrap from 2^31-1 to 0 (KIP-98)."""
         if self.base_sequence < 0:

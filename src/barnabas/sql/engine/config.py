@@ -117,7 +117,6 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
         *("at_least_once", "exactly_once", "exactly_once_beta", "exactly_once_v2"),
     ),
 }
-_KSQL = frozenset(DEFAULTS)
 
 
 class PropertyError(SqlError):

@@ -199,15 +199,6 @@ def coerced_type(source: SqlType, target: SqlType, *, is_lax: bool) -> SqlType |
     return target if is_lax and _is_lax_pair(source.base, target.base) else None
 
 
-def can_widen(source: SqlType, target: SqlType) -> bool:
-    """Whether every value of `source` is one of `target` as it stands, as a query's rows must be
-    for INSERT INTO: the same type, or a DECIMAL with at least as many digits on both sides."""
-    if isinstance(source, types.Decimal) and isinstance(target, types.Decimal):
-        whole, target_whole = source.precision - source.scale, target.precision - target.scale
-        return source.scale <= target.scale and whole <= target_whole
-    return source == target
-
-
 def _is_lax_pair(source: BaseType, target: BaseType) -> bool:
     if target is BaseType.STRING:
         return source.is_number or source.is_time or source is BaseType.BOOLEAN

@@ -122,11 +122,6 @@ def test_wrong_texts_are_refused(type_: ConfigType, text: str, message: str) -> 
             "Configuration 'x' must not be empty. Valid values include: any non-empty value",
         ),
         (
-            validators.list_size_at_most(1),
-            ["a", "b"],
-            "Invalid value [a, b] for configuration x: exceeds maximum list size of [1].",
-        ),
-        (
             validators.non_null,
             None,
             "Invalid value null for configuration x: entry must be non null",

@@ -10,7 +10,6 @@ import pytest
 from barnabas.connect import plugins
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.answers import errors_of
-from barnabas.connect.config.topic_creation import creation_definition, topic_creation
 from barnabas.connect.config.validation import (
     Given,
     WorkerRules,
@@ -19,7 +18,7 @@ from barnabas.connect.config.validation import (
 )
 from barnabas.connect.connectors.base import EngineKind
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
-from barnabas.schemas.data.errors import ConfigError, ConnectError
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.herder_world import NEVER, RENAME, SINK, SOURCE
 
 ALONE = WorkerRules()
@@ -233,42 +232,3 @@ def test_plugins_list_their_settings_first() -> None:
         plugin_settings("no.such")
     with pytest.raises(BadRequestError, match="Invalid plugin class"):
         plugin_settings("org.apache.kafka.connect.mirror.DefaultTopicFilter")
-
-
-def test_groups_of_topics_inherit_the_defaults_numbers() -> None:
-    assert topic_creation(GOOD) == {}
-    groups = topic_creation(
-        {
-            "topic.creation.groups": "logs",
-            "topic.creation.default.replication.factor": "-1",
-            "topic.creation.default.partitions": "3",
-            "topic.creation.default.include": "ignored",
-            "topic.creation.logs.include": "log.*, trace",
-            "topic.creation.logs.partitions": "9",
-            "topic.creation.logs.cleanup.policy": "compact",
-        }
-    )
-    assert groups["logs"] == {
-        "include": ["log.*", "trace"],
-        "exclude": [],
-        "replication.factor": -1,
-        "partitions": 9,
-        "cleanup.policy": "compact",
-    }
-    assert groups["default"]["include"] == [".*"]
-    assert groups["default"]["partitions"] == 3
-    with pytest.raises(ConfigError, match="Missing required"):
-        topic_creation({"topic.creation.default.partitions": "1"})
-    with pytest.raises(ConfigError, match="Number of partitions must be positive"):
-        topic_creation(
-            {
-                "topic.creation.default.partitions": "0",
-                "topic.creation.default.replication.factor": "1",
-            }
-        )
-
-
-@pytest.mark.parametrize(("pattern", "count"), [(r"[\p{Lower}&&[^x]]+", 0), (r"\p{Lower}(", 1)])
-def test_patterns_of_topics_to_create_are_java_s(pattern: str, count: int) -> None:
-    found = creation_definition("a").validate({"include": pattern})["include"].errors
-    assert ["Syntax error in regular expression" in text for text in found] == [True] * count

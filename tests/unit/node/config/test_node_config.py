@@ -5,9 +5,9 @@ import pytest
 from barnabas.base.config.definitions import HIDDEN
 from barnabas.base.config.properties import from_flags
 from barnabas.base.errors import ConfigError
+from barnabas.node.config.definitions import from_environment, key_of_variable
 from barnabas.node.config.listeners import ListenerConfig
 from barnabas.node.config.node_config import NodeConfig, is_secret
-from barnabas.node.config.overrides import from_environment, key_of_variable, variable_of_key
 from barnabas.node.config.topic import topic_config_values, validate_topic_overrides
 
 COMBINED = {
@@ -228,7 +228,6 @@ def test_remote_topics_need_remote_storage_and_fitting_retention() -> None:
 )
 def test_environment_names(variable: str, key: str) -> None:
     assert key_of_variable(variable) == key
-    assert variable_of_key(key) == variable
 
 
 def test_only_broker_keys_are_taken_from_the_environment() -> None:

@@ -51,7 +51,6 @@ def test_header_of_a_batch_that_kafka_wrote() -> None:
     assert header.is_control
     assert not header.is_transactional
     assert not header.is_compressed
-    assert not header.has_producer_id
     assert header.last_sequence == -1
     assert header.delete_horizon_ms is None
     assert check_crc(KAFKA_BATCH, 0, header)

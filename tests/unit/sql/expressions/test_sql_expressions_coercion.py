@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from barnabas.sql.errors import AnalysisError
-from barnabas.sql.expressions.coercion import can_widen
 from barnabas.sql.expressions.compile import compile_expression
 from barnabas.sql.schema import Column
 from barnabas.sql.syntax.parser import parse_expression
-from barnabas.sql.types import BIGINT, BOOLEAN, DATE, INTEGER, STRING, SqlType
+from barnabas.sql.types import BIGINT, BOOLEAN, DATE, INTEGER, STRING
 from barnabas.sql.types import Decimal as DecimalType
 
 COLUMNS = [
@@ -73,18 +72,3 @@ def test_finds_none(text: str, message: str) -> None:
     with pytest.raises(AnalysisError) as caught:
         compile_expression(parse_expression(text), COLUMNS, {})
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        (INTEGER, INTEGER, True),
-        (INTEGER, BIGINT, False),
-        (DecimalType(4, 2), DecimalType(6, 3), True),
-        (DecimalType(4, 2), DecimalType(4, 3), False),
-        (DecimalType(4, 2), DecimalType(6, 1), False),
-        (DecimalType(4, 2), STRING, False),
-    ],
-)
-def test_widens_rows_for_insert(source: SqlType, target: SqlType, expected: bool) -> None:
-    assert can_widen(source, target) is expected

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.base.errors import ConfigError as BaseConfigError
@@ -40,10 +40,6 @@ class Clients:
             **self.settings,
             "client.id": f"{self.client_id}-{purpose}",
         }
-
-    def patient(self, seconds: float) -> Access:
-        """Return the access of requests that may wait so long for their answer."""
-        return replace(self.access, timeout_seconds=seconds)
 
 
 def read_clients(settings: Mapping[str, str], client_id: str = "connect") -> Clients:

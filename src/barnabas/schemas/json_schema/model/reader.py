@@ -1,6 +1,6 @@
 """Documents to kinds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from barnabas.schemas.json_schema.model.classic import read_classic
 from barnabas.schemas.json_schema.model.kinds import (
@@ -12,8 +12,6 @@ from barnabas.schemas.json_schema.model.kinds import (
 )
 from barnabas.schemas.json_schema.model.modern import read_modern
 from barnabas.schemas.json_schema.references import Library, Place
-
-_Read = Callable[["Reader", Place], Schema]
 
 
 class Reader:
