@@ -15,9 +15,10 @@ from barnabas.console.oidc.settings import CALLBACK
 from barnabas.console.pages.application import HEADERS, Application
 from barnabas.console.services.all import open_services
 from barnabas.web.crowd import Crowd
+from barnabas.web.guard import Refusal
 from barnabas.web.listening import bind_all
 from barnabas.web.passwords import Passwords
-from barnabas.web.protection import Protection, Refusal, Refused, Rules
+from barnabas.web.protection import Protection, Refused, Rules
 from barnabas.web.server import WebServer
 from barnabas.web.watch import Watch
 

@@ -9,6 +9,7 @@ that listens on loopback alone answers to addresses and to `localhost`, not to n
 
 import base64
 import binascii
+import enum
 import ipaddress
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
@@ -16,6 +17,20 @@ from urllib.parse import urlsplit
 from barnabas.base.addresses import is_loopback
 
 _OTHER_SITES = (b"cross-site", b"same-site")
+
+
+class Refusal(enum.Enum):
+    """Why a request does not reach the product, with a text for the client."""
+
+    OTHER_HOST = "The request is for another host"
+    OTHER_ORIGIN = "Requests of other origins are not allowed"
+    NO_LOGIN = "Unauthorized"
+    NO_RIGHT = "Forbidden"
+    NO_METHOD = "Method not allowed"
+    SLOW_BODY = "The request did not arrive in time"
+    LARGE_BODIES = "The server has too many large requests"
+    TOO_MANY_REQUESTS = "The server has too many requests"
+    NOT_READY = "The server is not ready"
 
 
 def only_loopback(hosts: Iterable[str]) -> bool:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.base.errors import ConfigError
-from barnabas.web.guard import basic_credentials
-from barnabas.web.protection import Refusal
+from barnabas.web.guard import Refusal, basic_credentials
 
 if TYPE_CHECKING:
     from starlette.types import Scope

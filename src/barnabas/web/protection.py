@@ -11,14 +11,13 @@ refusals as its own errors.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.web.bodies import BodyBudget, SlowBodyError, TooManyBodiesError
 from barnabas.web.crowd import BODY_S
-from barnabas.web.guard import is_meant_for_loopback, may_ask
+from barnabas.web.guard import Refusal, is_meant_for_loopback, may_ask
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -34,20 +33,6 @@ _HEADERS: Final = ("X-Requested-With", "Content-Type", "Accept", "Origin")
 _WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OF_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
 _NOSNIFF: Final = (b"x-content-type-options", b"nosniff")
-
-
-class Refusal(enum.Enum):
-    """Why a request does not reach the product, with a text for the client."""
-
-    OTHER_HOST = "The request is for another host"
-    OTHER_ORIGIN = "Requests of other origins are not allowed"
-    NO_LOGIN = "Unauthorized"
-    NO_RIGHT = "Forbidden"
-    NO_METHOD = "Method not allowed"
-    SLOW_BODY = "The request did not arrive in time"
-    LARGE_BODIES = "The server has too many large requests"
-    TOO_MANY_REQUESTS = "The server has too many requests"
-    NOT_READY = "The server is not ready"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web import http1
-from barnabas.web.protection import Refusal
+from barnabas.web.guard import Refusal
 from support.certificates import Authority
 
 FIGURES = [

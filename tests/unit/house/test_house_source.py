@@ -96,7 +96,6 @@ TYPE_CIRCLES = {
     # A part calls back the whole that made it.
     ("node.net.reply", "node.net.connection"),
     ("sql.server.web_socket", "sql.server.app"),
-    ("web.protection", "web.login"),
     # A recursive grammar: each kind of schema has schemas inside, which the reader reads.
     ("schemas.json_schema.model.classic", "schemas.json_schema.model.reader"),
     ("schemas.json_schema.model.kinds", "schemas.json_schema.model.reader"),

@@ -17,10 +17,10 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web.crowd import Crowd
-from barnabas.web.guard import only_loopback
+from barnabas.web.guard import Refusal, only_loopback
 from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.metrics import Families, metrics_text
-from barnabas.web.protection import Protection, Refusal, Refused, Rules
+from barnabas.web.protection import Protection, Refused, Rules
 from barnabas.web.server import ServerThread, WebServer
 from barnabas.web.watch import METRICS, Watch
 

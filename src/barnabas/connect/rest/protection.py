@@ -13,9 +13,10 @@ from typing import Final
 from starlette.types import ASGIApp, Scope
 
 from barnabas.connect.rest.app import json_bytes
+from barnabas.web.guard import Refusal
 from barnabas.web.login import BasicLogin
 from barnabas.web.passwords import Passwords
-from barnabas.web.protection import Origins, Protection, Refusal, Refused, Rules
+from barnabas.web.protection import Origins, Protection, Refused, Rules
 from barnabas.web.watch import Watch
 
 REQUESTS_MAX: Final = 200

@@ -35,9 +35,10 @@ from barnabas.demo.dashboard.state import MINUTES_SHOWN_MAX, DashboardState
 from barnabas.demo.dashboard.statements import StatementMonitor
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.web.crowd import Crowd
+from barnabas.web.guard import Refusal
 from barnabas.web.listening import BoundListener, ListenAddress
 from barnabas.web.metrics import Families, metrics_text
-from barnabas.web.protection import Protection, Refusal, Refused, Rules
+from barnabas.web.protection import Protection, Refused, Rules
 from barnabas.web.server import WebServer
 from barnabas.web.watch import Watch
 

@@ -13,10 +13,10 @@ from barnabas.registry.config import RegistryConfig
 from barnabas.registry.errors import RegistryError
 from barnabas.registry.http.answers import refusal as answer_of
 from barnabas.registry.http.negotiation import V1
-from barnabas.web.guard import only_loopback
+from barnabas.web.guard import Refusal, only_loopback
 from barnabas.web.login import BasicLogin
 from barnabas.web.passwords import REALM, ROLES, SKIP_PATHS, of_properties
-from barnabas.web.protection import Origins, Protection, Refusal, Refused, Rules
+from barnabas.web.protection import Origins, Protection, Refused, Rules
 from barnabas.web.watch import Watch
 
 PASSWORD_FILE = "barnabas.registry.password.file"

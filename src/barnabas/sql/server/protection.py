@@ -9,9 +9,10 @@ from typing import Any, Final
 from starlette.types import ASGIApp
 
 from barnabas.sql.server.errors import FORBIDDEN, MEDIA_TYPE, TIMED_OUT, UNAUTHORIZED, ApiError
+from barnabas.web.guard import Refusal
 from barnabas.web.login import BasicLogin
 from barnabas.web.passwords import REALM, ROLES, SKIP_PATHS, of_properties
-from barnabas.web.protection import Origins, Protection, Refusal, Refused, Rules, words
+from barnabas.web.protection import Origins, Protection, Refused, Rules, words
 from barnabas.web.watch import Watch
 
 PASSWORD_FILE = "barnabas.sql.password.file"
