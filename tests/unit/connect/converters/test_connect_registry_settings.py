@@ -22,7 +22,9 @@ ROW = struct_of({"id": INT32, "city": with_default(OPTIONAL_STRING, "nowhere")},
 
 @pytest.mark.parametrize("class_name", [AVRO, JSON, PROTOBUF])
 @pytest.mark.parametrize("ignores", [False, True])
-def test_nulls_stay_where_defaults_are_ignored(url: str, class_name: str, *, ignores: bool) -> None:
+def test_nulls_are_kept_if_defaults_are_ignored(
+    url: str, class_name: str, *, ignores: bool
+) -> None:
     converter = registry_converter(
         class_name,
         url,
@@ -61,11 +63,11 @@ def test_settings_that_would_do_nothing_are_refused(name: str, text: str) -> Non
         ("proxy.host", ""),
     ],
 )
-def test_their_defaults_are_not(name: str, text: str) -> None:
+def test_defaults_of_refused_settings_are_accepted(name: str, text: str) -> None:
     registry_converter(AVRO, "http://127.0.0.1:1", **{name: text})
 
 
-def test_schemas_of_another_form_are_the_same_where_that_is_wanted(url: str) -> None:
+def test_normalized_schemas_are_compared_in_normal_form(url: str) -> None:
     row = struct_of({"price": decimal(2)}, name="Price")
     value = Struct(row, [Decimal("1.50")])
     with SchemaRegistryClient({"url": url}) as client:

@@ -1,4 +1,4 @@
-"""What holds for a share group: its own configuration, within the node's limits."""
+"""Settings of a share group: its own configuration, within the node's limits."""
 
 import pytest
 
@@ -55,7 +55,9 @@ from support.group_world import BASE_CONFIG
         ),
     ],
 )
-def test_limits(node: dict[str, str], group: dict[str, str], limits: tuple[int, int, int]) -> None:
+def test_a_group_has_its_own_settings_within_the_limits_of_the_node(
+    node: dict[str, str], group: dict[str, str], limits: tuple[int, int, int]
+) -> None:
     image = image_of({"t": 1}, group_configs={"g": group})
     settings = ShareSettings(NodeConfig.from_properties(BASE_CONFIG | node), lambda: image)
     assert settings.of("g").limits == ShareLimits(*limits)

@@ -76,7 +76,7 @@ INHERITANCE: list[tuple[list[str | None], str | None, str]] = [
 
 
 @pytest.mark.parametrize(("places", "subject", "expected"), INHERITANCE)
-def test_the_narrowest_configuration_holds(
+def test_the_most_specific_configuration_wins(
     registry: Registry, places: list[str | None], subject: str | None, expected: str
 ) -> None:
     for place in places:
@@ -85,7 +85,7 @@ def test_the_narrowest_configuration_holds(
     assert (found or "BACKWARD") == expected
 
 
-def test_what_a_subject_does_not_say_comes_from_wider_configuration(registry: Registry) -> None:
+def test_fields_that_a_subject_does_not_set_are_inherited(registry: Registry) -> None:
     rules, metadata = RuleSet(domain_rules=(Rule("r", type="T"),)), Metadata(properties={"k": "v"})
     wide = {
         "compatibility_level": "FULL",
@@ -111,7 +111,7 @@ def test_what_a_subject_does_not_say_comes_from_wider_configuration(registry: Re
     )
 
 
-def test_a_field_is_changed_alone_and_taken_away_by_null(registry: Registry) -> None:
+def test_a_field_is_changed_alone_and_removed_by_null(registry: Registry) -> None:
     level(registry, "a", "FULL")
     registry.do(update_config, "a", ConfigUpdate({"alias": "b"}))
     assert get_config(registry.view, "a") == ConfigValue("a", alias="b", compatibility_level="FULL")
@@ -209,7 +209,7 @@ def test_the_answer_to_an_update_names_the_level_as_the_request_does() -> None:
     assert config_json(config) == {"alias": "b", "compatibilityLevel": "FULL"}
 
 
-def test_an_alias_stands_for_a_subject_of_its_context(registry: Registry) -> None:
+def test_an_alias_names_a_subject_of_its_context(registry: Registry) -> None:
     registry.do(update_config, "a", ConfigUpdate({"alias": "b"}))
     registry.do(update_config, ":.c:a", ConfigUpdate({"alias": "b"}))
     registry.do(update_config, "x", ConfigUpdate({"alias": ":.c:b"}))
@@ -278,7 +278,7 @@ def test_forward_is_for_all_contexts(registry: Registry) -> None:
     assert get_mode(registry.view, ":.c:a", default_to_global=True) == "FORWARD"
 
 
-def test_modes_stay_where_they_may_not_change() -> None:
+def test_modes_cannot_be_changed_if_mutability_is_off() -> None:
     registry = Registry(Defaults(mode_mutability=False))
     refused(registry, 42205, set_mode, "a", "READONLY")
     refused(registry, 42205, delete_mode, None)
