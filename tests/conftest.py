@@ -32,7 +32,7 @@ SHRINKING_S = 480
 """Random examples end by themselves. One that fails is made smaller for up to five minutes, which a
 test's usual limit would end with no word of what was found."""
 MINUTES = float(os.environ.get("MINUTES", "10"))
-"""How long all campaigns last together."""
+"""Total time of all campaigns."""
 
 
 class ByModule(LoadScopeScheduling):
@@ -44,7 +44,7 @@ class ByModule(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModule:
-    """How several processes share the tests out, in the order of the tests."""
+    """The distribution of tests over several processes, in the order of the tests."""
     config.option.loadscopereorder = False
     return ByModule(config, log)
 
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Leave what is there before the tests out of garbage collections: many tests ask for one.
 
-    Until then there are none, since nearly all that is imported and collected stays: to look
+    Until then no collection runs, since nearly all that is imported and collected stays: to look
     through it again and again takes a third of the time.
     """
     gc.disable()
@@ -91,7 +91,7 @@ def usual_depth_of_calls() -> None:
 
 @pytest.fixture(autouse=True)
 def unbounded_lines() -> None:
-    """What tests before made nodes write leaves nothing out of this one's log."""
+    """Lines that earlier tests made nodes write leave nothing out of this one's log."""
     PEER_LINES.forget()
     REPEATED_LINES.forget()
 

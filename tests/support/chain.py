@@ -45,7 +45,7 @@ class Member:
             self._start()
 
     def pause(self) -> None:
-        """SIGSTOP, in the middle of whatever it does."""
+        """SIGSTOP, in the middle of its work."""
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

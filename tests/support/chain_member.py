@@ -1,12 +1,12 @@
 """A member of a group that consumes, transforms and produces in transactions, as a process.
 
 `python chain_member.py BOOTSTRAP PROTOCOL GROUP NAME SOURCE TARGET`. NAME is its transactional id.
-What it writes goes to the partition that it came from. It starts over after every failure, as an
+Records go to the partition that they came from. It starts over after every failure, as an
 operator would restart it, and goes on until it is killed.
 
 librdkafka (2.16) may wait for ever in send_offsets_to_transaction when the group's coordinator is
-lost meanwhile: it has every answer that it asked for, and does not send its TxnOffsetCommit. So a
-member that is stuck ends, and is started again.
+lost: it has every answer that it asked for, and does not send its TxnOffsetCommit. So a member that
+is stuck ends, and is started again.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def rewind(consumer: Consumer, messages: list[Message]) -> None:
     ours = {(place.topic, place.partition) for place in consumer.assignment()}
     for (topic, partition), offset in firsts.items():
         if (topic, partition) in ours:
-            with contextlib.suppress(KafkaException):  # it may have gone meanwhile
+            with contextlib.suppress(KafkaException):  # it may have gone in between
                 consumer.seek(TopicPartition(topic, partition, offset))
 
 

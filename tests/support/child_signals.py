@@ -1,4 +1,4 @@
-"""Signals as a child of a terminal has them, whatever the tests themselves were started with.
+"""Signals as a child of a terminal has them, regardless of how the tests were started.
 
 A script's background job ignores SIGINT and nohup ignores SIGHUP, and children inherit that.
 """

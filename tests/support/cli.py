@@ -21,7 +21,7 @@ SERVERS, COMMAND_CONFIG = "-b", "--command-config"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one command line came to."""
+    """The result of one command line."""
 
     code: int
     out: bytes

@@ -231,7 +231,7 @@ class Load:
         try:
             consumer.commit(asynchronous=False)
         except KafkaException as error:
-            # Whoever owns the partitions next reads those records again.
+            # The next owner of the partitions reads those records again.
             if error.args[0].fatal():
                 raise
 

@@ -67,7 +67,7 @@ class NoAnswerError(AssertionError):
 
 
 class Program(Protocol):
-    """What to run as a node."""
+    """The program that runs as a node."""
 
     def format(self, properties: Path, cluster_id: str) -> list[str]:
         """The command that prepares the directories."""
@@ -206,7 +206,7 @@ class ClusterNode:
 
 
 class ClusterProcesses:
-    """A context manager: whatever happens, the processes end."""
+    """A context manager: the processes end in any case."""
 
     def __init__(
         self,

@@ -166,7 +166,7 @@ class CompactionBench(LogBench):
         self.settings = self.compactor.settings = settings
 
     def append_again(self, *pairs: Pair, producer: tuple[int, int, int]) -> AppendResult:
-        """Append a batch of an idempotent producer, whatever comes of it."""
+        """Append a batch of an idempotent producer; it may be refused."""
         return self.append(keyed_batch(pairs, timestamp=self.clock.time_ms, producer=producer))
 
     def part_bytes(self, part: Buffer | FileRange) -> bytes:

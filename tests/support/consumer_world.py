@@ -2,7 +2,7 @@
 
 `ConsumerWorld` adds topics and ConsumerGroupHeartbeat to `GroupWorld`. A `ModernMember` is a
 client of the consumer protocol: it sends all that it knows when it joins and little afterwards,
-gives partitions up before it says so, and begins anew when it is fenced. A `ClassicMember` speaks
+gives partitions up before it says so, and starts over when it is fenced. A `ClassicMember` speaks
 the classic protocol, giving everything up before it joins again (eager).
 """
 
@@ -112,7 +112,7 @@ class ConsumerWorld(GroupWorld):
     def beat(
         self, *, version: int = 1, client: str = "c", **fields: Any
     ) -> ConsumerGroupHeartbeatResponse:
-        """Send a ConsumerGroupHeartbeat; it is answered at once where nothing holds the log."""
+        """Send a ConsumerGroupHeartbeat; it is answered at once if nothing holds the log."""
         return self.start_beat(version=version, client=client, **fields).response
 
     def start_beat(
@@ -210,7 +210,7 @@ class ModernMember:
         self.lose_everything()
 
     def lose_everything(self) -> None:
-        """Begin anew with the next heartbeat."""
+        """Start over with the next heartbeat."""
         self.owned, self.assigned = set(), None
         self.epoch = 0
 

@@ -98,7 +98,7 @@ def cluster(*up: bool, **more: int) -> ClusterStatus:
 
 
 def schemas(evolved: bool = True) -> RegistryStatus:
-    """The registry's schemas, of which one has evolved or not."""
+    """The registry's schemas; one has evolved or not."""
     since = datetime.fromtimestamp(START_TIME_MS / 1000, UTC).isoformat()
     found = {topic: SchemaStatus(topic, 1, number) for number, topic in enumerate(AVRO_TOPICS)}
     if evolved:
@@ -122,7 +122,7 @@ def fill(dashboard: Dashboard, nodes: int, minutes: int = 300) -> None:
     for number, station in enumerate(world.stations):
         state = states[number % len(states)]
         dashboard.put_station(station["station_id"], state, number, station["city"])
-    # What happened in many hours, all in the first minute.
+    # The events of many hours, all in the first minute.
     for minute, energy_wh in figures["energy_wh_per_minute"].items():
         for city, total_wh in figures["energy_wh_by_city"].items():
             row = {"city": city, "window_start_ms": int(minute), "energy_wh": energy_wh}

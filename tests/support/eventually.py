@@ -1,4 +1,5 @@
-"""Waiting, in asyncio's loop, for what no event tells of: threads, processes, other instances."""
+"""Waiting, in asyncio's loop, for conditions without an event: threads, processes, other
+instances."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class FakeNetwork:
-    """Who is not in `nodes` refuses connections."""
+    """Addresses that are not in `nodes` refuse connections."""
 
     def __init__(self, *nodes: Address) -> None:
         self.nodes = {address: FakeNode(address[0]) for address in nodes}

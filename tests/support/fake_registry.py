@@ -1,4 +1,4 @@
-"""A schema registry that keeps what it is told, behind real HTTP."""
+"""A schema registry that keeps what it is given, behind real HTTP."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ AclKey = tuple[int, str, int, str, str, int, int]
 
 
 class FakeCluster:
-    """What the cluster keeps."""
+    """The cluster's data."""
 
     def __init__(self) -> None:
         self.acls: set[AclKey] = set()

@@ -104,8 +104,8 @@ FOR_EVER = "<for ever>"
 
 
 class Http2SqlServer:
-    """One connection after the other, HTTP/2 from the first byte: GET is asked for the server's
-    info, POST for its streams, of which there are none."""
+    """One connection after the other, HTTP/2 from the first byte: GET returns the server's info,
+    POST its streams: none."""
 
     def __enter__(self) -> Http2SqlServer:
         self._socket = socket.create_server(("127.0.0.1", 0))

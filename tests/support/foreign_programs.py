@@ -1,6 +1,6 @@
 """Clients in JavaScript and Go, built once from `support/node` and `support/go`; jars from Maven.
 
-What they are built of is fetched by npm and go at first use, and kept in `.cache`. Where node, npm
+npm and go fetch their dependencies at first use, and keep them in `.cache`. Where node, npm
 or go is absent, or its packages cannot be fetched, their tests are skipped and say so. A program
 that does not build fails them.
 """

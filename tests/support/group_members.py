@@ -1,7 +1,7 @@
 """Members of a group as clients behave: they join, sync, send heartbeats, retry and commit.
 
-A `Cohort` is a group of them over one `GroupWorld`. It holds every answer against what a group
-must never do, whatever happens to members, coordinator and log:
+A `Cohort` is a group of them over one `GroupWorld`. It checks every answer against what a group
+must never do, for any events of members, coordinator and log:
 
 - two members own a partition in one generation;
 - an assignment is seen that a crash can take back;
@@ -315,7 +315,7 @@ class Cohort:
             assert offset <= found.offset <= self.sent[partition]
 
     def check_group(self) -> None:
-        """What holds of a group between any two events."""
+        """Invariants of a group between any two events."""
         group = self.world.shard.groups.get_of(ClassicGroup, "g")
         if group is None:
             return

@@ -170,7 +170,7 @@ def records_of(batch: Buffer) -> list[CoordinatorRecord]:
 
 
 class Call(Generic[R]):
-    """A request under way; `response` raises while there is none."""
+    """A request under way; `response` raises before there is one."""
 
     def __init__(self, outcome: R | Promise[R]) -> None:
         self._answers: list[R] = []

@@ -1,4 +1,5 @@
-"""What clients of a cluster did and saw, and the promises that this is held against.
+"""The actions and observations of a cluster's clients, and the promises that they are checked
+against.
 
 The names of what can be wrong are those of Jepsen's analyses of Kafka: lost-write, duplicate,
 inconsistent-offsets, unseen, poll-skip, nonmonotonic-poll, nonmonotonic-send.

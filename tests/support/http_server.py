@@ -65,7 +65,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def send(self, data: bytes) -> None:
-        """Send; the server may have closed the connection meanwhile."""
+        """Send; the server may have closed the connection in between."""
         try:
             self.writer.write(data)
             await self.writer.drain()

@@ -1,7 +1,7 @@
 """An identity provider on loopback: it serves its keys at /jwks and issues tokens at /token.
 
-`SignOnProvider` logs in people too: whoever comes to /authorize is who the test says, and goes back
-with a code that /token exchanges once, for the right secret and PKCE verifier.
+`SignOnProvider` logs in people too: a browser at /authorize is the user that the test names, and
+goes back with a code that /token exchanges once, for the right secret and PKCE verifier.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
 
 
 class IdentityProvider:
-    """What it was asked, and what it answers."""
+    """Its requests, and its answers."""
 
     def __init__(self) -> None:
         self.issuer = Issuer()
@@ -100,7 +100,7 @@ class IdentityProvider:
 
 
 class SignOnProvider(IdentityProvider):
-    """Logs in people (OpenID Connect). `claims` is what it says of whoever comes."""
+    """Logs in people (OpenID Connect). `claims` are those of every user."""
 
     def __init__(self, client_id: str = "console", secret: str | None = "top secret") -> None:
         super().__init__()

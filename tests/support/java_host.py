@@ -75,7 +75,7 @@ TOOLS = {
 
 @dataclass(slots=True, frozen=True)
 class ToolResult:
-    """What a tool that ended left behind."""
+    """The result of a tool that has ended."""
 
     exit_code: int
     out: str
@@ -265,7 +265,7 @@ def _command(token_file: Path) -> Sequence[str]:
 
 
 def compiled_tools() -> Path:
-    """A directory of classes, compiled anew where the sources changed."""
+    """A directory of classes, compiled again if the sources have changed."""
     assert JAVAC is not None
     sources = sorted(SOURCES.glob("*.java"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()

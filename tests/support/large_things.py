@@ -55,7 +55,7 @@ SHARE_BATCHES = 300
 
 
 class LargeThings:
-    """What a node of a cluster holds, and clients of it."""
+    """A node of a cluster with its data, and clients of it."""
 
     def __init__(self, bootstrap_servers: str, *, with_share_state: bool) -> None:
         """Make them. The share-partition's state may be on another node: it can be left out."""
@@ -106,7 +106,7 @@ def active_controller(client: RawClient) -> str:
 
 
 def coordinator(client: RawClient) -> str:
-    """The address of the group's coordinator, empty while there is none."""
+    """The address of the group's coordinator, empty without one."""
     asked = FindCoordinatorRequest(coordinator_keys=[KNOWN])
     (found,) = client.call(asked, FindCoordinatorResponse).coordinators
     return "" if found.error_code else f"{found.host}:{found.port}"

@@ -91,7 +91,7 @@ class LogBench:
             assert not result.error, (result.error, result.message)
 
     def close(self) -> None:
-        """An orderly end: whoever holds the log directory syncs the names in it (`LogManager`)."""
+        """An orderly end: the owner of the log directory syncs the names in it (`LogManager`)."""
         self.log.close(clean=True)
         self.disk.sync_dir(LOG_DIR)
 
@@ -102,7 +102,7 @@ class LogBench:
         recovery_point: int | None = None,
         log_start_offset: int = 0,
     ) -> RecoveryReport:
-        """Open the log anew from what the disk holds, as after a restart."""
+        """Open the log again from what the disk holds, as after a restart."""
         if recovery_point is None:
             recovery_point = self.log.recovery_point
         self.directory = self._make_directory()

@@ -86,7 +86,7 @@ class NodeNetwork:
                 self.cut(node_id, other)
 
     def heal(self) -> None:
-        """Mend all that was cut."""
+        """Reconnect all that was cut."""
         for sender, receiver in sorted(self._cuts):
             self._tc(sender, "delete", self._interface(sender, receiver), "root")
         self._cuts.clear()

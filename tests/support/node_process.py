@@ -1,4 +1,4 @@
-"""A node as a process of its own, which a test may kill."""
+"""A node as a separate process, which a test may kill."""
 
 from __future__ import annotations
 

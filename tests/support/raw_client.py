@@ -141,7 +141,7 @@ class RawClient:
         )
 
     def topic_id(self, topic: str) -> Any:
-        """The id of a topic, which is created if there is none."""
+        """The id of a topic, which is created if it is missing."""
         asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         return self.call(asked, MetadataResponse).topics[0].topic_id
 
@@ -154,7 +154,7 @@ class RawClient:
         version: int = 12,
         partition: int = 0,
     ) -> PartitionProduceResponse:
-        """Send `records`, whatever they are, to one partition."""
+        """Send `records`, valid or not, to one partition."""
         request = ProduceRequest(
             acks=acks,
             timeout_ms=5000,

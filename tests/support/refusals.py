@@ -1,4 +1,4 @@
-"""What goes wrong with producers, transactions and groups on the wire, case by case.
+"""Errors of producers, transactions and groups on the wire, case by case.
 
 Each case drives a fresh `Wire` into a situation and returns the error code that it meets. What
 Apache Kafka 4.3.1 answers stands beside it in `test_refusals.py`.

@@ -77,7 +77,7 @@ class Brokers:
 
 
 class Reading(TopicReader):
-    """Reads the log of the brokers when it is told to, or all the time."""
+    """Reads the log of the brokers on request, or all the time."""
 
     def __init__(
         self,

@@ -106,7 +106,7 @@ class PlainFormats:
 
     def __init__(self) -> None:
         self.parsed = 0
-        """How many texts were parsed."""
+        """The number of parsed texts."""
 
     def types(self) -> Sequence[str]:
         return ("AVRO", "JSON", "PROTOBUF")

@@ -13,7 +13,7 @@ JSON = b"application/vnd.schemaregistry.v1+json"
 
 @dataclass
 class Reply:
-    """What came back."""
+    """The answer."""
 
     status: int
     headers: dict[bytes, bytes]

@@ -1,4 +1,4 @@
-"""An instance of the registry's store, in this process or in one of its own.
+"""An instance of the registry's store, in this process or in a separate one.
 
 `python -m support.registry_member BOOTSTRAP TOPIC PORT` reads one JSON object a line,
 `{"number": 1, "subject": "s", "text": "…"}`, registers it and answers with its number, and `id`,
@@ -72,7 +72,7 @@ async def registered(store: KafkaStore, subject: str, text: str) -> SchemaValue:
 
 @dataclass
 class Member:
-    """An instance in a process of its own."""
+    """An instance in a separate process."""
 
     port: int
     process: asyncio.subprocess.Process

@@ -1,4 +1,4 @@
-"""What schemas by id, checks, settings, contexts and the server answer and refuse."""
+"""Answers and refusals of schemas by id, checks, settings, contexts and the server."""
 
 from support.registry_format import text
 from support.registry_steps import (

@@ -29,7 +29,7 @@ TESTS = Path(__file__).parents[1]
 
 
 class RegistryProcess:
-    """An instance over a topic of its own, or over the one that is named."""
+    """An instance over its own topic, or over the one that is named."""
 
     def __init__(self, bootstrap_servers: str, topic: str | None = None, **settings: str) -> None:
         self.topic = topic or f"_schemas-{uuid.uuid4().hex[:8]}"

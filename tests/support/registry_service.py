@@ -39,7 +39,7 @@ class MemoryService:
         self.is_leader = is_leader
         self.leader_url = leader_url
         self.failure: Exception | None = None
-        """What the next writes fail with."""
+        """The errors of the next writes."""
         self.waited_for: list[int | None] = []
         self.is_behind = False
         """True if catching up takes too long."""

@@ -1,6 +1,6 @@
 """Clients of a registry that register, evolve and delete, and what must be left of it.
 
-Each writer has subjects of its own, so that it knows what each request must answer, and one for
+Each writer has its own subjects, so that it knows what each request must answer, and one for
 texts that others register too. A write without a clear answer is asked for again until there is
 one, at whichever instance: the model then knows exactly what is stored. The first try may be done
 later still, as it may wait in a paused instance. That changes nothing as long as nothing else is
@@ -30,7 +30,7 @@ Place = tuple[str, int]
 SUBJECTS = 4
 SHARED_TEXTS = 40
 GONE = {40401, 40402, 40404, 40406}
-"""What a deletion answers that was done before."""
+"""The answer to a deletion that was done before."""
 
 
 def record(name: str) -> str:
@@ -41,7 +41,7 @@ def record(name: str) -> str:
 
 @dataclass
 class Model:
-    """What all writes that were acknowledged add up to."""
+    """The sum of all acknowledged writes."""
 
     ids: dict[Place, int] = field(default_factory=dict)
     """Of all versions that ever were."""
@@ -242,7 +242,7 @@ class Writer:
     def _ask_of(
         self, subject: str, method: str, path: str, body: Any = None, *, expected: Any = None
     ) -> Any:
-        """Ask for a change of a subject of ours; `expected` is what a deletion answers."""
+        """Ask for a change of an own subject; `expected` is what a deletion answers."""
         found, is_again = self._ask(method, f"/subjects/{subject}{path}", body)
         if is_again:
             self.subjects[self.subjects.index(subject)] = f"w{self.number}-{self.count}-again"

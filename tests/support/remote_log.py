@@ -19,7 +19,7 @@ class Bucket:
         self.whole = whole
         self.aborted: list[AbortedTransaction] = []
         self.error = ErrorCode.NONE
-        """What reads and look-ups that arrive from now on end with."""
+        """The result of reads and look-ups that arrive from now on."""
         self.abandoned = 0
         self._waiting: list[Callable[[], None]] = []
 
@@ -63,7 +63,7 @@ class Bucket:
 
     @property
     def asked(self) -> int:
-        """How many questions wait for an answer."""
+        """The number of questions that wait for an answer."""
         return len(self._waiting)
 
     def arrive(self) -> None:

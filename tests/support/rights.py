@@ -166,7 +166,7 @@ class RightsWorld:
         self._clients.clear()
 
     def call(self, request: Message, response_class: type[M], version: int | None = None) -> M:
-        """One request on a connection of its own."""
+        """One request on a separate connection."""
         with self.client() as client:
             return client.call(request, response_class, version)
 
@@ -180,7 +180,7 @@ class RightsWorld:
             )
 
     def state(self) -> dict[str, tuple[int, int]]:
-        """Where the log of each partition begins and ends: whatever is changed changes one."""
+        """Where the log of each partition begins and ends: every change changes one."""
         return {
             str(partition.topic_partition): (
                 partition.log.log_start_offset,

@@ -167,7 +167,7 @@ class SecuredNode:
         return str(path)
 
     def program_settings(self) -> dict[str, str]:
-        """What the programs in Go and JavaScript take, for the user who may do everything."""
+        """Settings of the programs in Go and JavaScript, for the user who may do everything."""
         return {
             "bootstrap": self.servers(),
             "ca": self.authority.file,

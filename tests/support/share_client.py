@@ -125,7 +125,7 @@ class ShareMember:
         return self.raw.receive(ApiKey.SHARE_FETCH, version, share_fetch.ShareFetchResponse)
 
     def fetch(self, acks: AckBatches = (), *, version: int = 2, **fields: Any) -> Delivered:
-        """As `send_fetch`: what there is to tell of partition 0."""
+        """As `send_fetch`: the news of partition 0."""
         self.send_fetch(acks, version=version, **fields)
         response = self.receive_fetch(version=version)
         assert response.error_code == ErrorCode.NONE

@@ -1,6 +1,6 @@
 """The share partitions of a node, over real partitions in memory and a persister that waits.
 
-`ShareHost` is one broker that leads topic `t` until it is told otherwise. Members fetch and
+`ShareHost` is one broker that leads topic `t` until a test changes that. Members fetch and
 acknowledge as handlers have them do; the persister answers when it is let, keeps what it has
 acknowledged, and gives that to who reads.
 """

@@ -6,7 +6,7 @@ from barnabas.base.clock import SystemClock
 
 
 class ShiftedClock(SystemClock):
-    """The machine's clock, and so much more; timers are as long as ever."""
+    """The machine's clock, and so much more; the length of timers is unchanged."""
 
     __slots__ = ("shift_ms",)
 

@@ -1,6 +1,6 @@
 """One Spark session for all tests of a process: starting a second costs more than any test.
 
-Where the machine has no Java, the tests that need Spark are skipped and say so.
+If the machine has no Java, tests that need Spark are skipped with that reason.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Runs a plan stage by stage over batches, as a host like Spark does: records cross stages as
-bytes, state lies in stores as bytes, and every batch binds its stages anew."""
+bytes, state is in stores as bytes, and every batch binds its stages again."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from barnabas.sql.spark.state import PartitionState
 
 
 class DictionaryPages:
-    """What stands for Spark's MapState."""
+    """A stand-in for Spark's MapState."""
 
     def __init__(self) -> None:
         self.data: dict[bytes, bytes] = {}

@@ -1,4 +1,4 @@
-"""A SQL server over a real node, as a process of its own."""
+"""A SQL server over a real node, as a separate process."""
 
 from __future__ import annotations
 

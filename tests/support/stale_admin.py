@@ -13,7 +13,7 @@ class StaleAdmin:
 
     answers: ClassVar[list[Any]] = []
     asked_s: ClassVar[list[float]] = []
-    """How long each request might take."""
+    """The time limit of each request."""
 
     def __init__(self, _settings: object = None) -> None:
         self._answer = self.answers.pop(0)

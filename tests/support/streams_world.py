@@ -1,8 +1,8 @@
 """Streams groups on a clock that stands still, with stream threads that behave as Kafka's do.
 
 `StreamsWorld` adds StreamsGroupHeartbeat to `ConsumerWorld`, and creates the internal topics that
-heartbeats ask for. A `StreamThread` says what tasks it has whenever that has changed, gives tasks
-up before it says so, and begins anew when it is fenced.
+heartbeats ask for. A `StreamThread` reports its tasks whenever they have changed, gives tasks up
+before it reports so, and starts over when it is fenced.
 """
 
 from collections.abc import Iterable
@@ -202,7 +202,7 @@ class StreamThread:
         self.lose_everything()
 
     def lose_everything(self) -> None:
-        """Begin anew with the next heartbeat."""
+        """Start over with the next heartbeat."""
         self.has, self.assigned, self.epoch = NOTHING, None, 0
 
     def commit(self, task: TaskId) -> ErrorCode:

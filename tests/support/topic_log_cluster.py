@@ -133,7 +133,7 @@ class Producer:
 
 
 class Consumer:
-    """Reads from an offset on; the end is told once, as librdkafka does."""
+    """Reads from an offset on; the end is reported once, as librdkafka does."""
 
     def __init__(self, cluster: Cluster, is_committed_only: bool) -> None:
         self._cluster = cluster

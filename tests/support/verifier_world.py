@@ -33,9 +33,9 @@ class VerifierWorld:
     def __init__(self, *answers: ErrorCode) -> None:
         self.answers = list(answers)
         self.between: list[Callable[[], None]] = []
-        """What happens while it is asked, question by question."""
+        """Actions while it is asked, question by question."""
         self.completing: list[Callable[[], None]] = []
-        """What happens while the leader waits."""
+        """An action while the leader waits."""
         self.config = TransactionConfig()
         self.log = LogBench()
         self.log.clock.time_ms = NOW_MS

@@ -1,4 +1,4 @@
-"""A database with the tables of the workload, and how a capture source is told of it."""
+"""A database with the tables of the workload, and a capture source's view of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def change(server: Postgres, database: str, wait_for_fence: Callable[[int], obje
     """Make the workload's changes.
 
     Before a table is altered, `wait_for_fence` waits for the row with a number in the table of that
-    name: what the log does not say of columns is asked of the catalog, which tells of now.
+    name: facts about columns that the log lacks come from the catalog, as it is now.
     """
     for number, statement in enumerate(CHANGES):
         if "ALTER" in statement:

@@ -13,7 +13,7 @@ from support.connect.tasks import TaskRun, TopicOffsets
 
 
 class ConnectorRun:
-    """A connector that runs; its tasks begin anew when it asks for it and `follow` is called."""
+    """A connector that runs; its tasks start again when it asks for it and `follow` is called."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ConnectorRun:
         ]
 
     def follow(self) -> None:
-        """Start the tasks anew if the connector has asked for it; raise what ended one."""
+        """Start the tasks again if the connector has asked for it; raise what ended one."""
         with self._lock:
             asked = self.context.reconfigurations
             if asked != self._seen:

@@ -249,7 +249,7 @@ class Story:
                 raise psycopg.Rollback(whole)
         self.counts["long"] += 1
 
-    # What is true.
+    # The true content.
 
     def rows(self, table: str) -> dict[tuple[str | None, ...], Row]:
         """The table's rows, by key."""

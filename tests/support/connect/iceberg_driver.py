@@ -1,4 +1,4 @@
-"""Iceberg's sink on a Spark of its own, for a test that starts this as a process.
+"""Iceberg's sink on a separate Spark, for a test that starts this as a process.
 
 It takes a JSON object on its standard input (`warehouse`, `hadoop`, `log`) and prints one with
 what the tables hold in the end. Steps fail as they would if the process was killed there.

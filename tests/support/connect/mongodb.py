@@ -82,7 +82,7 @@ def _class_path() -> str | None:
 
 @contextmanager
 def mongo_server(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server's connection string; skips the test where the server cannot be had."""
+    """A server's connection string; skips the test if the server is not available."""
     class_path = _class_path()
     if class_path is None or shutil.which("java") is None:
         pytest.skip("mongo-java-server needs java, and mvn to be fetched")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of a test's own: made by initdb, on a free port, stopped whatever happens.
+"""A PostgreSQL of a test's own: made by initdb, on a free port, stopped in any case.
 
 It writes its log for logical replication. PostgreSQL refuses to run as root: there it runs as the
 user `postgres`. Its superuser is `postgres`, over TCP with the password of the server.
@@ -115,7 +115,7 @@ class Postgres:
         )
 
     def run(self, *statements: str, database: str = DATABASE) -> list[tuple[Any, ...]]:
-        """Run statements, each in a transaction of its own; the rows of the last."""
+        """Run statements, each in a separate transaction; the rows of the last."""
         rows: list[tuple[Any, ...]] = []
         with contextlib.closing(self.connect(database)) as connection:
             for statement in statements:
@@ -265,6 +265,6 @@ def insert_many(
 
 @pytest.fixture(scope="session")
 def database_server() -> Iterator[Postgres]:
-    """One server for many tests: each makes databases and slots of its own."""
+    """One server for many tests: each makes its own databases and slots."""
     with postgres() as server:
         yield server

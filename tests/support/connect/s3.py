@@ -148,7 +148,7 @@ class S3Server:
             return [program, "-H", HOST, "-p", str(self.port)]
         objects = self.directory / "objects"
         objects.mkdir(exist_ok=True)
-        # What goes with objects lies beside them: not every file system has extended attributes.
+        # Metadata of objects is in files beside them: some file systems lack extended attributes.
         sidecar = self.directory / "sidecar"
         sidecar.mkdir(exist_ok=True)
         keys = ["--access", ACCESS_KEY, "--secret", SECRET_KEY, "--region", REGION]

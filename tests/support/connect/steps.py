@@ -1,4 +1,4 @@
-"""Requests that a worker of ours and Kafka's own answer alike, one after another."""
+"""Requests that Barnabas's worker and Kafka's answer in the same way, one after another."""
 
 from __future__ import annotations
 

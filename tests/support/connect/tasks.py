@@ -17,7 +17,7 @@ from support.node_process import wait_until
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 WAIT_SECONDS = 60.0
 NO_LEADER_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
-"""What a broker of Kafka answers that does not lead a new partition yet."""
+"""Kafka's answer if a broker does not lead a new partition yet."""
 
 
 class TopicOffsets:

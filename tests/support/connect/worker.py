@@ -100,7 +100,7 @@ class WorkerProcess(ABC):
         return code
 
     def close(self) -> None:
-        """End it, whatever happened."""
+        """End it in any case."""
         self.client.close()
         if self.process is not None:
             self.kill()

@@ -114,7 +114,7 @@ class World:
             self.remove(herder)
 
     def ask(self, first: DistributedHerder, request: Callable[[DistributedHerder], T]) -> T:
-        """Ask a worker, and who it names; again while the group deals anew."""
+        """Ask a worker, and who it names; again while the group rebalances."""
         answers: list[T] = []
 
         def is_answered() -> bool:

@@ -9,4 +9,4 @@ FOLDER: Final = Path(__file__).parent / "postgres_workload"
 TABLES: Final = (FOLDER / "tables.sql").read_text()
 ROWS: Final = (FOLDER / "rows.sql").read_text()
 CHANGES: Final = tuple((FOLDER / "changes.sql").read_text().split(";\n\n"))
-"""Each is a transaction of its own, unless it begins one. The last one's row ends it all."""
+"""Each is a separate transaction, unless it begins one. The last one's row ends it all."""

@@ -1,1 +1,1 @@
-"""What each API demands of its caller, and a world in which that can be tried."""
+"""The rights that each API requires of its caller, and a world in which to try them."""

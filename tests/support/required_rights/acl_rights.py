@@ -118,7 +118,7 @@ class AclRights:
         }
 
     def _described(self) -> Iterator[Acl]:
-        """What the broker decides by now."""
+        """The ACLs that the broker decides by now."""
         request = DescribeAclsRequest(
             resource_type_filter=ResourceType.ANY,
             resource_name_filter=None,

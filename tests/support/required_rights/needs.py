@@ -30,7 +30,7 @@ AUTHORIZATION_ERRORS = frozenset(ERRORS.values()) | {
 
 
 class Kind(NamedTuple):
-    """A right with the resource that a case is about, whatever its name."""
+    """A right with the resource that a case is about, of any name."""
 
     operation: Operation
     resource_type: ResourceType
@@ -114,7 +114,7 @@ class Case:
     """Prepares what the request is about, with all rights, and makes it."""
     version: int | None = None
     succeeds_with: frozenset[int] = field(default_factory=frozenset)
-    """Errors of its own that the request is answered where all rights are there."""
+    """The request's own errors if it has all rights."""
 
     def __str__(self) -> str:
         return f"{self.api.key.name}-{self.name}" if self.name else self.api.key.name

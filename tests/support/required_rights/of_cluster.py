@@ -1,4 +1,4 @@
-"""What the APIs of configurations, brokers and the quorum demand."""
+"""Rights required by the APIs of configurations, brokers and the quorum."""
 
 from __future__ import annotations
 

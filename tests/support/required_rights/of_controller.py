@@ -1,4 +1,4 @@
-"""What the APIs between nodes demand that only controllers serve.
+"""Rights required by the APIs between nodes that only controllers serve.
 
 The requests do no harm where they are allowed: they name a cluster or a node that there is not.
 """

@@ -1,4 +1,4 @@
-"""What the APIs of groups and of their offsets demand."""
+"""Rights required by the APIs of groups and of their offsets."""
 
 from __future__ import annotations
 

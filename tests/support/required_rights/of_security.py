@@ -1,4 +1,4 @@
-"""What the APIs of ACLs, users, tokens and quotas demand."""
+"""Rights required by the APIs of ACLs, users, tokens and quotas."""
 
 from __future__ import annotations
 

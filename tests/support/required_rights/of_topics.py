@@ -1,4 +1,4 @@
-"""What the APIs of topics, their records and transactions demand."""
+"""Rights required by the APIs of topics, their records and transactions."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def errors_in(answer: Any) -> set[ErrorCode]:
 
 
 def seen(world: World, asked: bytes, answered: bytes) -> list[bytes]:
-    """Return what an answer tells of the case's resources that was not in the request."""
+    """Return what an answer reveals of the case's resources that was not in the request."""
     secrets = [
         *(text.encode() for text in (world.topic, world.group, world.transactional_id)),
         *(text.encode() for text in (RECORD, METADATA)),
