@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 from uuid import UUID, uuid5
+
+from support.served import served
 
 NAMESPACE = UUID(int=0)
 
@@ -60,27 +62,13 @@ class FakeRegistry:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name there
-                """Nothing is printed."""
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Clients may go whenever they like."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-        if self.tls is not None:
-            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
-        scheme = "http" if self.tls is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
+        self._serving = ExitStack()
+        self.url = self._serving.enter_context(served(Handler, self.tls))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.may_answer.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._serving.close()
 
     def find(self, path: str) -> tuple[int, bytes]:
         """Status and body."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import RequestReceived, StreamEnded
 from h2.exceptions import ProtocolError
+
+from support.served import served
 
 MEDIA_TYPE = "application/vnd.ksql.v1+json"
 INFO = {
@@ -80,23 +83,12 @@ class FakeSqlServer:
                     self.wfile.flush()
                 self.wfile.write(b"0\r\n\r\n")
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name there
-                """Nothing is printed."""
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                """Clients may go whenever they like."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._serving = ExitStack()
+        self.url = self._serving.enter_context(served(Handler))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._serving.close()
 
 
 FOR_EVER = "<for ever>"

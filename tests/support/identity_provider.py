@@ -11,13 +11,13 @@ import hashlib
 import json
 import secrets
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
+from support.served import served
 from support.tokens import Issuer
 
 
@@ -82,21 +82,8 @@ class IdentityProvider:
 
             do_POST = do_GET  # noqa: N815
 
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
+        with served(Handler, tls) as self.url:
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
 
 class SignOnProvider(IdentityProvider):

@@ -7,7 +7,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from barnabas.connect.plugins import load
@@ -15,6 +15,7 @@ from barnabas.registry.config import RegistryConfig
 from barnabas.registry.http.protection import protected
 from support.registry_http import ask
 from support.registry_whole import WholeRegistry
+from support.served import served
 
 
 @contextmanager
@@ -38,9 +39,6 @@ def registry_over_http(tls: ssl.SSLContext | None = None, **settings: str) -> It
         def do_PUT(self) -> None:
             self._answer()
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
         def _answer(self) -> None:
             size = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(size) if size else None
@@ -54,17 +52,8 @@ def registry_over_http(tls: ssl.SSLContext | None = None, **settings: str) -> It
             self.end_headers()
             self.wfile.write(reply.body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(Handler, tls) as url:
+        yield url
 
 
 def registry_converter(class_name: str, url: str, **more: str) -> Any:

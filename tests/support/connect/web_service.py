@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from support.served import served
 
 
 @dataclass(slots=True)
@@ -68,23 +70,16 @@ class WebService:
 
             do_GET = do_POST = do_PUT = handle_any  # noqa: N815  # the names that are called
 
-            def log_message(self, *_: Any) -> None:
-                """Be silent."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        scheme = "http" if certificate is None else "https"
-        self.url = f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
+        self._handler, self._certificate = Handler, certificate
+        self._serving = ExitStack()
 
     def __enter__(self) -> WebService:
-        self._thread.start()
+        context = None
+        if self._certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._certificate)
+        self.url = self._serving.enter_context(served(self._handler, context))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._serving.close()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import builtins
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,60 +14,44 @@ import pytest
 
 from barnabas.cli.registry.client import Registry
 from support.cli import run_cli
+from support.served import served
 
 Answers = Mapping[str, tuple[int, Any]]
 AVRO = '"long"'
 
 
-class PlayedRegistry(ThreadingHTTPServer):
+class PlayedRegistry:
     """Answers `METHOD /path` from a table, and keeps what it was asked."""
 
-    daemon_threads = True
-
-    def __init__(self, answers: Answers) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answers = answers
+    def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.headers: list[Mapping[str, str]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def _answer(self) -> None:
-        server = self.server
-        assert isinstance(server, PlayedRegistry)
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        asked = f"{self.command} {self.path}"
-        server.asked.append((asked, json.loads(body) if body else None))
-        server.headers.append(dict(self.headers))
-        status, answer = server.answers.get(
-            asked, (404, {"error_code": 40401, "message": "subject does not exist"})
-        )
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class's names
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        self.url = ""
 
 
 @contextmanager
 def played(answers: Answers) -> Iterator[PlayedRegistry]:
-    with PlayedRegistry(answers) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    registry = PlayedRegistry()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked = f"{self.command} {self.path}"
+            registry.asked.append((asked, json.loads(body) if body else None))
+            registry.headers.append(dict(self.headers))
+            status, answer = answers.get(
+                asked, (404, {"error_code": 40401, "message": "subject does not exist"})
+            )
+            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class's names
+
+    with served(Handler) as registry.url:
+        yield registry
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
 """The registry over HTTP: what is asked, what is kept, and what is told of failures."""
 
 import json
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from barnabas.schemas import registry_client
 from barnabas.schemas.errors import FormatError
 from barnabas.schemas.registry_client import RegistryClient, StoredSchema
+from support.served import served
 
 
 class Registry:
@@ -45,19 +45,8 @@ def registry() -> Iterator[Registry]:
 
         do_GET = do_POST = answer  # noqa: N815
 
-        def log_message(self, *_) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with served(Handler) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def test_registering_once() -> None:

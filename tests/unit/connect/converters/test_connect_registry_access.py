@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Iterator
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from barnabas.schemas.data.errors import ConfigError, DataError, RetriableError
 from support.certificates import Authority
 from support.connect.registry import registry_converter, registry_over_http
 from support.identity_provider import IdentityProvider
+from support.served import served
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
 SSL = "schema.registry.ssl."
@@ -185,17 +185,8 @@ def seen() -> Iterator[Seen]:
             self.end_headers()
             self.wfile.write(b'{"id": 7}')
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    yield state
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Handler) as state.url:
+        yield state
 
 
 def test_a_token_is_shown_with_what_a_proxy_wants_to_know(seen: Seen) -> None:
