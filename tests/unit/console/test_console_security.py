@@ -67,6 +67,7 @@ def guarded(kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "console.users.file": str(users),
         "console.roles.shop.rights": "view,read,produce,edit,admin",
         "console.roles.shop.topics": "shop-*",
+        "console.roles.shop.groups": "later*",
     }
     with console(values) as found:
         yield found
@@ -369,7 +370,9 @@ def test_searches_for_hanging_transactions_are_bounded() -> None:
 # Late groups.
 
 
-def test_late_groups_by_records_and_seconds(page: Console, kafka: Kafka) -> None:
+def test_late_groups_by_records_and_seconds(
+    page: Console, guarded: Console, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = kafka.topic(partitions=2)
     producer = kafka.producer()
     hour_ago = int(time.time() * 1000) - HOUR_MS
@@ -388,6 +391,14 @@ def test_late_groups_by_records_and_seconds(page: Console, kafka: Kafka) -> None
     assert found["late"]["worst"] == f"{topic}-0"
     for one in found.values():
         assert 3_590 <= one["lag_s"] <= 3_600 + 600
+    # A role sees the groups that its patterns fit.
+    assert guarded.log_in("eve", "pw").status_code == 200
+    assert [one["name"] for one in guarded.get("late-groups")["groups"]] == ["later"]
+    guarded.done("POST", "logout")
+    monkeypatch.setattr(lateness, "GROUPS_MAX", 1)
+    found = page.get("late-groups")
+    assert found["left_out"] >= len(committed) - 1
+    assert len(found["groups"]) <= 1
 
 
 # Rights, read-only mode, and requests of other pages, for every endpoint.
