@@ -22,6 +22,7 @@ from support.cluster_processes import EAGER, ClusterProcesses
 from support.connect.copying import Copying
 from support.connect.database_story import DATABASE, Story
 from support.connect.postgres import postgres
+from support.process_tree import children
 from support.spark import needs_spark
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -213,11 +214,6 @@ class SparkKills(Kills):
             for pid in children(worker.process.pid):
                 if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]:
                     os.kill(pid, SIGKILL)
-
-
-def children(pid: int) -> list[int]:
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(text) for file in files for text in file.read_text().split()]
 
 
 @needs_spark

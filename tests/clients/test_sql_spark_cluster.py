@@ -17,6 +17,7 @@ from test_sql_spark_killed import Killed, until_last
 from barnabas.app.ports import free_ports
 from barnabas.app.testing import Kafka
 from support.node_process import wait_until
+from support.process_tree import descendants
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -46,19 +47,10 @@ class Part:
 
     def kill(self) -> None:
         """As a machine that loses its power: executors and their Python workers go too."""
-        for pid in [*_descendants(self._process.pid), self._process.pid]:
+        for pid in list(descendants(self._process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
-
-
-def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has just ended
-            for child in children.read_text().split():
-                found += [*_descendants(int(child)), int(child)]
-    return found
 
 
 class StandaloneSpark:

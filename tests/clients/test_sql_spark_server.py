@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.node_process import wait_until
-from support.patience import PATIENCE_S
-from support.sql_server_process import SqlServer, running
+from support.process_tree import descendants
+from support.sql_server_process import SPARK, SqlServer, running
 
 STATEMENTS = """
 CREATE STREAM charges (station STRING KEY, kwh INT)
@@ -22,10 +22,11 @@ CREATE TABLE energy WITH (kafka_topic='energy-{0}') AS
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_queries_run_on_spark_and_go_on_after_a_restart(
     kafka_bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    settings = ("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}")
+    settings = (SPARK, f"ksql.streams.state.dir={tmp_path}")
     with running(kafka_bootstrap_servers, settings) as server:
         server.ksql(STATEMENTS.format(server.suffix))
         server.ksql("INSERT INTO charges VALUES ('a', 7); INSERT INTO charges VALUES ('b', 1);")
@@ -43,43 +44,44 @@ def query(server: SqlServer) -> dict[str, Any]:
 
 def wait_for_state(server: SqlServer, state: str) -> dict[str, Any]:
     """Wait until the query is in a state; what is shown of it then."""
-    wait_until(lambda: query(server)["state"] == state, f"state {state}", 4 * PATIENCE_S)
-    return query(server)
+    found: dict[str, Any] = {}
 
+    def is_there() -> bool:
+        found.update(query(server))
+        return bool(found["state"] == state)
 
-def descendants(process: int) -> Iterator[int]:
-    """A process and all that it has started."""
-    yield process
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from descendants(int(child))
+    wait_until(is_there, f"state {state}", server.patience_s, lambda: str(found))
+    return found
 
 
 def limit_files(server: SqlServer, size_bytes: int) -> None:
     """Let no file of the server, its JVM and its workers grow beyond a size: a full disk."""
     assert server.process is not None
     for process in descendants(server.process.pid):
-        hard = resource.prlimit(process, resource.RLIMIT_FSIZE)[1]
-        resource.prlimit(process, resource.RLIMIT_FSIZE, (size_bytes, hard))
+        with suppress(ProcessLookupError):  # a worker that has just ended
+            hard = resource.prlimit(process, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(process, resource.RLIMIT_FSIZE, (size_bytes, hard))
 
 
 def machines(server: SqlServer) -> list[int]:
     """The JVMs that the server has started."""
     assert server.process is not None
-    return [
-        process
-        for process in descendants(server.process.pid)
-        if Path(f"/proc/{process}/comm").read_text().strip() == "java"
-    ]
+    found = []
+    for process in descendants(server.process.pid):
+        with suppress(OSError):  # one that has just ended
+            if Path(f"/proc/{process}/comm").read_text().strip() == "java":
+                found.append(process)
+    return found
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_spark_starts_with_the_server_once_and_ends_with_it(
     kafka_bootstrap_servers: str, tmp_path: Path
 ) -> None:
-    settings = ("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}")
+    settings = (SPARK, f"ksql.streams.state.dir={tmp_path}")
     with running(kafka_bootstrap_servers, settings) as server:
-        wait_until(lambda: len(machines(server)) == 1, "Spark's JVM")
+        wait_until(lambda: len(machines(server)) == 1, "Spark's JVM", server.patience_s)
         warming = machines(server)
         assert server.stop() == 0, "stopped while it warms"
         wait_until(lambda: not Path(f"/proc/{warming[0]}").exists(), "the end of Spark's JVM")
@@ -102,7 +104,7 @@ def test_a_query_is_explained_replaced_and_outlives_a_full_disk_and_a_damaged_ch
     kafka_bootstrap_servers: str, tmp_path: Path
 ) -> None:
     settings = (
-        *("barnabas.sql.runner=spark", f"ksql.streams.state.dir={tmp_path}"),
+        *(SPARK, f"ksql.streams.state.dir={tmp_path}"),
         *("ksql.query.retry.backoff.initial.ms=500", "ksql.query.retry.backoff.max.ms=1000"),
     )
     with running(kafka_bootstrap_servers, settings) as server:

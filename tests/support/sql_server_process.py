@@ -18,6 +18,7 @@ from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 LOCAL = ("barnabas.sql.runner=local",)
+SPARK = "barnabas.sql.runner=spark"
 EARLIEST = {"ksql.streams.auto.offset.reset": "earliest"}
 
 
@@ -28,6 +29,8 @@ class SqlServer:
         self, bootstrap_servers: str, settings: Sequence[str] = LOCAL, *, suffix: str = ""
     ) -> None:
         self.suffix = suffix or uuid.uuid4().hex[:8]
+        self.patience_s = PATIENCE_S * (4 if SPARK in settings else 1)
+        """On a busy machine Spark needs more than a minute to start, and again for a query."""
         self._arguments = [
             *(sys.executable, "-m", "barnabas", "sql", "server", "--json"),
             *("-b", bootstrap_servers, "-o", "listeners=http://127.0.0.1:0"),
@@ -51,14 +54,14 @@ class SqlServer:
         self.urls: list[str] = json.loads(line)["listeners"]
         self.url = self.urls[0]
         self.client = httpx.Client(
-            base_url=self.url, http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
+            base_url=self.url, http1=False, http2=True, trust_env=False, timeout=self.patience_s
         )
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         assert self.process is not None
         self.client.close()
         self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(self.patience_s)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self.process = None
@@ -73,15 +76,28 @@ class SqlServer:
 
     def rows(self, text: str) -> list[list[Any]]:
         """The rows of a pull query."""
-        answer = self.client.post("/query-stream", json={"sql": text, "properties": EARLIEST})
+        answer = self._pull(text)
         assert answer.status_code == 200, answer.text
-        _, *rows = map(json.loads, answer.text.splitlines())
-        return rows
+        return _rows(answer)
+
+    def _pull(self, text: str) -> httpx.Response:
+        return self.client.post("/query-stream", json={"sql": text, "properties": EARLIEST})
 
     def wait_for_rows(self, text: str, rows: list[list[Any]]) -> None:
-        wait_until(
-            lambda: sorted(self.rows(text)) == rows, text, shown=lambda: f"{self.rows(text)}"
-        )
+        """Wait for the rows of a pull query; until the query behind it runs, it is refused."""
+        last: list[object] = []
+
+        def are_there() -> bool:
+            answer = self._pull(text)
+            last[:] = [answer.text]
+            return answer.status_code == 200 and sorted(_rows(answer)) == rows
+
+        wait_until(are_there, text, self.patience_s, lambda: str(last))
+
+
+def _rows(answer: httpx.Response) -> list[list[Any]]:
+    _, *rows = map(json.loads, answer.text.splitlines())
+    return rows
 
 
 @contextmanager
