@@ -71,13 +71,13 @@ class PartitionColumns:
         """Take one partition in."""
         log, totals = partition.log, self.totals
         totals.partitions += 1
-        size_bytes = log.size_bytes
         place = partition.topic_partition
         if log.is_offline:
             totals.offline += 1
             return
-        by_directory = totals.bytes_by_directory
-        by_directory[log.log_dir] = by_directory.get(log.log_dir, 0) + size_bytes
+        by_directory, directory = totals.bytes_by_directory, log.log_dir
+        size_bytes = log.size_bytes
+        by_directory[directory] = by_directory.get(directory, 0) + size_bytes
         start, end = log.log_start_offset, log.log_end_offset
         self.hosted.append(place)
         self._hosted_rows.append((size_bytes, len(log.segments), start, end))
