@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -13,10 +14,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.app.metrics.catalog import FAMILIES
+from barnabas.protocol.records.records import Record, encode_batch
 from support.certificates import Authority
 from support.node_process import NodeProcess
 from support.patience import PATIENCE_S
 from support.ports import free_port
+from support.raw_client import RawClient
+from support.share_client import ShareMember, begin_group
 
 
 def test_connections_and_the_end_of_a_certificate(tmp_path: Path) -> None:
@@ -76,6 +80,20 @@ NOT_WITHOUT_CAUSE = {
 }
 
 
+def share_fetched(bootstrap_servers: str, topic: str) -> int:
+    """Let a member of a share group fetch a batch of a new topic; returns its bytes."""
+    batch = bytes(encode_batch([Record(number, number, None, b"v" * 50) for number in range(10)]))
+    with RawClient(bootstrap_servers) as raw:
+        raw.create_topic(topic)
+        topic_id = raw.topic_id(topic)
+        begin_group(raw, "s", topic_id)
+        assert raw.produce(topic, batch).error_code == 0
+        member = ShareMember(bootstrap_servers, "s", topic_id)
+        with contextlib.closing(member):
+            assert member.fetch().batches == [(0, 9)]
+            return len(batch)
+
+
 def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
     metrics_port = free_port()
     node = NodeProcess(tmp_path)
@@ -98,6 +116,7 @@ def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
         while read < 100 and time.monotonic() < deadline:
             read += sum(message.error() is None for message in consumer.consume(100, 1.0))
         consumer.commit(asynchronous=False)
+        shared_bytes = share_fetched(str(bootstrap["bootstrap.servers"]), "shared")
         samples = scraped(metrics_port)
         consumer.close()
     finally:
@@ -107,6 +126,9 @@ def test_what_a_node_does_is_in_its_figures(tmp_path: Path) -> None:
     assert samples[f"{traffic}messagesin_total"][()] >= 100
     assert samples[f"{traffic}bytesin_total"][orders] > 100 * 50
     assert samples[f"{traffic}bytesout_total"][orders] > 100 * 50
+    shared = (("topic", "shared"),)
+    assert samples[f"{traffic}bytesout_total"][shared] == shared_bytes
+    assert samples[f"{traffic}totalfetchrequests_total"][shared] > 0
     ends = samples["kafka_log_log_logendoffset"]
     of_orders = [value for labels, value in ends.items() if ("topic", "orders") in labels]
     assert (len(of_orders), sum(of_orders)) == (3, 100)

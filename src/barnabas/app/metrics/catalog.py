@@ -31,7 +31,7 @@ TOPIC_TRAFFIC: Final = _families(
     {
         "messagesin_total": "Records appended by this node as leader; without a topic: of all.",
         "bytesin_total": "Bytes appended by this node as leader, as they were sent.",
-        "bytesout_total": "Bytes sent to consumers.",
+        "bytesout_total": "Bytes sent to consumers and members of share groups.",
         "bytesrejected_total": "Bytes of batches that were larger than allowed.",
         "totalproducerequests_total": "Partitions of produce requests.",
         "totalfetchrequests_total": "Partitions looked at for fetch requests.",

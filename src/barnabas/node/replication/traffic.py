@@ -52,12 +52,12 @@ class TopicTraffic:
         self.bytes_in = 0
         """As they were sent: compressed batches are counted compressed."""
         self.bytes_out = 0
-        """To consumers."""
+        """To consumers and members of share groups."""
         self.bytes_rejected = 0
         self.produces = 0
         """Partitions of produce requests."""
         self.fetches = 0
-        """Partitions looked at for fetches of consumers and followers."""
+        """Partitions looked at for fetches of consumers, followers and members of share groups."""
         self.failed_produces = 0
         self.failed_fetches = 0
         self.invalid_crcs = 0

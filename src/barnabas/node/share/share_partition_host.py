@@ -237,6 +237,7 @@ class HostedSharePartition:
             return ShareRead(ErrorCode.OFFSET_OUT_OF_RANGE)
         if offset >= max_offset:
             return ShareRead(ErrorCode.NONE)
+        partition.traffic.fetches += 1
         result: ReadResult | DeferredRead | None = self._late_read(offset)
         try:
             if result is None:

@@ -397,4 +397,6 @@ class ShareFetch:
         for key, answer in self._answers.items():
             if tells_all or self._session.is_worth_telling(key, answer.error, answer.size_bytes):
                 topics.setdefault(key[0], []).append(answer)
+                if answer.size_bytes:
+                    self._hosted[key].partition.traffic.bytes_out += answer.size_bytes
         return topics
