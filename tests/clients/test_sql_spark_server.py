@@ -74,6 +74,17 @@ def machines(server: SqlServer) -> list[int]:
     return found
 
 
+def daemons(server: SqlServer) -> list[int]:
+    """Those that fork the workers of Spark's tasks, each with its own."""
+    (machine,) = machines(server)
+    return [
+        process
+        for process in descendants(machine)
+        if b"barnabas.spark.worker_daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+        and Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1] == str(machine)
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_spark_starts_with_the_server_once_and_ends_with_it(
@@ -90,7 +101,7 @@ def test_spark_starts_with_the_server_once_and_ends_with_it(
         server.ksql(STATEMENTS.format(server.suffix))
         server.ksql("INSERT INTO charges VALUES ('a', 7);")
         server.wait_for_rows("SELECT * FROM energy;", [["a", 7]])
-        assert len(machines(server)) == 1
+        assert len(daemons(server)) == 1, "operators with and without state share workers"
     with running(
         kafka_bootstrap_servers, (*settings, "barnabas.sql.spark.start.cold=true")
     ) as cold:

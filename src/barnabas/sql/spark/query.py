@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 from confluent_kafka import KafkaException
 from pyspark.errors import StreamingQueryException
@@ -56,6 +57,9 @@ from barnabas.sql.spark.results import (
 from barnabas.sql.spark.worker import SCHEMA, ResultFunction, SourceFunction
 
 _log = logging.getLogger(__name__)
+SAME_WORKERS: Final = {"spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false"}
+"""Spark says this to workers of `mapInArrow` in their environment, and not to those of operators
+with state: where it is on, they are two pools of processes, each with a daemon of its own."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -259,6 +263,7 @@ class SparkQuery:
             f"{state}.minDeltasForSnapshot": "50",
             f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
             f"{state}.rocksdb.trackTotalNumberOfRows": "true",
+            **SAME_WORKERS,
         }.items():
             self._spark.conf.set(name, value)
 

@@ -29,7 +29,7 @@ from barnabas.sql.functions.built_in import functions
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
-from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.spark.query import SAME_WORKERS, SparkQuery
 from barnabas.sql.syntax.parser import parse
 
 _WARM_SECONDS_MAX: Final = 60.0
@@ -96,7 +96,10 @@ def _plain(options: SparkQueryOptions) -> SparkQueryOptions:
 def _fork_workers(spark: SparkSession, tasks: int) -> None:
     # What it fails of, the query fails of, too.
     with suppress(*_FAILURES):
-        spark.newSession().range(0, tasks, 1, tasks).mapInArrow(_same, "id long").collect()
+        session = spark.newSession()
+        for name, value in SAME_WORKERS.items():
+            session.conf.set(name, value)
+        session.range(0, tasks, 1, tasks).mapInArrow(_same, "id long").collect()
 
 
 def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
