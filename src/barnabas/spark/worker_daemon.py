@@ -2,16 +2,20 @@
 
 Each worker would import pandas, pyarrow and our runtime by itself, for one to two seconds, and a
 query has up to two for each task of each of its stages. Forked, they have them at once and share
-the memory. Spark runs this module as `spark.python.daemon.module`.
+the memory. Spark runs this module as `spark.python.daemon.module`. Where it is told of a socket, it
+also forks what forking.py says.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import os
 from contextlib import suppress
 
 from pyspark import daemon
+
+from barnabas.spark.forking import SOCKET, serve_forks
 
 _NEEDED = (
     "pandas",
@@ -20,6 +24,7 @@ _NEEDED = (
     "pyspark.sql.streaming.map_state_client",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyspark.sql.streaming.stateful_processor_util",
+    "barnabas.sql.spark.processor",
     "barnabas.sql.spark.worker",
     "barnabas.sql.functions.built_in",
 )
@@ -37,4 +42,6 @@ def load() -> None:
 
 if __name__ == "__main__":
     load()
+    if at := os.environ.get(SOCKET):
+        serve_forks(at)
     daemon.manager()  # type: ignore[no-untyped-call]  # PySpark's

@@ -69,6 +69,7 @@ def _ignore(_line: str) -> None:
 
 def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -> SparkSession:
     """The session of this process: the first call starts it, and `told` gets its progress."""
+    from barnabas.spark.forking import fork_driver_processes
     from barnabas.spark.session import SessionOptions, start_session
 
     options = SessionOptions(
@@ -82,7 +83,9 @@ def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -
         _log.info("%s", line)
         told(line)
 
-    return start_session(options, say)
+    session = start_session(options, say)
+    fork_driver_processes(session)
+    return session
 
 
 def python_pipelines(config: ServerConfig) -> PipelineHost | None:
