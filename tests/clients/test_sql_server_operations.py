@@ -60,6 +60,28 @@ def query(server: SqlServer) -> dict[str, Any]:
     return found
 
 
+def test_a_lost_broker_is_told_once_and_in_the_servers_own_words(
+    node: NodeProcess, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """And not by each client of the library, for each attempt to connect."""
+    told: list[str] = []
+
+    def is_told() -> bool:
+        told.extend(capfd.readouterr().err.splitlines())
+        return any("no broker answers" in line for line in told)
+
+    with running(node.bootstrap_servers) as server:
+        server.ksql(
+            "CREATE STREAM s (n INT) WITH (kafka_topic='s', value_format='JSON', partitions=1);"
+        )
+        server.ksql("INSERT INTO s VALUES (1);")
+        assert not is_told()
+        node.kill()
+        wait_until(is_told, "a line that says so")
+    assert sum("no broker answers" in line for line in told) == 1
+    assert [line for line in told if line.startswith("%")] == []
+
+
 @pytest.mark.slow
 def test_queries_outlive_their_broker_and_their_topic(node: NodeProcess) -> None:
     with running(node.bootstrap_servers, SETTINGS) as server:

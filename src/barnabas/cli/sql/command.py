@@ -25,8 +25,8 @@ EPILOG = """\b
 Examples:
   barnabas sql
   barnabas sql --server http://ksqldb:8088 -e 'SHOW STREAMS;'
-  barnabas sql -f statements.sql --define topic=clicks
-  barnabas sql --json -e 'SELECT * FROM CLICKS_PER_MINUTE;'
+  barnabas sql -f clicks.sql
+  barnabas sql --json -e "SELECT * FROM per_user WHERE user = 'ann';"
 
 Statements end with a semicolon. In the shell, `help` lists its own commands.
 """

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import (
     KafkaError,
@@ -33,6 +33,10 @@ _ROOM_S = 0.1
 _BOUNDS_S = 5.0
 """The caller can do without the answer."""
 
+QUIET: Final = {"log_level": 2}
+"""Of every client of the server: what librdkafka logs goes to standard error, past our own log.
+While no broker answers it is a line for each attempt of each client, many times a second."""
+
 
 class _Outcome:
     """The outcome of the records that a thread has written: the last refusal."""
@@ -48,7 +52,7 @@ class KafkaCluster:
     """`settings`: librdkafka's, `bootstrap.servers` among them."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = {"log_level": 4, **settings}
+        self._settings = {**QUIET, **settings}
         self._admin = Admin(self._settings, TIMEOUT_S)
         self._producer = OrderedProducer(
             {

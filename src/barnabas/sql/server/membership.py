@@ -12,14 +12,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from barnabas.base.peer_lines import repeating_logger
 from barnabas.kafka.admin import Admin
 from barnabas.sql.engine.cluster import Cluster, ClusterError, NewTopic
 from barnabas.sql.engine.ownership import SLOTS, Lease
 from barnabas.sql.server.kafka_follower import asked
 
 _log = logging.getLogger(__name__)
+_outages = repeating_logger(f"{__name__}.outages")
 SESSION_TIMEOUT_MS = 10_000
 _POLL_S = 0.1
 _PULSE_S = 0.1
@@ -39,6 +41,12 @@ def topic_of(service_id: str) -> str:
 def group_of(service_id: str) -> str:
     """The group of a service's servers."""
     return f"_confluent-ksql-{service_id}_servers"
+
+
+def _tell(error: KafkaError) -> None:
+    """What the client library reports beside its answers; a second client would say the same."""
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        _outages.warning("no broker answers: statements and results wait")
 
 
 class Membership:
@@ -72,6 +80,7 @@ class Membership:
             {
                 **settings,
                 "client.id": f"{_MARK}{url}",
+                "error_cb": _tell,
                 "group.id": self._group,
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",

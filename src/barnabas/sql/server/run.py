@@ -22,7 +22,7 @@ from barnabas.sql.server.config import (
     ServerConfig,
     ServerConfigError,
 )
-from barnabas.sql.server.kafka_cluster import KafkaCluster
+from barnabas.sql.server.kafka_cluster import QUIET, KafkaCluster
 from barnabas.sql.server.kafka_command_log import KafkaCommandLog
 from barnabas.sql.server.membership import Membership
 from barnabas.sql.server.metrics import ServerMetrics
@@ -59,15 +59,16 @@ class Server:
         crowd = Crowd(config.connections_max)
         bound = bind_all(config.listeners)
         self.listeners = [one.listener for one in bound]
-        self.cluster = KafkaCluster(config.kafka)
-        self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), config.kafka)
+        self._clients = {**QUIET, **config.kafka}
+        self.cluster = KafkaCluster(self._clients)
+        self.processing_log = ProcessingTopic(ProcessingLogSettings(config.values), self._clients)
         self.engine = self._engine()
         # No query runs before its slot is known to be this server's.
         self.engine.own(())
         url = config.advertised(self.listeners)
         self.membership = Membership(
             self.cluster,
-            config.kafka,
+            self._clients,
             config.service_id,
             url,
             self._own,
@@ -86,7 +87,7 @@ class Server:
         config = self.config
         schemas = config.schemas()
         catalog = load_extensions(config.extension_directory)
-        log = KafkaCommandLog(config.kafka, config.service_id, config.internal_replicas)
+        log = KafkaCommandLog(self._clients, config.service_id, config.internal_replicas)
         note = self.processing_log.note
         runner: QueryRunner
         self._spark: SparkQueryRunner | None = None
