@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import axe_playwright_python
 import pytest
@@ -23,6 +24,7 @@ from barnabas.protocol.errors import ErrorCode
 from support.console_world import Console, console
 from support.hanging_transaction import VERIFICATION, write_hanging
 from support.identity_provider import SignOnProvider
+from support.registry_thread import registry_of
 
 IMAGES = os.environ.get("CONSOLE_IMAGES")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
@@ -37,6 +39,8 @@ PAGES = [
     ("groups", "/groups", "Groups"),
     ("group", "/groups/billing", "billing"),
     ("nodes", "/nodes", "Nodes"),
+    ("schemas", "/schemas", "Schemas"),
+    ("schema", "/schemas/orders-value?version=2&before=1", "orders-value"),
     ("transactions", "/transactions", "Transactions"),
     ("hanging", "/transactions/hanging?find=1", "Transactions"),
     ("access", "/access?search=billing", "Access"),
@@ -45,6 +49,7 @@ PAGES = [
     ("audit", "/audit", "Audit log"),
 ]
 TIMEOUT_MS = 60_000
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +59,15 @@ def world() -> Iterator[Console]:
         "super.users": "User:ANONYMOUS",
         VERIFICATION: "false",
     }
-    with Cluster(config=config) as cluster:
+    with Cluster(config=config) as cluster, registry_of(cluster.bootstrap_servers) as registry:
         settings = {"bootstrap.servers": cluster.bootstrap_servers}
         fill(settings)
         producer = open_transaction(settings)
         hanging = write_hanging(cluster.bootstrap_servers, "returns", "lost")
         assert hanging == ErrorCode.NONE
-        with console(settings) as found:
+        with console({**settings, "schema.registry.url": registry}) as found:
             secure(found)
+            describe(found)
             yield found
         del producer
 
@@ -116,6 +122,28 @@ def secure(console: Console) -> None:
         console.done("POST", "quotas", {"entity": {"user": name}, "values": values})
     default = {"entity": {"user": None}, "values": {"request_percentage": 50}}
     console.done("POST", "quotas", default)
+
+
+ORDER_FIELDS = [{"name": "id", "type": "long"}, {"name": "amount", "type": "double"}]
+
+
+def order(*more: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": "Order", "fields": [*ORDER_FIELDS, *more]})
+
+
+def describe(console: Console) -> None:
+    """Subjects to look at."""
+    city = {"name": "city", "type": "string", "default": ""}
+    for schema in (order(), order(city)):
+        register(console, "orders-value", schema)
+    hostile = {"type": "record", "name": "Hostile", "doc": HOSTILE, "fields": []}
+    register(console, HOSTILE, json.dumps(hostile))
+    register(console, "payments-value", json.dumps("string"))
+
+
+def register(console: Console, subject: str, schema: str) -> None:
+    where = f"schemas/subjects/{quote(subject, safe='')}/versions"
+    console.done("POST", where, {"type": "AVRO", "schema": schema})
 
 
 @pytest.fixture
@@ -378,6 +406,75 @@ def test_a_quota_is_set_changed_and_removed(page: Page, world: Console) -> None:
     expect(row).to_have_count(0)
 
 
+def test_a_schema_is_checked_registered_and_deleted(page: Page, world: Console) -> None:
+    show(page, world, "/schemas", "Schemas")
+    page.get_by_role("button", name="Register a schema").click()
+    page.get_by_label("Subject", exact=True).fill("short-value")
+    page.get_by_label("Schema", exact=True).fill(order())
+    assert found_by_axe(page) == []
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("Registered with id")
+    expect(page.locator("h1")).to_have_text("short-value")
+    page.get_by_role("button", name="Register a version").click()
+    expect(page.get_by_label("Schema", exact=True)).to_have_value(re.compile('"amount"'))
+    page.get_by_label("Schema", exact=True).fill(order({"name": "city", "type": "string"}))
+    page.locator("#check").click()
+    expect(page.locator("#checked")).to_contain_text("It may not become the next version.")
+    expect(page.locator("#checked li").first).to_contain_text("city")
+    assert found_by_axe(page) == []
+    page.locator("dialog button.main").click()
+    expect(page.locator("dialog .problem")).to_contain_text("incompatible")
+    nullable = {"name": "city", "type": ["null", "string"], "default": None}
+    page.get_by_label("Schema", exact=True).fill(order(nullable))
+    page.locator("#check").click()
+    expect(page.locator("#checked")).to_have_text("It may become the next version.")
+    page.locator("dialog button.main").click()
+    expect(page.locator(".facts")).to_contain_text("2 versions")
+    page.get_by_label("Compared with").select_option("1")
+    expect(page.locator(".diff .added").first).to_contain_text("+")
+    assert page.url.endswith("?version=2&before=1")
+    page.get_by_role("button", name="Change the level").click()
+    page.get_by_label("Level").select_option("FULL")
+    page.locator("dialog button.main").click()
+    expect(page.locator(".facts")).to_contain_text("compatibility FULL")
+    page.get_by_role("button", name="Change the mode").click()
+    page.get_by_label("Mode", exact=True).select_option("READONLY")
+    page.locator("dialog button.main").click()
+    expect(page.locator(".facts")).to_contain_text("mode READONLY")
+    page.get_by_role("button", name="Change the mode").click()
+    page.get_by_label("Mode", exact=True).select_option("")
+    page.locator("dialog button.main").click()
+    expect(page.locator(".facts")).to_contain_text("mode READWRITE")
+    page.get_by_role("button", name="Delete subject").click()
+    expect(page.locator("dialog .lost")).to_contain_text("still decoded by id")
+    confirm(page, "short-value")
+    page.get_by_role("button", name="Delete for good", exact=True).click()
+    expect(page.locator("dialog .lost")).to_contain_text("are lost for good")
+    confirm(page, "short-value")
+    expect(page.locator("h1")).to_have_text("Schemas")
+    expect(page.locator("tbody tr").first).to_be_visible()
+    assert page.get_by_role("link", name="short-value").count() == 0
+
+
+def test_markup_in_schemas_stays_text(page: Page, world: Console) -> None:
+    show(page, world, "/schemas", "Schemas")
+    page.get_by_role("link", name="<img src=x").click()
+    expect(page.locator("pre")).to_contain_text("<script>")
+    assert page.locator("main img, main script").count() == 0
+    assert page.title().endswith("Schema – Barnabas console")
+
+
+def test_a_registry_that_is_away_is_a_card(browser: Browser) -> None:
+    values = {"bootstrap.servers": "127.0.0.1:1", "schema.registry.url": "http://127.0.0.1:1"}
+    with console(values) as away:
+        page = browser.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(f"{away.url}/#/schemas")
+        expect(page.locator(".card.away h2").first).to_have_text("The schema registry is away")
+        expect(page.locator(".card.away").first).to_contain_text("http://127.0.0.1:1")
+        page.close()
+
+
 def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: Console) -> None:
     show(page, world, "/transactions", "Transactions")
     row = page.locator("tbody tr", has_text="nightly-report")
@@ -399,7 +496,7 @@ def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: 
 def test_keys_lead_to_pages(page: Page, world: Console) -> None:
     show(page, world, "/", "Overview")
     pages = {"t": "Topics", "g": "Groups", "n": "Nodes", "x": "Transactions", "a": "Access"}
-    for key, title in {**pages, "q": "Quotas", "o": "Overview"}.items():
+    for key, title in {**pages, "q": "Quotas", "s": "Schemas", "o": "Overview"}.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)

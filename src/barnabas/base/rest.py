@@ -28,17 +28,19 @@ def ask(
     method: str | None = None,
     body: Any = None,
     tls: ssl.SSLContext | None = None,
+    follows: bool = True,
 ) -> tuple[int, bytes]:
     """Return the status and the body of an answer; `body` is sent as JSON.
 
-    The method is GET, or POST where there is a body. Raises OSError and HTTPException where no
-    answer comes, and ValueError for an address or a header that HTTP does not allow.
+    The method is GET, or POST where there is a body. `follows`: a redirection is followed;
+    otherwise it is the answer. Raises OSError and HTTPException where no answer comes, and
+    ValueError for an address or a header that HTTP does not allow.
     """
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, dict(headers), method=method)
     host = urlsplit(url).hostname or ""
     try:
-        with _opener(tls, _is_here(host)).open(request, timeout=timeout_s) as answer:
+        with _opener(tls, _is_here(host), follows).open(request, timeout=timeout_s) as answer:
             return int(answer.status), answer.read(ANSWER_BYTES_MAX)
     except urllib.error.HTTPError as error:
         with error:
@@ -67,12 +69,21 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return made
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Leaves redirections to the caller."""
+
+    def redirect_request(self, req: Any, *about: Any) -> urllib.request.Request | None:
+        return None
+
+
 @lru_cache(maxsize=64)
-def _opener(tls: ssl.SSLContext | None, is_here: bool) -> urllib.request.OpenerDirector:
+def _opener(
+    tls: ssl.SSLContext | None, is_here: bool, follows: bool
+) -> urllib.request.OpenerDirector:
     """Return what sends requests. Making one may read the system's certificates, which is slow."""
     handlers: list[urllib.request.BaseHandler] = [
         urllib.request.HTTPSHandler(context=tls),
-        _Redirects(),
+        _Redirects() if follows else _NoRedirects(),
     ]
     if is_here:
         handlers.append(urllib.request.ProxyHandler({}))

@@ -3,7 +3,7 @@
 bootstrap.servers            the brokers
 client.…                     what a Kafka client takes, as client.security.protocol
 listeners                    http:// or https:// addresses; https needs ssl.keystore.location
-schema.registry.url          the registries, each may have name:password@
+schema.registry.url          the registry; its login and TLS are set as Confluent's clients do
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
 console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups, .subjects,
@@ -18,7 +18,7 @@ console.oidc.…               a login by an identity provider: see `oidc/settin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,6 +28,8 @@ from barnabas.console.access import ROLE_PREFIX, Role, roles_of
 from barnabas.console.oidc.settings import ISSUER, OidcSettings, oidc_settings
 from barnabas.console.oidc.settings import PREFIX as OIDC_PREFIX
 from barnabas.kafka.settings import check_servers
+from barnabas.schemas.data.errors import ConfigError as SchemaConfigError
+from barnabas.schemas.registry_access import RegistryAccess, access_of, is_access_setting
 from barnabas.web.listening import ListenAddress
 
 BOOTSTRAP: Final = "bootstrap.servers"
@@ -67,7 +69,7 @@ class ConsoleConfig:
     def __post_init__(self) -> None:
         values = self.values
         for key in values:
-            if key not in _OWN and not key.startswith(_PREFIXES):
+            if key not in _OWN and not key.startswith(_PREFIXES) and not is_access_setting(key):
                 raise ConfigError(key, "is not a setting of the console")
         servers = str(values.get(BOOTSTRAP) or self.clients.get(BOOTSTRAP) or "")
         if not servers:
@@ -81,9 +83,11 @@ class ConsoleConfig:
         object.__setattr__(self, "listeners", listeners)
         object.__setattr__(self, "roles", roles_of(values))
         object.__setattr__(self, "is_read_only", _is_true(values, READ_ONLY))
-        for url in self.registry_urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise ConfigError(REGISTRY, f"{url!r} is not an http:// or https:// address")
+        for url in self.urls(REGISTRY):
+            if not _is_web(url):
+                raise ConfigError(
+                    REGISTRY, f"{_shown(url)!r} is not an http:// or https:// address"
+                )
         oidc = oidc_settings(values, self.roles.keys(), is_on_loopback=self.is_on_loopback)
         object.__setattr__(self, "oidc", oidc)
         if not self.users_file and oidc is None and not self.is_on_loopback:
@@ -104,11 +108,19 @@ class ConsoleConfig:
         """True if a listener speaks https."""
         return any(listener.is_tls for listener in self.listeners)
 
-    @property
-    def registry_urls(self) -> tuple[str, ...]:
-        """The addresses of the schema registries; empty without one."""
-        text = str(self.values.get(REGISTRY) or "")
+    def urls(self, key: str) -> tuple[str, ...]:
+        """The addresses that a setting has, with commas between; empty without one."""
+        text = str(self.values.get(key) or "")
         return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    def registry(self) -> RegistryAccess | None:
+        """How the registry is reached; None without one. Raises ConfigError."""
+        if not self.urls(REGISTRY):
+            return None
+        try:
+            return replace(access_of(self.values), urls=self.urls(REGISTRY))
+        except SchemaConfigError as error:
+            raise ConfigError("schema.registry", str(error)) from error
 
     @property
     def client(self) -> dict[str, str]:
@@ -152,6 +164,20 @@ class ConsoleConfig:
 
     def get_bool(self, name: str) -> bool:
         return self.get_str(name).lower() == "true"
+
+
+def _is_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port or an address of IPv6 that is none
+        return False
+
+
+def _shown(url: str) -> str:
+    """A URL without its login."""
+    scheme, colon, rest = url.rpartition("://")
+    return scheme + colon + rest.rpartition("@")[2]
 
 
 def _is_true(values: Mapping[str, str], key: str) -> bool:

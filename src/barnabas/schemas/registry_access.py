@@ -15,7 +15,8 @@ from __future__ import annotations
 import random
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.base.backoff import doubled
@@ -35,31 +36,82 @@ BEARER: Final = "bearer.auth.credentials.source"
 NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
 
 
+_NONE: Final = (
+    *("basic.auth.user.info", "sasl.jaas.config", BEARER, "bearer.auth.token"),
+    *("bearer.auth.issuer.endpoint.url", "bearer.auth.client.id", "bearer.auth.client.secret"),
+    *("bearer.auth.scope", "bearer.auth.logical.cluster", "bearer.auth.identity.pool.id"),
+)
+_EARLY: Final = "bearer.auth.cache.expiry.buffer.seconds"
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(_NONE),
+    BASIC: "URL",
+    _EARLY: 300,
+    PREFIX + NAME_CHECK: "https",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAccess:
+    """How requests to a registry are sent; members as the arguments of RegistryClient."""
+
+    urls: str | Sequence[str]
+    user_info: str | None = field(default=None, repr=False)
+    authorization: Callable[[], str] | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
+
+
 def open_registry(values: Mapping[str, Any], *, normalizes: bool) -> RegistryClient:
     """The registry that settings name; all of them are given, parsed. Raises ConfigError.
 
     `normalizes` as in RegistryClient.
     """
-    tls = _tls(values)
+    found = _access(values)
     try:
-        if values[BEARER]:
-            return RegistryClient(
-                values["schema.registry.url"],
-                authorization=_bearer(values, tls),
-                headers=_bearer_headers(values),
-                tls=tls,
-                waits=_waits(values),
-                normalizes=normalizes,
-            )
         return RegistryClient(
-            values["schema.registry.url"],
-            user_info=_user(values),
-            tls=tls,
+            found.urls,
+            user_info=found.user_info,
+            authorization=found.authorization,
+            headers=found.headers,
+            tls=found.tls,
             waits=_waits(values),
             normalizes=normalizes,
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def is_access_setting(name: str) -> bool:
+    """Return whether `access_of` reads a setting."""
+    plain = name.removeprefix(PREFIX)
+    return name.startswith(f"{PREFIX}ssl.") or name == PREFIX + "url" or plain in _DEFAULTS
+
+
+def access_of(texts: Mapping[str, str]) -> RegistryAccess:
+    """How to reach the registry that a properties file names. Raises ConfigError.
+
+    Logins may have the prefix `schema.registry.` too.
+    """
+    given = {
+        name.removeprefix(PREFIX) if name.removeprefix(PREFIX) in _DEFAULTS else name: text
+        for name, text in texts.items()
+        if is_access_setting(name)
+    }
+    early = given.pop(_EARLY, str(_DEFAULTS[_EARLY]))
+    if not early.isdigit():
+        raise ConfigError(f"{_EARLY}: {early} is not a whole number")
+    if given.get(BASIC) and given.get(BEARER):
+        raise ConfigError(f"Only one of '{BASIC}' and '{BEARER}' may be specified")
+    return _access({**_DEFAULTS, **given, _EARLY: int(early)})
+
+
+def _access(values: Mapping[str, Any]) -> RegistryAccess:
+    tls = _tls(values)
+    urls = values["schema.registry.url"]
+    if values[BEARER]:
+        login = _bearer(values, tls)
+        return RegistryAccess(urls, None, login, _bearer_headers(values), tls)
+    return RegistryAccess(urls, _user(values), tls=tls)
 
 
 def _waits(values: Mapping[str, Any]) -> Callable[[int], bool]:

@@ -88,7 +88,8 @@ class RegistryClient:
 
     `authorization` returns the header of each request in their place, or raises RegistryError.
     `waits` pauses after a number of failed tries that may succeed later; False means give up.
-    `normalizes`: the registry compares schemas in their normal form.
+    `normalizes`: the registry compares schemas in their normal form. `follows`: redirections of the
+    registry are followed.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class RegistryClient:
         timeout_s: float = TIMEOUT_S,
         waits: Callable[[int], bool] = lambda failures: False,
         normalizes: bool = False,
+        follows: bool = True,
     ) -> None:
         urls = urls.split(",") if isinstance(urls, str) else urls
         if not urls:
@@ -114,6 +116,7 @@ class RegistryClient:
         self._tls = tls
         self._timeout_s = timeout_s
         self._waits = waits
+        self._follows = follows
         self._query = "?normalize=true" if normalizes else ""
         self._schemas: dict[int | UUID, StoredSchema] = {}
         self._resolved: dict[int, str] = {}
@@ -274,7 +277,12 @@ class RegistryClient:
             headers["Content-Type"] = _MEDIA_TYPE
         try:
             status, data = ask(
-                base + path, headers=headers, timeout_s=self._timeout_s, body=body, tls=self._tls
+                base + path,
+                headers=headers,
+                timeout_s=self._timeout_s,
+                body=body,
+                tls=self._tls,
+                follows=self._follows,
             )
         except (OSError, http.client.HTTPException) as error:
             raise RegistryError(

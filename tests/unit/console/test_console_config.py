@@ -38,6 +38,8 @@ def test_settings_of_clients() -> None:
         ({**SERVERS, "listeners": "http://127.0.0.1:999999"}, "listeners"),
         ({**SERVERS, "listeners": "http://0.0.0.0:8090"}, "console.users.file"),
         ({**SERVERS, "schema.registry.url": "localhost:8081"}, "schema.registry.url"),
+        ({**SERVERS, "schema.registry.url": "http://a:nowhere"}, "schema.registry.url"),
+        ({**SERVERS, "schema.registry.url": "http://[a"}, "schema.registry.url"),
         ({**SERVERS, "console.colour": "red"}, "console.colour"),
         ({**SERVERS, "sasl.mechanism": "PLAIN"}, "sasl.mechanism"),
         ({**SERVERS, "console.session.minutes": "0"}, "console.session.minutes"),
@@ -49,3 +51,10 @@ def test_what_cannot_be_meant_is_refused(values: dict[str, str], key: str) -> No
     with pytest.raises(ConfigError) as error:
         ConsoleConfig(values)
     assert key in str(error.value)
+
+
+def test_a_wrong_address_is_told_without_its_login() -> None:
+    with pytest.raises(ConfigError) as error:
+        ConsoleConfig({**SERVERS, "schema.registry.url": "ftp://me:secret@a"})
+    assert "'ftp://a'" in str(error.value)
+    assert "secret" not in str(error.value)

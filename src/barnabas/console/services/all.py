@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from barnabas.console.access import Audit
 from barnabas.console.config import ConsoleConfig
-from barnabas.console.services.asking import ClusterAccess
+from barnabas.console.services.asking import AbsentError, ClusterAccess
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
 from barnabas.console.services.lateness import LatenessService
 from barnabas.console.services.messages import MessageService
+from barnabas.console.services.rest import Rest
+from barnabas.console.services.schemas import SchemaService
 from barnabas.console.services.security import AclService, QuotaService, UserService
 from barnabas.console.services.topics import TopicService
 from barnabas.console.services.transactions import TransactionService
 from barnabas.schemas.registry_client import RegistryClient
 
 REGISTRY_TIMEOUT_S = 5.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,23 @@ class Services:
     quotas: QuotaService
     messages: MessageService
     audit: Audit
-    configured: tuple[str, ...]
-    """The names of the services that there are."""
+    schemas_or_none: SchemaService | None = None
+
+    @property
+    def configured(self) -> tuple[str, ...]:
+        """The names of the services that there are beside the cluster."""
+        there = {"registry": self.schemas_or_none}
+        return tuple(name for name, service in there.items() if service is not None)
+
+    @property
+    def schemas(self) -> SchemaService:
+        """The schemas of a registry. Raises AbsentError without one."""
+        return _there(self.schemas_or_none, "schema registry", "--registry-url")
 
     def close(self) -> None:
         """Let go of everything."""
+        if self.schemas_or_none is not None:
+            self.schemas_or_none.close()
         self.messages.close()
         self.cluster.close()
         self.audit.close()
@@ -47,9 +63,8 @@ class Services:
 def open_services(config: ConsoleConfig) -> Services:
     """The services of a configuration; nothing is asked yet. Raises ConfigError."""
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
-    urls = config.registry_urls
-    registry = RegistryClient(urls, timeout_s=REGISTRY_TIMEOUT_S) if urls else None
     groups = GroupService(cluster)
+    registry, schemas = _registry(config)
     return Services(
         cluster,
         TopicService(cluster),
@@ -61,5 +76,26 @@ def open_services(config: ConsoleConfig) -> Services:
         QuotaService(cluster),
         MessageService(cluster, Decoder(registry)),
         Audit(config.audit_file),
-        ("registry",) if registry is not None else (),
+        schemas,
     )
+
+
+def _registry(config: ConsoleConfig) -> tuple[RegistryClient | None, SchemaService | None]:
+    """What decodes records, and what the pages ask; neither follows redirections."""
+    access = config.registry()
+    if access is None:
+        return None, None
+    given: dict[str, Any] = {
+        "user_info": access.user_info,
+        "authorization": access.authorization,
+        "headers": access.headers,
+        "tls": access.tls,
+    }
+    client = RegistryClient(access.urls, timeout_s=REGISTRY_TIMEOUT_S, follows=False, **given)
+    return client, SchemaService(Rest("the schema registry", access.urls, **given))
+
+
+def _there(service: T | None, what: str, flag: str) -> T:
+    if service is None:
+        raise AbsentError(f"the console has no {what}: start it with {flag}")
+    return service

@@ -9,6 +9,7 @@ import { groupPage, groupsPage } from "./pages/groups.js";
 import { nodePage, nodesPage } from "./pages/nodes.js";
 import { overviewPage } from "./pages/overview.js";
 import { quotasPage } from "./pages/quotas.js";
+import { schemaPage, schemasPage } from "./pages/schemas.js";
 import { topicPage, topicsPage } from "./pages/topics.js";
 import { transactionsPage } from "./pages/transactions.js";
 
@@ -21,6 +22,8 @@ const PAGES = [
   [/^\/groups\/([^/]+)$/, "Group", groupPage],
   [/^\/nodes$/, "Nodes", nodesPage],
   [/^\/nodes\/(\d+)$/, "Node", nodePage],
+  [/^\/schemas$/, "Schemas", schemasPage],
+  [/^\/schemas\/([^/]+)$/, "Schema", schemaPage],
   [/^\/transactions(?:\/(hanging))?$/, "Transactions", transactionsPage],
   [/^\/access(?:\/(users))?$/, "Access", accessPage],
   [/^\/quotas$/, "Quotas", quotasPage],
@@ -35,6 +38,7 @@ const MENU = [
   { to: "/topics", text: "Topics", key: "t", needs: "view" },
   { to: "/groups", text: "Groups", key: "g", needs: "view" },
   { to: "/nodes", text: "Nodes", key: "n", needs: "view" },
+  { to: "/schemas", text: "Schemas", key: "s", needs: "view", service: "registry" },
   { to: "/transactions", text: "Transactions", key: "x", needs: "view", everywhere: true },
   { to: "/access", text: "Access", key: "a", needs: "view", everywhere: true },
   { to: "/quotas", text: "Quotas", key: "q", needs: "view", everywhere: true },

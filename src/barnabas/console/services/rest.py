@@ -1,0 +1,169 @@
+"""How the console asks the services beside the cluster: registry, Connect worker, SQL server.
+
+It asks at the configured addresses only: names become one part of a path each, and a redirection is
+an error.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode
+
+from barnabas.base.rest import ask, basic_login, split_user
+from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
+from barnabas.schemas.errors import RegistryError
+
+TIMEOUT_S: Final = 15.0
+REASON_CHARS_MAX: Final = 4_000
+TOGETHER_MAX: Final = 8
+_MULTIPLE_CHOICES, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 300, 400, 401, 403, 404
+_NOT_SENT: Final = (ConnectionRefusedError, socket.gaierror)
+_AWAY: Final = (502, 503, 504)
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+def path(*parts: str, **query: Any) -> str:
+    """A path of names, each percent-encoded, and a query without what is None.
+
+    Raises RefusedError for `.` and `..`, which servers take for directories.
+    """
+    for part in parts:
+        if part in (".", "..", ""):
+            raise RefusedError(f"{part!r} is not a name that can be asked for")
+    given = urlencode({name: value for name, value in query.items() if value is not None})
+    text = "".join(f"/{quote(part, safe='')}" for part in parts)
+    return f"{text}?{given}" if given else text
+
+
+class Rest:
+    """A service at one of several addresses. Methods block, and raise AwayError and RefusedError.
+
+    `name` is what people call it. An address may have `name:password@`; `user_info` is that of
+    addresses without. `authorization` gives the header of each request in their place.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        urls: str | Sequence[str],
+        *,
+        user_info: str | None = None,
+        authorization: Callable[[], str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.name = name
+        parts = urls.split(",") if isinstance(urls, str) else urls
+        self._bases = [split_user(url.strip().rstrip("/")) for url in parts if url.strip()]
+        self._user_info, self._authorization = user_info, authorization
+        self._headers = {"Accept": "application/json", **(headers or {})}
+        self._tls, self._timeout_s = tls, timeout_s
+        self._pool = ThreadPoolExecutor(TOGETHER_MAX, "console-rest")
+
+    @property
+    def url(self) -> str:
+        """The first address, without a login."""
+        return self._bases[0][0]
+
+    def ask(self, method: str, where: str, body: Any = None) -> Any:
+        """The JSON of an answer; None for one without. `where` is what `path` returns."""
+        for number, (base, user) in enumerate(self._bases):
+            headers = {**self._headers, **self._login(user)}
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            try:
+                status, data = ask(
+                    base + where,
+                    headers=headers,
+                    timeout_s=self._timeout_s,
+                    method=method,
+                    body=body,
+                    tls=self._tls,
+                    follows=False,
+                )
+            except (OSError, http.client.HTTPException) as error:
+                is_last = number + 1 == len(self._bases)
+                if is_last or not (method == "GET" or _was_not_sent(error)):
+                    raise self._away(base, error) from error
+            except ValueError as error:  # its text has the header, which may be a secret
+                raise RefusedError(f"{base} or its login is not one of HTTP") from error
+            else:
+                return self._checked(base, status, data)
+        raise AssertionError
+
+    def each(self, ask_one: Callable[[K], T], about: Sequence[K]) -> list[T | str]:
+        """What `ask_one` returns for each, several at the same time; the reason if it fails."""
+
+        def safely(one: K) -> T | str:
+            try:
+                return ask_one(one)
+            except (AwayError, RefusedError) as error:
+                return str(error)
+
+        return list(self._pool.map(safely, about))
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _login(self, user: str | None) -> dict[str, str]:
+        if self._authorization is not None:
+            try:
+                return {"Authorization": self._authorization()}
+            except RegistryError as error:
+                raise AwayError(str(error), self.name) from error
+        user = user or self._user_info
+        return {"Authorization": basic_login(user)} if user else {}
+
+    def _away(self, base: str, error: Exception) -> AwayError:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            why = "no answer in time"
+        else:
+            why = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        return AwayError(f"{self.name} at {base} does not answer: {why}", self.name)
+
+    def _checked(self, base: str, status: int, data: bytes) -> Any:
+        if status < _MULTIPLE_CHOICES:
+            try:
+                return json.loads(data) if data else None
+            except (ValueError, RecursionError) as error:
+                raise RefusedError(
+                    f"{self.name} at {base} answers with what is not JSON"
+                ) from error
+        if status < _BAD_REQUEST:
+            raise RefusedError(f"{self.name} at {base} points to another address; not followed")
+        reason = _reason(data)
+        if status in _AWAY:
+            raise AwayError(f"{self.name} at {base} answers {status}: {reason}", self.name)
+        if status in (_UNAUTHORIZED, _FORBIDDEN):
+            raise RefusedError(
+                f"{self.name} refuses the console's login: {status} {reason}".strip()
+            )
+        kind = AbsentError if status == _NOT_FOUND else RefusedError
+        raise kind(reason or f"{self.name} answers {status}")
+
+
+def _was_not_sent(error: Exception) -> bool:
+    return isinstance(getattr(error, "reason", error), _NOT_SENT)
+
+
+def _reason(data: bytes) -> str:
+    """The words of an error: the member `message`, as these services have it."""
+    text = data.decode("utf-8", "replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text.strip()[:REASON_CHARS_MAX]
+    if isinstance(found, dict) and "message" in found:
+        return str(found["message"])[:REASON_CHARS_MAX]
+    return text.strip()[:REASON_CHARS_MAX]
