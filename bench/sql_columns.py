@@ -33,13 +33,18 @@ from barnabas.sql.syntax.parser import parse
 from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, STRING, Decimal
 
 RECORDS = 10_000
-ROUNDS = 5
+ROUNDS = 15
 KEYS = 1_000
 SOURCE = """
 CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d {type}, t STRING)
   WITH (kafka_topic='s', value_format='{format}');
 """
 FILTER = "CREATE STREAM q AS SELECT k, i + 1 AS i, d, t FROM s WHERE b % 4 < 3;"
+CALLS = """
+CREATE STREAM q AS SELECT k, UCASE(t) AS u, SUBSTRING(t, 1, 4) AS p, ROUND(d) AS r,
+  COALESCE(t, '') AS t, URL_EXTRACT_HOST('http://' + REPLACE(t, ' ', '.')) AS h
+  FROM s WHERE t LIKE 'text%' AND LEN(t) > 3 AND ABS(i) < 1000;
+"""
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
 CASES = {
     "Filter": (FILTER, "JSON", "DOUBLE"),
@@ -47,6 +52,7 @@ CASES = {
     "Filter, Avro in and out": (FILTER, "AVRO", "DOUBLE"),
     "Filter, Avro with a DECIMAL in and out": (FILTER, "AVRO", "DECIMAL(12, 2)"),
     "Filter, a DECIMAL among the columns": (FILTER, "JSON", "DECIMAL(12, 2)"),
+    "Filter with eight functions": (CALLS, "JSON", "DOUBLE"),
     "Windowed count": (COUNT.format(more="GROUP BY k"), "JSON", "DOUBLE"),
     "Windowed count, DELIMITED in": (COUNT.format(more="GROUP BY k"), "DELIMITED", "DOUBLE"),
     "Windowed count, Avro in": (COUNT.format(more="GROUP BY k"), "AVRO", "DOUBLE"),

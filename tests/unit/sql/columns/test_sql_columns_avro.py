@@ -8,6 +8,7 @@ import struct
 from typing import Any, NamedTuple
 
 import fastavro
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,12 +17,13 @@ from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.registry_client import StoredSchema
 from barnabas.schemas.wire_format import prefix_of
-from barnabas.sql.columns import writing
+from barnabas.sql.columns import reading, writing
 from barnabas.sql.formats.format import RecordPart
 from barnabas.sql.runtime.topics import TopicRecord
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.types import INTEGER
+from barnabas.sql.types import STRING as STRING_TYPE
 from support.effort import examples
 from support.sql_columns import AGGREGATES, CERTAIN, Batches, copies, outcome, queries
 from support.sql_queries import plans_of
@@ -301,6 +303,24 @@ def test_records_with_other_schemas_go_as_columns_beside_broken_ones() -> None:
     batch.insert(9, ("s", TopicRecord(b"a", prefix_of(1) + b"\2\x80", 0)))
     batch.insert(11, ("s", TopicRecord(b"a", b"\1\0\0\0\1", 0)))
     assert check(ALL, registry, [batch]) == 63  # the row reader has noted three of them
+
+
+def test_a_slice_of_an_array_is_read_from_its_first_record_on() -> None:
+    registry = MemoryRegistry({"s-value": OWN})
+    columns = (Column("I", INTEGER, Part.VALUE), Column("T", STRING_TYPE, Part.VALUE))
+    read = reading.reader("AVRO", RecordPart(columns, {}, "s-value", registry, wraps=True))
+    assert read is not None
+    values = [record.value for _, record in plain_batch(1, 9)]
+    found = read(pa.array([*values, None], pa.binary()).slice(4, 6))
+    assert [vector.to_list()[:5] for vector in found.columns] == [
+        [5, 6, 7, 8, 9],
+        ["t1", "t2", "t0", "t1", "t2"],
+    ]
+    assert found.is_row.tolist() == [True] * 5 + [False]
+    assert not found.doubt.any()
+    nothing = read(pa.nulls(3, pa.binary()))
+    assert not nothing.is_row.any()
+    assert not nothing.doubt.any()
 
 
 class OwnErrors(MemoryRegistry):
