@@ -25,7 +25,7 @@ from bench.figures import (
     alone,
     compare,
 )
-from bench.metrics_cost import OFF
+from bench.metrics_cost import OFF, OFF_AGAIN
 from bench.settings import RESULTS
 
 BEGIN = "<!-- bench:begin -->"
@@ -98,8 +98,19 @@ def _queries(rounds: Rounds) -> list[str]:
 
 
 def _metrics(rounds: Rounds) -> list[str]:
-    """The table of what metrics cost: a node without them, and one that is scraped."""
+    """The table of what metrics cost: a node without them, and one that is scraped.
+
+    Below it, what two nodes without metrics have: the noise of the measurement.
+    """
     lines = _table("Metrics off", compare(rounds, METRICS_FIGURES, OFF))
+    equal = [
+        {"barnabas": each[OFF_AGAIN], OFF: each[OFF]}
+        for each in rounds
+        if OFF in each and OFF_AGAIN in each
+    ]
+    if noise := compare(equal, METRICS_FIGURES, OFF):
+        ratios = "; ".join(f"{one.figure.label} {one.ratio:.3f}" for one in noise)
+        lines += [f"Ratios of two nodes without metrics: {ratios}.", ""]
     if scrapes := alone(rounds, SCRAPE_FIGURES):
         lines += _alone(scrapes)
     return ["Metrics off and on:", "", *lines] if lines else []
