@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from support.cli import ClusterCli, run_cli
 from support.node_process import NodeProcess
+from support.patience import PATIENCE_S
 from support.ports import free_neighbours, free_port
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
@@ -95,16 +97,85 @@ def test_logs_of_a_node_as_json_by_its_configuration(tmp_path: Path) -> None:
     assert all("node 1" not in str(each["message"]) for each in events(audit.read_text()))
 
 
-def test_logs_of_a_registry_as_json(tmp_path: Path) -> None:
-    node = NodeProcess(tmp_path)
+SQL_FLAGS = ["-o", "listeners=http://127.0.0.1:0", "-o", "barnabas.sql.runner=local"]
+SERVICES: dict[str, tuple[list[str], dict[str, str]]] = {
+    "registry": (["registry", "start", "-b", "SERVERS", "--listeners", "http://127.0.0.1:0"], {}),
+    "connect": (
+        ["connect", "start", "FILE"],
+        {
+            "bootstrap.servers": "SERVERS",
+            "listeners": "http://127.0.0.1:0",
+            "group.id": "workers",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "barnabas.connect.engine": "local",
+            **{f"{kind}.storage.topic": kind for kind in ("offset", "status", "config")},
+            **{
+                f"{kind}.storage.replication.factor": "1" for kind in ("offset", "status", "config")
+            },
+        },
+    ),
+    "mirror": (
+        ["connect", "mirror", "FILE"],
+        {
+            "clusters": "west,east",
+            "west.bootstrap.servers": "SERVERS",
+            "east.bootstrap.servers": "SERVERS",
+            "west->east.enabled": "true",
+            "west->east.topics": "none",
+            "barnabas.connect.engine": "local",
+            **{
+                f"{kind}.storage.replication.factor": "1" for kind in ("offset", "status", "config")
+            },
+        },
+    ),
+    "sql": (["sql", "server", "-b", "SERVERS", *SQL_FLAGS], {}),
+}
+"""Commands of services and their files."""
+SLOW = {"mirror", "sql"}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a node that the services share."""
+    node = NodeProcess(tmp_path_factory.mktemp("node"))
     node.start()
-    flags = ["--listeners", "http://127.0.0.1:0", "--log-format", "json", "--json"]
-    with running("registry", "start", "-b", node.bootstrap_servers, *flags) as process:
+    yield node.bootstrap_servers
+    assert node.stop() == 0
+
+
+@pytest.mark.parametrize(
+    "service",
+    [pytest.param(each, marks=[pytest.mark.slow] if each in SLOW else []) for each in SERVICES],
+)
+def test_logs_of_a_service_as_json(service: str, servers: str, tmp_path: Path) -> None:
+    command, settings = SERVICES[service]
+    file = tmp_path / "service.properties"
+    lines = [f"{key}={value}\n" for key, value in settings.items()]
+    file.write_text("".join(lines).replace("SERVERS", servers))
+    known = {"SERVERS": servers, "FILE": str(file)}
+    arguments = [known.get(each, each) for each in command]
+    with running(*arguments, "--log-format", "json", "--log-level", "debug", "--json") as process:
         assert json.loads(first_line(process))["ready"]
         code, errors = end(process)
     assert code == 0
     assert events(errors)
-    assert node.stop() == 0
+
+
+def test_logs_of_a_console_as_json(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("ann: secret, admin\n")
+    flags = ["--listeners", "http://127.0.0.1:0", "--log-format", "json", "--json"]
+    flags += ["-o", f"console.users.file={users}"]
+    with running("console", "-b", "127.0.0.1:1", *flags) as process:
+        (url,) = json.loads(first_line(process))["listeners"]
+        users.unlink()
+        given = {"x-console": "1"}
+        body = {"name": "ann", "password": "secret"}
+        httpx.post(f"{url}/api/login", json=body, headers=given, timeout=PATIENCE_S)
+        code, errors = end(process)
+    assert code == 0
+    assert "nobody can log in" in str([each["message"] for each in events(errors)])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
