@@ -33,7 +33,7 @@ from barnabas.protocol.messages.voters import (
 from barnabas.protocol.well_known import CLUSTER_METADATA
 
 VIEW_KEPT_S: Final = 2.0
-SIZES_KEPT_S: Final = 15.0
+SIZES_KEPT_S: Final = 5.0
 RATES_EVERY_S: Final = 5.0
 RATES_KEPT_MAX: Final = 120
 WATCHED_S: Final = 60.0
