@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from confluent_kafka import Producer
 
 import barnabas
 from barnabas.app.testing import Kafka
+from barnabas.protocol.errors import ErrorCode
 from support.child_signals import usual_signals
 from support.cli import ClusterCli, run_cli
 from support.node_process import wait_until
+from support.raw_client import RawClient
 
 BARNABAS = [sys.executable, "-m", "barnabas"]
 EXIT_TIMEOUT_S = 60
@@ -38,9 +40,27 @@ def cli(three: barnabas.Cluster) -> ClusterCli:
     return ClusterCli(three.bootstrap_servers)
 
 
+class KnownTopics(Kafka):
+    """Creates topics that every node knows when a command asks any of them."""
+
+    def topic(
+        self, hint: str = "", partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> str:
+        name = super().topic(hint, partitions, config)
+        wait_for_topic(self.bootstrap_servers, name, ErrorCode.NONE)
+        return name
+
+
+def wait_for_topic(bootstrap_servers: str, topic: str, code: ErrorCode) -> None:
+    """Wait until every node answers `code` for a topic."""
+    for server in bootstrap_servers.split(","):
+        with RawClient(server) as node:
+            node.wait_for_topic(topic, code)
+
+
 @pytest.fixture
 def topics(three: barnabas.Cluster, request: pytest.FixtureRequest) -> Iterator[Kafka]:
-    with Kafka(three.bootstrap_servers, request.node.name) as handle:
+    with KnownTopics(three.bootstrap_servers, request.node.name) as handle:
         yield handle
 
 
@@ -188,6 +208,7 @@ def test_a_topic_that_was_deleted_is_told_by_verify(
     plan = write_plan(tmp_path / "p", (kept, 0, [1, 2, 3]), (deleted, 0, [1, 2, 3]))
     cli.ok("topic", "reassign", "--plan", plan, "--yes")
     cli.ok("topic", "delete", deleted, "--yes")
+    wait_for_topic(topics.bootstrap_servers, deleted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     found = cli.run("topic", "reassign", "--plan", plan, "--verify", "--json")
     assert (found.code, {row["partition"]: row["state"] for row in found.json}) == (
         5,

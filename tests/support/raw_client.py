@@ -132,12 +132,16 @@ class RawClient:
         request = CreateTopicsRequest(topics=[created], timeout_ms=5000)
         (result,) = self.call(request, CreateTopicsResponse).topics
         assert result.error_code == ErrorCode.NONE, result.error_message
+        self.wait_for_topic(topic, ErrorCode.NONE)
+
+    def wait_for_topic(self, topic: str, code: ErrorCode) -> None:
+        """Wait until this node answers `code` for a topic: NONE once it knows it."""
         asked = MetadataRequest(
             topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
         )
         wait_until(
-            lambda: self.call(asked, MetadataResponse).topics[0].error_code == ErrorCode.NONE,
-            f"the creation of {topic}",
+            lambda: self.call(asked, MetadataResponse).topics[0].error_code == code,
+            f"{code.name} for {topic} from {self.socket.getpeername()}",
         )
 
     def topic_id(self, topic: str) -> Any:
