@@ -20,9 +20,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, Page, expect
 
 from barnabas import Cluster
+from barnabas.connect.engine.base import TaskId
 from barnabas.protocol.errors import ErrorCode
+from support.connect.herder_world import SOURCE
+from support.connect.rest_world import RestWorld
 from support.console_world import Console, console
 from support.hanging_transaction import VERIFICATION, write_hanging
+from support.http_server import served
 from support.identity_provider import SignOnProvider
 from support.registry_thread import registry_of
 
@@ -41,6 +45,8 @@ PAGES = [
     ("nodes", "/nodes", "Nodes"),
     ("schemas", "/schemas", "Schemas"),
     ("schema", "/schemas/orders-value?version=2&before=1", "orders-value"),
+    ("connectors", "/connectors", "Connectors"),
+    ("connector", "/connectors/orders-to-lake", "orders-to-lake"),
     ("transactions", "/transactions", "Transactions"),
     ("hanging", "/transactions/hanging?find=1", "Transactions"),
     ("access", "/access?search=billing", "Access"),
@@ -53,7 +59,17 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Console]:
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RestWorld, str]]:
+    """A Connect worker whose tasks do nothing."""
+    settings = {"barnabas.connect.restart.enabled": "false"}
+    worker = RestWorld(tmp_path_factory.mktemp("connect"), settings)
+    with served(worker.app) as url:
+        yield worker, url
+    worker.close()
+
+
+@pytest.fixture(scope="module")
+def world(connect: tuple[RestWorld, str]) -> Iterator[Console]:
     config = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -65,9 +81,11 @@ def world() -> Iterator[Console]:
         producer = open_transaction(settings)
         hanging = write_hanging(cluster.bootstrap_servers, "returns", "lost")
         assert hanging == ErrorCode.NONE
-        with console({**settings, "schema.registry.url": registry}) as found:
+        services = {"schema.registry.url": registry, "connect.url": connect[1]}
+        with console({**settings, **services}) as found:
             secure(found)
             describe(found)
+            copy(found, connect[0])
             yield found
         del producer
 
@@ -144,6 +162,19 @@ def describe(console: Console) -> None:
 def register(console: Console, subject: str, schema: str) -> None:
     where = f"schemas/subjects/{quote(subject, safe='')}/versions"
     console.done("POST", where, {"type": "AVRO", "schema": schema})
+
+
+def copy(console: Console, worker: RestWorld) -> None:
+    """Connectors to look at, of which one has a task that failed."""
+    config = {"connector.class": SOURCE, "topic": "orders", "tasks.max": "2", "wanted.tasks": "2"}
+    secret = {"path": "/var/spool/orders", "secret": "never shown"}
+    for name in ("orders-to-lake", "customers", HOSTILE):
+        body = {"config": {**config, **secret}, "is_new": True}
+        console.done("POST", f"connectors/{quote(name, safe='')}/config", body)
+    task = worker.herder.engine.tasks[TaskId("orders-to-lake", 1)]
+    task.listener.failed(OSError("the bucket lake-eu does not exist"))
+    hostile = worker.herder.engine.tasks[TaskId(HOSTILE, 0)]
+    hostile.listener.failed(OSError(HOSTILE))
 
 
 @pytest.fixture
@@ -464,14 +495,82 @@ def test_markup_in_schemas_stays_text(page: Page, world: Console) -> None:
     assert page.title().endswith("Schema – Barnabas console")
 
 
-def test_a_registry_that_is_away_is_a_card(browser: Browser) -> None:
-    values = {"bootstrap.servers": "127.0.0.1:1", "schema.registry.url": "http://127.0.0.1:1"}
-    with console(values) as away:
+def test_a_connector_is_watched_changed_and_deleted(page: Page, world: Console) -> None:
+    config = {"connector.class": SOURCE, "topic": "short", "secret": "never shown"}
+    world.done("POST", "connectors/short/config", {"config": config, "is_new": True})
+    show(page, world, "/connectors/short", "short")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".facts")).to_contain_text("PAUSED")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".facts")).to_contain_text("RUNNING")
+    page.get_by_role("button", name="Restart task 0").click()
+    expect(page.locator("#said")).to_contain_text("Restart task 0")
+    page.get_by_role("button", name="Change the configuration").click()
+    page.get_by_label("topic", exact=True).fill("")
+    page.get_by_label("Another setting").fill("wanted.tasks")
+    page.get_by_role("button", name="Add a setting").click()
+    page.get_by_label("wanted.tasks", exact=True).fill("many")
+    page.locator("dialog button.main").click()
+    expect(page.locator("dialog .problem", has_text="refuses 2 settings")).to_be_visible()
+    wrong = page.get_by_label("wanted.tasks", exact=True)
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(f"#{wrong.get_attribute('id')}-said")).to_contain_text("many")
+    assert found_by_axe(page) == []
+    wrong.fill("1")
+    page.get_by_label("topic", exact=True).fill("other")
+    page.locator("dialog button.main").click()
+    expect(page.locator("#said")).to_contain_text("The configuration of short was changed.")
+    expect(page.locator("tr", has_text="wanted.tasks")).to_contain_text("1")
+    expect(page.locator("tr", has_text="secret")).to_contain_text("hidden")
+    assert "never shown" not in page.content()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator("dialog .lost")).to_contain_text("Its offsets stay")
+    confirm(page, "short")
+    expect(page.locator("h1")).to_have_text("Connectors")
+    expect(page.locator("#said")).to_contain_text("short was deleted")
+
+
+def test_a_connector_is_created(page: Page, world: Console) -> None:
+    show(page, world, "/connectors", "Connectors")
+    page.get_by_role("button", name="Create a connector").click()
+    page.get_by_label("Name", exact=True).fill("made")
+    datagen = "io.confluent.kafka.connect.datagen.DatagenConnector"
+    page.locator("dialog select").select_option(datagen)
+    page.get_by_role("button", name="Next").click()
+    topic = page.get_by_label("kafka.topic", exact=True)
+    expect(topic).to_have_attribute("aria-invalid", "true")
+    topic.fill("made")
+    page.get_by_label("Another setting").fill("quickstart")
+    page.get_by_role("button", name="Add a setting").click()
+    page.get_by_label("quickstart", exact=True).fill("orders")
+    page.locator("#check").click()
+    expect(page.locator("dialog .problem", has_text="nothing wrong")).to_be_visible()
+    page.locator("dialog button.main").click()
+    expect(page.locator("h1")).to_have_text("made")
+    expect(page.locator("tr", has_text="connector.class")).to_contain_text(datagen)
+    world.done("DELETE", "connectors/made", {"confirm": "made"})
+
+
+def test_what_failed_is_first_and_markup_stays_text(page: Page, world: Console) -> None:
+    show(page, world, "/connectors", "Connectors")
+    expect(page.locator("tbody tr").nth(1)).to_contain_text("lake-eu does not exist")
+    page.get_by_role("link", name="<img src=x").click()
+    expect(page.locator(".card.bad pre")).to_contain_text("<img src=x")
+    assert page.locator("main img, main script").count() == 0
+    assert page.title().endswith("Connector – Barnabas console")
+
+
+def test_services_that_are_away_are_cards(browser: Browser) -> None:
+    nowhere = "http://127.0.0.1:1"
+    values = {"schema.registry.url": nowhere, "connect.url": nowhere}
+    with console({"bootstrap.servers": "127.0.0.1:1", **values}) as away:
         page = browser.new_page()
         page.set_default_timeout(TIMEOUT_MS)
-        page.goto(f"{away.url}/#/schemas")
-        expect(page.locator(".card.away h2").first).to_have_text("The schema registry is away")
-        expect(page.locator(".card.away").first).to_contain_text("http://127.0.0.1:1")
+        names = {"schemas": "The schema registry", "connectors": "The Connect worker"}
+        for path, name in names.items():
+            page.goto(f"{away.url}/#/{path}")
+            expect(page.locator(".card.away h2").first).to_have_text(f"{name} is away")
+            expect(page.locator(".card.away").first).to_contain_text(nowhere)
         page.close()
 
 
@@ -496,7 +595,13 @@ def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: 
 def test_keys_lead_to_pages(page: Page, world: Console) -> None:
     show(page, world, "/", "Overview")
     pages = {"t": "Topics", "g": "Groups", "n": "Nodes", "x": "Transactions", "a": "Access"}
-    for key, title in {**pages, "q": "Quotas", "s": "Schemas", "o": "Overview"}.items():
+    for key, title in {
+        **pages,
+        "q": "Quotas",
+        "s": "Schemas",
+        "c": "Connectors",
+        "o": "Overview",
+    }.items():
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.web.crowd import Crowd
 from barnabas.web.listening import BoundListener, ListenAddress
-from barnabas.web.server import WebServer
+from barnabas.web.server import ServerThread, WebServer
 from support.patience import PATIENCE_S
 
 HTTP2 = "HTTP/1.1 and HTTP/2"
@@ -52,6 +52,18 @@ async def serving(
         yield listener.listener.port
     finally:
         await server.stop()
+
+
+@contextmanager
+def served(app: ASGIApp) -> Iterator[str]:
+    """Serve on loopback in a thread of its own; gives the URL."""
+    listener = BoundListener(ListenAddress("127.0.0.1", 0))
+    thread = ServerThread(WebServer(app, [listener]), "served")
+    thread.start()
+    try:
+        yield str(listener.listener)
+    finally:
+        thread.close()
 
 
 class Client:

@@ -33,17 +33,19 @@ cleanly, with exit code 0.
 @service_options("the console", "http://127.0.0.1:8090")
 @command_config_option
 @click.option("--registry-url", "-r", metavar="URL,...", help="The schema registry.")
+@click.option("--connect-url", metavar="URL,...", help="A Kafka Connect worker.")
 def command(
     properties: str | None,
     bootstrap_servers: str | None,
     listeners: str | None,
     registry_url: str | None,
+    connect_url: str | None,
     overrides: tuple[str, ...],
     client_config: str | None,
     logs: Logs,
     as_json: bool,
 ) -> int:
-    """Run a web console for a Kafka cluster and its schema registry.
+    """Run a web console for a Kafka cluster, its schema registry and its connectors.
 
     PROPERTIES says who may log in and what they may do; without it, defaults apply. The file of
     --command-config says how the console logs in to the cluster.
@@ -59,6 +61,8 @@ def command(
     )
     if registry_url:
         values["schema.registry.url"] = registry_url
+    if connect_url:
+        values["connect.url"] = connect_url
     return _run(values, clients, logs, as_json)
 
 

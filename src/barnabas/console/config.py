@@ -4,6 +4,8 @@ bootstrap.servers            the brokers
 client.…                     what a Kafka client takes, as client.security.protocol
 listeners                    http:// or https:// addresses; https needs ssl.keystore.location
 schema.registry.url          the registry; its login and TLS are set as Confluent's clients do
+connect.url                  a Kafka Connect worker; also connect.basic.auth.user.info,
+                             connect.ssl.…
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
 console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups, .subjects,
@@ -17,6 +19,7 @@ console.oidc.…               a login by an identity provider: see `oidc/settin
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,6 +27,7 @@ from urllib.parse import urlsplit
 
 from barnabas.base.addresses import is_loopback
 from barnabas.base.errors import ConfigError
+from barnabas.base.tls.contexts import PropertyKeys, configured_client
 from barnabas.console.access import ROLE_PREFIX, Role, roles_of
 from barnabas.console.oidc.settings import ISSUER, OidcSettings, oidc_settings
 from barnabas.console.oidc.settings import PREFIX as OIDC_PREFIX
@@ -35,6 +39,9 @@ from barnabas.web.listening import ListenAddress
 BOOTSTRAP: Final = "bootstrap.servers"
 LISTENERS: Final = "listeners"
 REGISTRY: Final = "schema.registry.url"
+CONNECT: Final = "connect"
+BESIDE: Final = (CONNECT,)
+"""Services with an address, a login and TLS of their own: `NAME.url` and so on."""
 USERS_FILE: Final = "console.users.file"
 READ_ONLY: Final = "console.read.only"
 MASKED: Final = "console.masked.fields"
@@ -45,10 +52,17 @@ _OWN: Final = frozenset(
     {
         *(BOOTSTRAP, LISTENERS, REGISTRY, USERS_FILE, READ_ONLY, MASKED),
         *(AUDIT_FILE, SESSION_MINUTES),
+        *(f"{name}.{key}" for name in BESIDE for key in ("url", "basic.auth.user.info")),
     }
 )
 _CLIENT_PREFIX: Final = "client."
-_PREFIXES: Final = (_CLIENT_PREFIX, ROLE_PREFIX, OIDC_PREFIX, "ssl.")
+_PREFIXES: Final = (
+    _CLIENT_PREFIX,
+    ROLE_PREFIX,
+    OIDC_PREFIX,
+    "ssl.",
+    *(f"{name}.ssl." for name in BESIDE),
+)
 
 
 @dataclass(frozen=True)
@@ -83,11 +97,11 @@ class ConsoleConfig:
         object.__setattr__(self, "listeners", listeners)
         object.__setattr__(self, "roles", roles_of(values))
         object.__setattr__(self, "is_read_only", _is_true(values, READ_ONLY))
-        for url in self.urls(REGISTRY):
-            if not _is_web(url):
-                raise ConfigError(
-                    REGISTRY, f"{_shown(url)!r} is not an http:// or https:// address"
-                )
+        for key in (REGISTRY, *(f"{name}.url" for name in BESIDE)):
+            for url in self.urls(key):
+                if not _is_web(url):
+                    text = f"{_shown(url)!r} is not an http:// or https:// address"
+                    raise ConfigError(key, text)
         oidc = oidc_settings(values, self.roles.keys(), is_on_loopback=self.is_on_loopback)
         object.__setattr__(self, "oidc", oidc)
         if not self.users_file and oidc is None and not self.is_on_loopback:
@@ -121,6 +135,16 @@ class ConsoleConfig:
             return replace(access_of(self.values), urls=self.urls(REGISTRY))
         except SchemaConfigError as error:
             raise ConfigError("schema.registry", str(error)) from error
+
+    def user_info(self, name: str) -> str | None:
+        """`name:password` for one of BESIDE."""
+        return self.values.get(f"{name}.basic.auth.user.info") or None
+
+    def tls(self, name: str) -> ssl.SSLContext | None:
+        """TLS for one of BESIDE; None is Python's own. Raises ConfigError."""
+        if not any(key.startswith(f"{name}.ssl.") for key in self.values):
+            return None
+        return configured_client(PropertyKeys(self.values, (f"{name}.",)))
 
     @property
     def client(self) -> dict[str, str]:

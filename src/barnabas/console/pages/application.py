@@ -38,7 +38,7 @@ from barnabas.console.access import (
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import Logins
 from barnabas.console.oidc.settings import CALLBACK
-from barnabas.console.pages import cluster, messages, schemas, security
+from barnabas.console.pages import cluster, connectors, messages, schemas, security
 from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
@@ -115,6 +115,7 @@ class Application:
             *messages.ENDPOINTS,
             *security.ENDPOINTS,
             *schemas.ENDPOINTS,
+            *connectors.ENDPOINTS,
         )
         self._routes = self._table()
         static = Mount("/", StaticFiles(directory=STATIC))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from barnabas.console.access import Audit
-from barnabas.console.config import ConsoleConfig
+from barnabas.console.config import CONNECT, ConsoleConfig
 from barnabas.console.services.asking import AbsentError, ClusterAccess
 from barnabas.console.services.cluster import ClusterService
+from barnabas.console.services.connectors import ConnectorService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
 from barnabas.console.services.lateness import LatenessService
@@ -39,11 +40,12 @@ class Services:
     messages: MessageService
     audit: Audit
     schemas_or_none: SchemaService | None = None
+    connectors_or_none: ConnectorService | None = None
 
     @property
     def configured(self) -> tuple[str, ...]:
         """The names of the services that there are beside the cluster."""
-        there = {"registry": self.schemas_or_none}
+        there = {"registry": self.schemas_or_none, "connect": self.connectors_or_none}
         return tuple(name for name, service in there.items() if service is not None)
 
     @property
@@ -51,10 +53,16 @@ class Services:
         """The schemas of a registry. Raises AbsentError without one."""
         return _there(self.schemas_or_none, "schema registry", "--registry-url")
 
+    @property
+    def connectors(self) -> ConnectorService:
+        """The connectors of a worker. Raises AbsentError without one."""
+        return _there(self.connectors_or_none, "Connect worker", "--connect-url")
+
     def close(self) -> None:
         """Let go of everything."""
-        if self.schemas_or_none is not None:
-            self.schemas_or_none.close()
+        for one in (self.schemas_or_none, self.connectors_or_none):
+            if one is not None:
+                one.close()
         self.messages.close()
         self.cluster.close()
         self.audit.close()
@@ -65,6 +73,7 @@ def open_services(config: ConsoleConfig) -> Services:
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
     groups = GroupService(cluster)
     registry, schemas = _registry(config)
+    worker = _beside(config, CONNECT, "the Connect worker")
     return Services(
         cluster,
         TopicService(cluster),
@@ -77,6 +86,7 @@ def open_services(config: ConsoleConfig) -> Services:
         MessageService(cluster, Decoder(registry)),
         Audit(config.audit_file),
         schemas,
+        None if worker is None else ConnectorService(worker),
     )
 
 
@@ -93,6 +103,14 @@ def _registry(config: ConsoleConfig) -> tuple[RegistryClient | None, SchemaServi
     }
     client = RegistryClient(access.urls, timeout_s=REGISTRY_TIMEOUT_S, follows=False, **given)
     return client, SchemaService(Rest("the schema registry", access.urls, **given))
+
+
+def _beside(config: ConsoleConfig, name: str, what: str) -> Rest | None:
+    """A service with settings of its own; None without an address."""
+    urls = config.urls(f"{name}.url")
+    if not urls:
+        return None
+    return Rest(what, urls, user_info=config.user_info(name), tls=config.tls(name))
 
 
 def _there(service: T | None, what: str, flag: str) -> T:

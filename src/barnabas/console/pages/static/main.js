@@ -5,6 +5,7 @@ import { h, put, say } from "./dom.js";
 import { failed, field } from "./widgets.js";
 import { accessPage } from "./pages/access.js";
 import { auditPage } from "./pages/audit.js";
+import { connectorPage, connectorsPage } from "./pages/connectors.js";
 import { groupPage, groupsPage } from "./pages/groups.js";
 import { nodePage, nodesPage } from "./pages/nodes.js";
 import { overviewPage } from "./pages/overview.js";
@@ -24,6 +25,8 @@ const PAGES = [
   [/^\/nodes\/(\d+)$/, "Node", nodePage],
   [/^\/schemas$/, "Schemas", schemasPage],
   [/^\/schemas\/([^/]+)$/, "Schema", schemaPage],
+  [/^\/connectors$/, "Connectors", connectorsPage],
+  [/^\/connectors\/([^/]+)$/, "Connector", connectorPage],
   [/^\/transactions(?:\/(hanging))?$/, "Transactions", transactionsPage],
   [/^\/access(?:\/(users))?$/, "Access", accessPage],
   [/^\/quotas$/, "Quotas", quotasPage],
@@ -39,6 +42,7 @@ const MENU = [
   { to: "/groups", text: "Groups", key: "g", needs: "view" },
   { to: "/nodes", text: "Nodes", key: "n", needs: "view" },
   { to: "/schemas", text: "Schemas", key: "s", needs: "view", service: "registry" },
+  { to: "/connectors", text: "Connectors", key: "c", needs: "view", service: "connect" },
   { to: "/transactions", text: "Transactions", key: "x", needs: "view", everywhere: true },
   { to: "/access", text: "Access", key: "a", needs: "view", everywhere: true },
   { to: "/quotas", text: "Quotas", key: "q", needs: "view", everywhere: true },

@@ -1,0 +1,115 @@
+"""Connectors as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
+
+SETTINGS_MAX = 1_000
+
+
+def connectors(call: Call) -> Any:
+    """A page of connectors."""
+    return as_json(
+        call.services.connectors.find(
+            search=call.text("search"),
+            state=call.text("state"),
+            page=call.number("page", 0),
+            size=call.number("size", 50),
+            allowed=lambda name: call.user.may("view", connector=name),
+        )
+    )
+
+
+def plugins(call: Call) -> Any:
+    """The kinds of connectors that the worker has."""
+    return as_json(call.services.connectors.plugins())
+
+
+def connector(call: Call) -> Any:
+    """A connector, and what the user may do with it."""
+    name = call.path["connector"]
+    may = {right: call.user.may(right, connector=name) for right in ("edit", "admin")}
+    return {**as_json(call.services.connectors.one(name)), "may": may}
+
+
+def check(call: Call) -> Any:
+    """What the worker says of a configuration."""
+    return as_json(call.services.connectors.check(call.path["connector"], _config(call)))
+
+
+def save(call: Call) -> Any:
+    """Change a configuration, or create a connector."""
+    name, config = call.path["connector"], _config(call)
+    is_new = call.body.get("is_new") is True
+    call.do(
+        "create connector" if is_new else "change connector",
+        name,
+        lambda: call.services.connectors.save(name, config, is_new=is_new),
+        settings=sorted(config),
+    )
+    return {}
+
+
+def work(call: Call) -> Any:
+    """Pause, resume or stop."""
+    name, what = call.path["connector"], call.given("what")
+    call.do(f"{what} connector"[:100], name, lambda: call.services.connectors.work(name, what))
+    return {}
+
+
+def restart(call: Call) -> Any:
+    """Restart a connector."""
+    name = call.path["connector"]
+    tasks, only_failed = call.body.get("tasks") is True, call.body.get("only_failed") is True
+    call.do(
+        "restart connector",
+        name,
+        lambda: call.services.connectors.restart(name, tasks=tasks, only_failed=only_failed),
+        tasks=tasks,
+        only_failed=only_failed,
+    )
+    return {}
+
+
+def restart_task(call: Call) -> Any:
+    """Restart a task."""
+    name, text = call.path["connector"], call.path["task"]
+    if not text.isascii() or not text.isdigit():
+        raise BadRequestError("a task is a number")
+    call.do(
+        "restart task",
+        f"{name} {text}",
+        lambda: call.services.connectors.restart_task(name, int(text)),
+    )
+    return {}
+
+
+def delete(call: Call) -> Any:
+    """Delete a connector; the body repeats its name."""
+    name = call.path["connector"]
+    call.confirm(name)
+    call.do("delete connector", name, lambda: call.services.connectors.delete(name))
+    return {}
+
+
+def _config(call: Call) -> dict[str, str]:
+    config = call.given("config", dict)
+    if len(config) > SETTINGS_MAX or not all(isinstance(one, str) for one in config.values()):
+        raise BadRequestError("the configuration is not an object of texts, or too large")
+    return dict(config)
+
+
+_ONE, _WHAT = "/api/connectors/{connector}", "this connector"
+ENDPOINTS = (
+    Endpoint("GET", "/api/connectors", "view", "the list of connectors", connectors),
+    Endpoint("GET", "/api/connector-plugins", "view", "the list of plugins", plugins),
+    Endpoint("GET", _ONE, "view", _WHAT, connector),
+    Endpoint("DELETE", _ONE, "admin", "deleting this connector", delete),
+    Endpoint("POST", f"{_ONE}/check", "edit", "checking configurations", check),
+    Endpoint("POST", f"{_ONE}/config", "edit", "changing this connector", save),
+    Endpoint("POST", f"{_ONE}/state", "edit", "pausing and stopping connectors", work),
+    Endpoint("POST", f"{_ONE}/restart", "edit", "restarting connectors", restart),
+    Endpoint("POST", f"{_ONE}/tasks/{{task}}/restart", "edit", "restarting tasks", restart_task),
+)

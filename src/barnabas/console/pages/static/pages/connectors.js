@@ -1,0 +1,287 @@
+// Connectors of a Kafka Connect worker: states, tasks and why they failed, settings.
+
+import { get, part, post, remove } from "../api.js";
+import { append, h, number, plural, put, say } from "../dom.js";
+import { action, confirmed, dialog, field, listState, loaded, select, table } from "../widgets.js";
+
+const KINDS = { RUNNING: "good", FAILED: "bad", PAUSED: "warning", STOPPED: "warning", UNASSIGNED: "warning" };
+
+function stateTag(state, text = state) {
+  return h("span", { class: `tag ${KINDS[state] ?? ""}` }, text);
+}
+
+export function connectorsPage(page) {
+  const { me, go } = page;
+  return [
+    h("h1", {}, "Connectors"),
+    h("div", { class: "actions" }, action("Create a connector", me.rights.includes("edit"), "edit", () => create(go), "main")),
+    listState(page, {
+      address: "/connectors",
+      load: (state, signal) => get("connectors", state, signal),
+      columns: [
+        {
+          title: "Connector",
+          show: (row) => [
+            h("a", { href: `#/connectors/${part(row.name)}` }, row.name),
+            row.reason ? h("p", { class: "problem" }, row.reason) : null,
+          ],
+        },
+        { title: "Type", kind: "word", show: (row) => row.type },
+        { title: "Plugin", show: (row) => row.plugin },
+        { title: "State", kind: "word", show: (row) => stateTag(row.state) },
+        {
+          title: "Tasks",
+          show: (row) => Object.entries(row.tasks).map(([state, count]) => stateTag(state, `${number(count)} ${state}`)),
+        },
+      ],
+      caption: "Connectors",
+      search: "Search connectors",
+      filters: [{ name: "state", label: "State", options: [["", "All states"], ...Object.keys(KINDS).map((one) => [one, one])] }],
+      empty: me.everywhere.includes("view") ? "There are no connectors yet." : "There are no connectors that you may see.",
+      none: "No connector fits.",
+    }),
+  ];
+}
+
+export function connectorPage(page) {
+  const [name] = page.names;
+  const { go, signal } = page;
+  const path = `connectors/${part(name)}`;
+  const body = loaded(
+    () => get(path, {}, signal),
+    (found) => {
+      const may = found.may.edit;
+      const work = (text, send) =>
+        action(text, may, "edit", async () => {
+          try {
+            await send();
+            say(`${text}: the worker was asked.`);
+          } catch (error) {
+            say(error.message, "bad");
+          }
+          body.again();
+        });
+      const change = (what) => () => post(`${path}/state`, { what });
+      const restart = (given) => () => post(`${path}/restart`, given);
+      const failing = [found, ...found.tasks].some(({ state }) => state === "FAILED");
+      return [
+        h("p", { class: "facts" }, found.type, " ", stateTag(found.state), found.worker ? ` on ${found.worker}` : ""),
+        found.trace ? trace("The connector failed", found.trace) : null,
+        h(
+          "div",
+          { class: "actions" },
+          found.state === "RUNNING" ? work("Pause", change("pause")) : work("Resume", change("resume")),
+          found.state === "STOPPED" ? null : work("Stop", change("stop")),
+          work("Restart the connector", restart({})),
+          work("Restart with tasks", restart({ tasks: true })),
+          failing ? work("Restart what failed", restart({ tasks: true, only_failed: true })) : null,
+          action("Change the configuration", may, "edit", () => edit(name, found.config, false, () => body.again()), "main"),
+          action("Delete", found.may.admin, "admin", () => drop(path, name, found, go), "danger"),
+        ),
+        h("h2", {}, "Tasks"),
+        table(
+          [
+            { title: "Task", kind: "number", show: (row) => number(row.id) },
+            { title: "State", kind: "word", show: (row) => stateTag(row.state) },
+            { title: "Worker", show: (row) => row.worker },
+            { title: "Action", show: (row) => work(`Restart task ${row.id}`, () => post(`${path}/tasks/${row.id}/restart`)) },
+          ],
+          found.tasks,
+          { caption: "Tasks", empty: "It has no tasks." },
+        ),
+        found.tasks.filter((row) => row.trace).map((row) => trace(`Task ${row.id} failed`, row.trace)),
+        h("h2", {}, "Configuration"),
+        table(
+          [
+            { title: "Setting", show: ([key]) => h("code", {}, key) },
+            { title: "Value", show: ([, value]) => (value === HIDDEN ? h("span", { class: "quiet" }, "hidden") : value) },
+          ],
+          Object.entries(found.config),
+          { caption: "Configuration" },
+        ),
+      ];
+    },
+    { every: 5000, signal },
+  );
+  return [h("h1", {}, name), body];
+}
+
+const HIDDEN = "[hidden]";
+
+function trace(title, text) {
+  return h(
+    "section",
+    { class: "card bad" },
+    h("h3", {}, title),
+    h("pre", { tabindex: "0", "aria-label": title }, text),
+  );
+}
+
+async function create(go) {
+  let plugins;
+  try {
+    plugins = await get("connector-plugins");
+  } catch (error) {
+    say(error.message, "bad");
+    return;
+  }
+  const name = h("input", { required: true, autocomplete: "off", spellcheck: "false" });
+  const plugin = select(plugins.map((one) => [one.name, `${one.name} (${one.type})`]), plugins[0]?.name ?? "");
+  const done = await dialog("Create a connector", (close) =>
+    h(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          close(name.value);
+        },
+      },
+      field("Name", name),
+      field("Plugin", plugin),
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { type: "button", onclick: () => close(undefined) }, "Cancel"),
+        h("button", { class: "main" }, "Next"),
+      ),
+    ),
+  );
+  if (done) await edit(done, { "connector.class": plugin.value, "tasks.max": "1" }, true, () => go(`/connectors/${part(done)}`));
+}
+
+/** A form with a field for each setting, in which the worker says what is wrong with which. */
+function edit(name, config, isNew, done) {
+  const path = `connectors/${part(name)}`;
+  const rows = new Map();
+  const place = h("div", {});
+  const problem = h("p", { class: "problem", role: "alert" });
+  const add = (key, value, about) => {
+    if (key === "name") return null;
+    let row = rows.get(key);
+    if (!row) {
+      const isSecret = value === HIDDEN || about?.type === "PASSWORD";
+      const given = { autocomplete: isSecret ? "new-password" : "off", spellcheck: "false", type: isSecret ? "password" : "text" };
+      const control = h("input", { ...given, value: isSecret && value === HIDDEN ? "" : value, placeholder: value === HIDDEN ? "unchanged" : about?.default ?? "" });
+      const said = h("p", { class: "problem" });
+      row = { control, said, isKept: value === HIDDEN, box: h("div", {}, field(key, control, about?.doc ?? ""), said) };
+      said.id = `${control.id}-said`;
+      control.setAttribute("aria-describedby", `${control.getAttribute("aria-describedby") ?? ""} ${said.id}`.trim());
+      rows.set(key, row);
+      append(place, [row.box]);
+    }
+    return row;
+  };
+  const current = () => {
+    const found = {};
+    for (const [key, { control, isKept }] of rows) {
+      if (control.value !== "") found[key] = control.value;
+      else if (isKept) found[key] = HIDDEN;
+    }
+    return found;
+  };
+  /** Asks the worker; returns how many settings are wrong. */
+  const check = async () => {
+    for (const { said, control } of rows.values()) {
+      put(said);
+      control.removeAttribute("aria-invalid");
+    }
+    let count = 0;
+    let first = null;
+    const found = await post(`${path}/check`, { config: current() });
+    for (const one of found) {
+      if (one.is_required && isNew) add(one.name, "", one);
+      if (!one.errors.length) continue;
+      count += 1;
+      const row = add(one.name, "", one);
+      if (row === null) {
+        put(problem, one.errors.join(" "));
+        continue;
+      }
+      put(row.said, one.errors.join(" "));
+      row.control.setAttribute("aria-invalid", "true");
+      first ??= row.control;
+    }
+    first?.focus();
+    return count;
+  };
+  const more = h("input", { autocomplete: "off", spellcheck: "false", "aria-label": "Another setting", placeholder: "another.setting" });
+  for (const [key, value] of Object.entries(config)) add(key, value, null);
+  return dialog(isNew ? `Create ${name}` : `Configuration of ${name}`, (close) => {
+    const go = h("button", { class: "main" }, isNew ? "Create" : "Save");
+    const attempt = async (work) => {
+      go.disabled = true;
+      put(problem);
+      try {
+        const wrong = await check();
+        if (wrong) put(problem, `The worker refuses ${plural(wrong, "setting")}.`);
+        else await work();
+      } catch (error) {
+        put(problem, error.message);
+      } finally {
+        go.disabled = false;
+      }
+    };
+    const form = h(
+      "form",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          attempt(async () => {
+            await post(`${path}/config`, { config: current(), is_new: isNew });
+            say(isNew ? `${name} was created.` : `The configuration of ${name} was changed.`);
+            close(true);
+            done();
+          });
+        },
+      },
+      h("p", { class: "quiet" }, "An empty field is a setting that is left out. Secrets stay as they are unless they are written again."),
+      place,
+      h(
+        "div",
+        { class: "filters" },
+        more,
+        h(
+          "button",
+          {
+            type: "button",
+            onclick: () => {
+              const key = more.value.trim();
+              if (key) add(key, "", null)?.control.focus();
+              more.value = "";
+            },
+          },
+          "Add a setting",
+        ),
+      ),
+      problem,
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { type: "button", id: "check", onclick: () => attempt(async () => put(problem, "The worker finds nothing wrong.")) }, "Check"),
+        h("button", { type: "button", onclick: () => close(undefined) }, "Cancel"),
+        go,
+      ),
+    );
+    if (isNew) check().catch((error) => put(problem, error.message));
+    return form;
+  });
+}
+
+async function drop(path, name, found, go) {
+  const lost =
+    `${name} and its ${plural(found.tasks.length, "task")} end, and its configuration is lost, with the secrets in it. ` +
+    (found.type === "source"
+      ? "Its offsets stay: a source of the same name goes on where it ended."
+      : "The offsets of its consumer group stay.");
+  const done = await confirmed({
+    title: `Delete ${name}`,
+    lost,
+    name,
+    button: "Delete the connector",
+    work: (confirm) => remove(path, { confirm }),
+  });
+  if (done) {
+    say(`${name} was deleted.`);
+    go("/connectors");
+  }
+}

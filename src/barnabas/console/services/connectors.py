@@ -1,0 +1,345 @@
+"""Connectors of a Kafka Connect worker: states, settings without secrets, and what changes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from barnabas.console.services.asking import AbsentError, Kept, RefusedError
+from barnabas.console.services.rest import Rest, path
+from barnabas.console.services.topics import Slice, sliced
+
+HIDDEN: Final = "[hidden]"
+"""What stands for a secret; a configuration that has it keeps the secret as it is."""
+LIST_KEPT_S: Final = 2.0
+CONFIGS_KEPT_MAX: Final = 256
+SECRET_CHARS_MIN: Final = 4
+"""Shorter secrets are not taken out of texts: they would hide half of the text."""
+WORKS: Final = ("pause", "resume", "stop")
+_PASSWORD: Final = "PASSWORD"
+_SECRET_NAME: Final = re.compile(
+    r"passw|passphrase|secret|token|credential|jaas|private|access.?key|api.?key|user\.info|"
+    r"authorization|connection\.string",
+    re.IGNORECASE,
+)
+_SECRET_VALUE: Final = re.compile(
+    r"://[^/@\s]*:[^/@\s]*@|(passw|secret|token)\w*\s*=", re.IGNORECASE
+)
+_PLAIN: Final = frozenset({"name", "connector.class", "tasks.max", "topics", "topics.regex"})
+"""Settings that are shown even if the worker does not say what is secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorRow:
+    """A connector in a list; `tasks` counts its tasks by state."""
+
+    name: str
+    type: str
+    plugin: str
+    state: str
+    worker: str
+    tasks: Mapping[str, int]
+    reason: str | None
+    """The first line of what failed first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task; `trace` says why it failed."""
+
+    id: int
+    state: str
+    worker: str
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector with its tasks; values of `config` that are secret are HIDDEN."""
+
+    name: str
+    type: str
+    state: str
+    worker: str
+    trace: str | None
+    tasks: tuple[Task, ...]
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A setting as the worker defines it, and what is wrong with its value."""
+
+    name: str
+    type: str
+    is_required: bool
+    importance: str
+    default: str | None
+    doc: str
+    recommended: tuple[str, ...]
+    errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A kind of connectors that the worker has."""
+
+    name: str
+    type: str
+    version: str | None
+
+
+class ConnectorService:
+    """The connectors of one worker or group. Methods block, may raise AwayError, RefusedError."""
+
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+        self._all = Kept(self._ask, LIST_KEPT_S)
+        self._secrets: OrderedDict[str, frozenset[str] | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the worker."""
+        self._rest.close()
+
+    def find(
+        self,
+        *,
+        search: str = "",
+        state: str = "",
+        page: int = 0,
+        size: int = 50,
+        allowed: Callable[[str], bool] = lambda _: True,
+    ) -> Slice[ConnectorRow]:
+        """Connectors whose names or plugins contain all words of `search`, failed ones first.
+
+        `state`: of the connector or one of its tasks.
+        """
+        words = search.lower().split()
+        found = [
+            row
+            for row in self._all.get()
+            if state in ("", row.state, *row.tasks)
+            and all(word in f"{row.name} {row.plugin}".lower() for word in words)
+            and allowed(row.name)
+        ]
+        return sliced(found, page, size)
+
+    def _ask(self) -> list[ConnectorRow]:
+        where = "/connectors?expand=status&expand=info"
+        found = _members(self._rest.ask("GET", where))
+        rows = [_row(name, _members(one)) for name, one in found.items()]
+        return sorted(rows, key=lambda row: (row.reason is None, row.name))
+
+    def plugins(self) -> list[Plugin]:
+        """The kinds of connectors that there are."""
+        found = self._rest.ask("GET", path("connector-plugins"))
+        if not isinstance(found, list):
+            raise RefusedError("the Connect worker's list of plugins is not a list")
+        rows = [_members(one) for one in found]
+        return [
+            Plugin(str(one.get("class")), str(one.get("type")), one.get("version")) for one in rows
+        ]
+
+    def one(self, name: str) -> Connector:
+        """A connector without its secrets."""
+        config = self._config(name)
+        status = _members(self._rest.ask("GET", path("connectors", name, "status")))
+        secrets = self._secret_names(name, config)
+        hide = _hiding(config, secrets)
+        head = _members(status.get("connector") or {})
+        tasks = tuple(
+            Task(
+                int(one.get("id", -1)),
+                str(one.get("state")),
+                str(one.get("worker_id", "")),
+                hide(one.get("trace")),
+            )
+            for one in map(_members, status.get("tasks") or ())
+        )
+        shown = {
+            key: HIDDEN if _is_secret(key, value, secrets) else value
+            for key, value in sorted(config.items())
+        }
+        return Connector(
+            name,
+            str(status.get("type", "unknown")),
+            str(head.get("state", "UNKNOWN")),
+            str(head.get("worker_id", "")),
+            hide(head.get("trace")),
+            tasks,
+            shown,
+        )
+
+    def work(self, name: str, what: str) -> None:
+        """Pause, resume or stop a connector; the worker does it a little later."""
+        if what not in WORKS:
+            raise RefusedError(f"{what} is none of {', '.join(WORKS)}")
+        self._rest.ask("PUT", path("connectors", name, what))
+        self._all.forget()
+
+    def restart(self, name: str, *, tasks: bool, only_failed: bool) -> None:
+        """Restart a connector, with its tasks if asked for, or only what has failed."""
+        query = {"includeTasks": str(tasks).lower(), "onlyFailed": str(only_failed).lower()}
+        self._rest.ask("POST", path("connectors", name, "restart", **query))
+        self._all.forget()
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        self._rest.ask("POST", path("connectors", name, "tasks", str(task), "restart"))
+        self._all.forget()
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; a source's offsets stay."""
+        self._rest.ask("DELETE", path("connectors", name))
+        self._all.forget()
+
+    def check(self, name: str, config: Mapping[str, str]) -> list[Field]:
+        """What the worker says of a configuration: its settings, and what is wrong with each."""
+        whole = self._whole(name, config)
+        hide = _hiding(whole, None)
+        return [_field(one, hide) for one in self._validated(whole)]
+
+    def save(self, name: str, config: Mapping[str, str], *, is_new: bool) -> None:
+        """Create a connector, or change its configuration."""
+        whole = self._whole(name, config)
+        hide = _hiding(whole, None)
+        try:
+            if is_new:
+                body = {"name": name, "config": whole}
+                self._rest.ask("POST", path("connectors"), body)
+            else:
+                self._config(name)  # the request would create it
+                self._rest.ask("PUT", path("connectors", name, "config"), whole)
+        except AbsentError:
+            raise
+        except RefusedError as error:
+            raise RefusedError(hide(str(error)) or "") from None
+        self._all.forget()
+
+    def _whole(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
+        """A configuration with the secrets that it keeps."""
+        kept: Mapping[str, str] = {}
+        if HIDDEN in config.values():
+            kept = self._config(name)
+        found = {**config, "name": name}
+        for key, value in config.items():
+            if value == HIDDEN:
+                if key not in kept:
+                    raise RefusedError(f"{key}: there is no secret to keep; write it")
+                found[key] = kept[key]
+        return found
+
+    def _config(self, name: str) -> dict[str, str]:
+        found = _members(self._rest.ask("GET", path("connectors", name, "config")))
+        return {key: str(value) for key, value in found.items()}
+
+    def _validated(self, config: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+        plugin = config.get("connector.class", "")
+        if not plugin:
+            raise RefusedError("connector.class is missing")
+        where = path("connector-plugins", plugin, "config", "validate")
+        found = _members(self._rest.ask("PUT", where, config))
+        return [_members(one) for one in found.get("configs") or ()]
+
+    def _secret_names(self, name: str, config: Mapping[str, str]) -> frozenset[str] | None:
+        """The settings of type PASSWORD; None if the worker does not say."""
+        key = json.dumps([name, config], sort_keys=True)
+        with self._lock:
+            if key in self._secrets:
+                self._secrets.move_to_end(key)
+                return self._secrets[key]
+        try:
+            definitions = [_members(one.get("definition") or {}) for one in self._validated(config)]
+        except RefusedError:  # its plugin is gone, for one
+            return None
+        found = frozenset(
+            str(one.get("name")) for one in definitions if one.get("type") == _PASSWORD
+        )
+        with self._lock:
+            self._secrets[key] = found
+            while len(self._secrets) > CONFIGS_KEPT_MAX:
+                self._secrets.popitem(last=False)
+        return found
+
+
+def _is_secret(name: str, value: str, secrets: frozenset[str] | None) -> bool:
+    if secrets is None and name not in _PLAIN:
+        return True
+    is_named = name in (secrets or ()) or _SECRET_NAME.search(name) is not None
+    return is_named or _SECRET_VALUE.search(value) is not None
+
+
+def _hiding(
+    config: Mapping[str, str], secrets: frozenset[str] | None
+) -> Callable[[Any], str | None]:
+    """What takes a configuration's secrets out of a text."""
+    known = secrets or frozenset()
+    found = sorted(
+        {
+            value
+            for name, value in config.items()
+            if len(value) >= SECRET_CHARS_MIN and _is_secret(name, value, known)
+        },
+        key=len,
+        reverse=True,
+    )
+
+    def hide(text: Any) -> str | None:
+        if not text:
+            return None
+        shown = str(text)
+        for secret in found:
+            shown = shown.replace(secret, HIDDEN)
+        return shown
+
+    return hide
+
+
+def _row(name: str, found: Mapping[str, Any]) -> ConnectorRow:
+    status, info = _members(found.get("status") or {}), _members(found.get("info") or {})
+    head = _members(status.get("connector") or {})
+    tasks = [_members(one) for one in status.get("tasks") or ()]
+    config = {key: str(value) for key, value in _members(info.get("config") or {}).items()}
+    traces = [one.get("trace") for one in (head, *tasks) if one.get("state") == "FAILED"]
+    reason = _hiding(config, None)(_first_line(traces[0])) if traces else None
+    return ConnectorRow(
+        name,
+        str(status.get("type") or info.get("type") or "unknown"),
+        config.get("connector.class", "").rpartition(".")[2],
+        str(head.get("state", "UNKNOWN")),
+        str(head.get("worker_id", "")),
+        dict(Counter(str(one.get("state")) for one in tasks)),
+        reason,
+    )
+
+
+def _first_line(trace: Any) -> str:
+    return str(trace or "").strip().partition("\n")[0] or "it failed; the worker does not say why"
+
+
+def _field(found: Mapping[str, Any], hide: Callable[[Any], str | None]) -> Field:
+    about, value = _members(found.get("definition") or {}), _members(found.get("value") or {})
+    kind = str(about.get("type", "STRING"))
+    default = about.get("default_value")
+    return Field(
+        str(about.get("name") or value.get("name")),
+        kind,
+        bool(about.get("required")),
+        str(about.get("importance", "")),
+        None if default is None or kind == _PASSWORD else str(default),
+        str(about.get("documentation") or ""),
+        tuple(str(one) for one in value.get("recommended_values") or ()),
+        tuple(hide(one) or "" for one in value.get("errors") or ()),
+    )
+
+
+def _members(found: Any) -> Mapping[str, Any]:
+    if not isinstance(found, dict):
+        raise RefusedError("the Connect worker answers with what is not an object")
+    return found

@@ -1,0 +1,252 @@
+"""Connectors in the console, over a Connect worker's REST interface in a thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from barnabas.base.errors import ConfigError
+from barnabas.connect.engine.base import TaskId
+from barnabas.console.config import ConsoleConfig
+from barnabas.console.pages import connectors
+from barnabas.console.pages.calls import Endpoint
+from barnabas.console.services import connectors as service
+from support.connect.herder_world import SOURCE
+from support.connect.rest_world import RestWorld
+from support.connect.web_service import Answer, WebService
+from support.console_world import Console, console
+from support.http_server import served
+
+HOSTILE = '<img src=x onerror="document.title=1">'
+SECRET = "correct horse battery staple"
+CONFIG = {
+    "connector.class": SOURCE,
+    "topic": "t",
+    "tasks.max": "2",
+    "wanted.tasks": "2",
+    "secret": SECRET,
+}
+USERS = "ann: pw,viewer\nbob: pw,editor\neve: pw,shop\n"
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[tuple[RestWorld, str]]:
+    world = RestWorld(tmp_path, {"barnabas.connect.restart.enabled": "false"})
+    with served(world.app) as url:
+        yield world, url
+    world.close()
+
+
+@pytest.fixture
+def page(worker: tuple[RestWorld, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Console]:
+    monkeypatch.setattr(service, "LIST_KEPT_S", 0.0)
+    with console({"bootstrap.servers": "127.0.0.1:1", "connect.url": worker[1]}) as found:
+        yield found
+
+
+@pytest.fixture
+def guarded(worker: tuple[RestWorld, str], tmp_path: Path) -> Iterator[Console]:
+    users = tmp_path / "users"
+    users.write_text(USERS)
+    values = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "connect.url": worker[1],
+        "console.users.file": str(users),
+        "console.roles.shop.rights": "view,edit,admin",
+        "console.roles.shop.connectors": "shop-*",
+    }
+    with console(values) as found:
+        yield found
+
+
+def told(answer: httpx.Response, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def create(page: Console, name: str, **more: str) -> None:
+    body = {"config": {**CONFIG, **more}, "is_new": True}
+    page.done("POST", f"connectors/{httpx.URL('', path=name).raw_path.decode()}/config", body)
+
+
+def states(page: Console, name: str) -> tuple[str, list[str]]:
+    found = page.get(f"connectors/{name}")
+    return found["state"], [task["state"] for task in found["tasks"]]
+
+
+def test_a_connector_from_its_start_to_its_end(page: Console) -> None:
+    assert page.get("me")["services"] == ["connect"]
+    assert SOURCE not in {one["name"] for one in page.get("connector-plugins")}
+    create(page, "copy")
+    (row,) = page.get("connectors", search="COPY source")["rows"]
+    assert (row["state"], row["tasks"], row["reason"]) == ("RUNNING", {"RUNNING": 2}, None)
+    for what, state in (("pause", "PAUSED"), ("resume", "RUNNING")):
+        page.done("POST", "connectors/copy/state", {"what": what})
+        assert states(page, "copy") == (state, [state, state])
+    page.done("POST", "connectors/copy/state", {"what": "stop"})
+    assert states(page, "copy") == ("STOPPED", [])
+    page.done("POST", "connectors/copy/state", {"what": "resume"})
+    told(page.send("POST", "connectors/copy/state", {"what": "delete"}), 409)
+    again = {"config": CONFIG, "is_new": True}
+    assert "copy" in told(page.send("POST", "connectors/copy/config", again), 409)["error"]
+    assert told(page.send("DELETE", "connectors/copy", {"confirm": "cop"}), 400)
+    page.done("DELETE", "connectors/copy", {"confirm": "copy"})
+    told(page.http.get("/api/connectors/copy"), 404)
+    told(page.send("POST", "connectors/copy/config", {"config": CONFIG}), 404)
+    assert page.get("connectors")["rows"] == []
+    actions = [one["action"] for one in page.get("audit", search="copy")["rows"]]
+    assert actions[1] == "delete connector"
+    assert actions[-1] == "create connector"
+
+
+def test_what_failed_says_why_and_is_restarted(
+    page: Console, worker: tuple[RestWorld, str]
+) -> None:
+    create(page, "copy")
+    create(page, "whole")
+    task = worker[0].herder.engine.tasks[TaskId("copy", 1)]
+    task.listener.failed(RuntimeError(f"no {HOSTILE} for {SECRET}"))
+    assert [row["name"] for row in page.get("connectors")["rows"]] == ["copy", "whole"]
+    (row,) = page.get("connectors", state="FAILED")["rows"]
+    assert row["tasks"] == {"RUNNING": 1, "FAILED": 1}
+    found = page.get("connectors/copy")["tasks"][1]
+    assert HOSTILE in found["trace"]
+    assert "[hidden]" in found["trace"]
+    shown = page.http.get("/api/connectors").text + page.http.get("/api/connectors/copy").text
+    assert SECRET not in shown
+    page.done("POST", "connectors/copy/tasks/1/restart")
+    assert states(page, "copy") == ("RUNNING", ["RUNNING", "RUNNING"])
+    worker[0].herder.engine.tasks[TaskId("copy", 1)].listener.failed(RuntimeError("again"))
+    started = len(worker[0].herder.engine.started)
+    page.done("POST", "connectors/copy/restart", {"tasks": True, "only_failed": True})
+    assert states(page, "copy") == ("RUNNING", ["RUNNING", "RUNNING"])
+    assert worker[0].herder.engine.started[started:] == [TaskId("copy", 1)]
+    page.done("POST", "connectors/copy/restart", {"tasks": True})
+    assert len(worker[0].herder.engine.started) == started + 3
+    told(page.send("POST", "connectors/copy/tasks/7/restart"), 404)
+    told(page.send("POST", "connectors/copy/tasks/x/restart"), 400)
+
+
+def test_secrets_are_never_shown_and_stay_when_others_change(
+    page: Console, worker: tuple[RestWorld, str]
+) -> None:
+    url = "jdbc:postgresql://me:pw@db/shop"
+    create(page, "copy", path=url, **{"producer.override.sasl.jaas.config": SECRET})
+    found = page.get("connectors/copy")["config"]
+    hidden = {key for key, value in found.items() if value == "[hidden]"}
+    assert hidden == {"secret", "path", "producer.override.sasl.jaas.config"}
+    change = {**found, "wanted.tasks": "1", "path": "/data"}
+    page.done("POST", "connectors/copy/config", {"config": change})
+    saved = worker[0].herder.herder.info("copy")["config"]
+    assert (saved["secret"], saved["path"], saved["wanted.tasks"]) == (SECRET, "/data", "1")
+    body = {"config": {**found, "other": "[hidden]"}}
+    assert (
+        "other: there is no secret"
+        in told(page.send("POST", "connectors/copy/config", body), 409)["error"]
+    )
+    assert SECRET not in page.http.get("/api/audit").text
+
+
+def test_a_plugin_that_is_gone_shows_no_setting(
+    page: Console, worker: tuple[RestWorld, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(page, "copy")
+
+    def refuse(*_: Any) -> Any:
+        raise service.RefusedError("no such plugin")
+
+    monkeypatch.setattr(service.ConnectorService, "_validated", refuse)
+    found = page.get("connectors/copy")["config"]
+    assert (found["connector.class"], found["topic"]) == (SOURCE, "[hidden]")
+
+
+def test_errors_are_those_of_the_settings(page: Console) -> None:
+    body = {"config": {"connector.class": SOURCE, "wanted.tasks": "many", "secret": SECRET}}
+    fields = {one["name"]: one for one in page.done("POST", "connectors/new/check", body)}
+    wrong = {name for name, one in fields.items() if one["errors"]}
+    assert wrong == {"topic", "wanted.tasks"}
+    assert "many" in fields["wanted.tasks"]["errors"][0]
+    assert (fields["topic"]["is_required"], fields["secret"]["type"]) == (True, "PASSWORD")
+    assert fields["path"]["doc"] == "Where to read."
+    answer = told(page.send("POST", "connectors/new/config", {**body, "is_new": True}), 409)
+    assert "2 error(s)" in answer["error"]
+    for config, words in (({}, "connector.class is missing"), ({"connector.class": "No"}, "No")):
+        answer = told(page.send("POST", "connectors/new/check", {"config": config}), 409)
+        assert words in answer["error"]
+    told(page.send("POST", "connectors/new/check", {"config": {"a": 1}}), 400)
+    told(page.send("POST", "connectors/new/check", {"config": []}), 400)
+
+
+def test_who_may_do_what(guarded: Console, page: Console) -> None:
+    told(guarded.http.get("/api/connectors"), 401)
+    for name in ("shop-copy", "bank-copy"):
+        create(page, name)
+    guarded.log_in("ann", "pw")
+    for one in (one for one in connectors.ENDPOINTS if one.right != "view"):
+        assert told(guarded.send(one.method, _path(one), {}), 403)["right"] == one.right
+    guarded.log_in("bob", "pw")
+    guarded.done("POST", "connectors/bank-copy/restart")
+    told(guarded.send("DELETE", "connectors/bank-copy", {"confirm": "bank-copy"}), 403)
+    guarded.log_in("eve", "pw")
+    assert [row["name"] for row in guarded.get("connectors")["rows"]] == ["shop-copy"]
+    told(guarded.http.get("/api/connectors/bank-copy"), 403)
+    told(guarded.send("POST", "connectors/bank-copy/state", {"what": "stop"}), 403)
+    guarded.done("DELETE", "connectors/shop-copy", {"confirm": "shop-copy"})
+
+
+def _path(endpoint: Endpoint) -> str:
+    where = endpoint.path.removeprefix("/api/")
+    return where.replace("{connector}", "shop-copy").replace("{task}", "0")
+
+
+def test_other_sites_and_forms_change_nothing(page: Console) -> None:
+    create(page, "copy")
+    body = json.dumps({"what": "stop"})
+    assert page.http.post("/api/connectors/copy/state", content=body).status_code == 400
+    headers = {"x-console": "1", "content-type": "application/json", "origin": "http://evil"}
+    answer = page.http.post("/api/connectors/copy/state", content=body, headers=headers)
+    assert answer.status_code == 403
+    assert states(page, "copy")[0] == "RUNNING"
+
+
+def test_a_worker_that_is_away_or_leads_elsewhere_says_so() -> None:
+    with console({"bootstrap.servers": "127.0.0.1:1"}) as page:
+        assert "--connect-url" in told(page.http.get("/api/connectors"), 404)["error"]
+    values = {"bootstrap.servers": "127.0.0.1:1", "connect.url": "http://me:pw@127.0.0.1:1"}
+    with console(values) as page:
+        answer = told(page.http.get("/api/connectors"), 503)
+        assert (answer["kind"], answer["service"]) == ("away", "the Connect worker")
+        assert "pw" not in answer["error"]
+    answers = [Answer(302, b"", {"Location": "http://127.0.0.1:1/connectors"})]
+    with (
+        WebService(lambda _: answers[-1]) as worker,
+        console(
+            {
+                "bootstrap.servers": "127.0.0.1:1",
+                "connect.url": worker.url,
+                "connect.basic.auth.user.info": "me:secret",
+            }
+        ) as page,
+    ):
+        assert "not followed" in told(page.http.get("/api/connectors"), 409)["error"]
+        assert worker.asked[0].headers["authorization"] == "Basic bWU6c2VjcmV0"
+        for body in (b"<html>", b"[1]", b'{"a": 1}', b'{"a": {"status": 7}}', b"null"):
+            answers.append(Answer(200, body))
+            for where in ("connectors", "connectors/a", "connector-plugins"):
+                status = page.http.get(f"/api/{where}").status_code
+                assert status in (200, 409), (body, where)
+
+
+def test_settings_of_tls_and_addresses() -> None:
+    servers = {"bootstrap.servers": "a:1"}
+    with pytest.raises(ConfigError, match=r"connect\.url"):
+        ConsoleConfig({**servers, "connect.url": "localhost:8083"})
+    values = {**servers, "connect.url": "https://a:1", "connect.ssl.truststore.location": "/no"}
+    with pytest.raises(ConfigError, match="/no"):
+        ConsoleConfig(values).tls("connect")
+    assert ConsoleConfig({**servers, "connect.url": "https://a:1"}).tls("connect") is None
