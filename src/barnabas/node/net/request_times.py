@@ -91,7 +91,8 @@ class RequestTimes:
 
     def __init__(self, clock_ns: Callable[[], int]) -> None:
         self.clock_ns = clock_ns
-        self._by_key: list[ApiTimes | None] = [None] * _API_MAX
+        self.by_key: list[ApiTimes | None] = [None] * _API_MAX
+        """None: nobody has asked for the API yet."""
         self.errors: dict[tuple[int, int], int] = {}
         """By API and error code."""
         self._ticks = 0
@@ -101,10 +102,10 @@ class RequestTimes:
         key = frame[1]
         if is_follower and key == FETCH_KEY:
             key = FOLLOWER_FETCH_KEY
-        return self._by_key[key] or self._begin(key)
+        return self.by_key[key] or self._begin(key)
 
     def _begin(self, key: int) -> ApiTimes:
-        times = self._by_key[key] = ApiTimes()
+        times = self.by_key[key] = ApiTimes()
         return times
 
     def failed(self, api_key: int, error: int) -> None:
@@ -115,7 +116,7 @@ class RequestTimes:
 
     def items(self) -> Iterator[tuple[int, ApiTimes]]:
         """The APIs that were asked for, by their keys."""
-        for key, times in enumerate(self._by_key):
+        for key, times in enumerate(self.by_key):
             if times is not None:
                 yield key, times
 
@@ -123,7 +124,7 @@ class RequestTimes:
         """Let each API take further samples; from time to time a window ends."""
         self._ticks += 1
         is_window_over = self._ticks % WINDOW_TICKS == 0
-        for times in self._by_key:
+        for times in self.by_key:
             if times is not None:
                 times.left = SAMPLES_PER_TICK
                 if is_window_over:

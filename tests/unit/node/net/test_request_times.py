@@ -29,8 +29,10 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_ns = 1_000_000
+        self.reads = 0
 
     def __call__(self) -> int:
+        self.reads += 1
         return self.now_ns
 
     def after_us(self, microseconds: int) -> None:
@@ -101,6 +103,20 @@ class World:
 
     def of(self, key: int) -> ApiTimes:
         return dict(self.times.items())[key]
+
+
+def test_a_request_that_is_only_counted_reads_the_clock_once_at_its_arrival() -> None:
+    world = World()
+    for _ in range(SAMPLES_PER_TICK):
+        world.ask(PRODUCE + b"x")
+    before = world.clock.reads
+    world.ask(PRODUCE + b"x")
+    assert world.clock.reads == before + 1
+    world.runs = True
+    world.ask(PRODUCE + b"x", PRODUCE + b"y", PRODUCE + b"z")
+    assert world.clock.reads == before + 2
+    assert world.of(0).count == SAMPLES_PER_TICK + 4
+    assert world.of(0).total.count == SAMPLES_PER_TICK
 
 
 def test_all_requests_are_counted_and_some_are_timed() -> None:
