@@ -77,7 +77,8 @@ def _own_patterns(settings: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern
             yield kind.upper(), re.compile(text.strip())
 
 
-_LINES_MAX = 20
+_LINES_MAX = 30
+"""The traceback of an error in a micro-batch takes more than 20 before it says what happened."""
 _TEXT_MAX = 4_000
 
 

@@ -10,7 +10,7 @@ import pytest
 from barnabas.spark.supervision import QueryState
 from barnabas.sql.engine.cluster import ClusterError
 from barnabas.sql.engine.config import restarts
-from barnabas.sql.query_failures import failure_type, shortened
+from barnabas.sql.query_failures import failure_of, failure_type, shortened
 from barnabas.sql.runtime.topics import TopicRecord
 from support.node_process import wait_until
 from support.sql_server_world import SqlWorld
@@ -49,6 +49,16 @@ def test_settings_may_classify_failures() -> None:
 
 def test_a_message_is_without_the_frames_of_a_jvm() -> None:
     assert shortened("failed\n\tat a.b(C.java:1)\nbecause") == "failed\nbecause"
+
+
+def test_the_reason_at_the_end_of_a_traceback_is_told_and_classified() -> None:
+    """As Spark has it of a function of `foreachBatch`, through Py4J and our own functions."""
+    frames = [f'  File "/a/b.py", line {n}, in call\n    call()\n    ^^^^^^' for n in range(8)]
+    lines = ["Return Message: Traceback (most recent call last):", *frames]
+    text = "\n".join((*lines, ": java.io.IOException: File too large", "\tat a.b(C.java:1)"))
+    failure = failure_of(RuntimeError(text), None, 7)
+    assert failure.type == "SYSTEM"
+    assert failure.message.endswith("File too large")
 
 
 def test_the_pauses_are_ksqldb_s() -> None:
