@@ -22,6 +22,8 @@ from playwright.sync_api import Browser, Page, expect
 from barnabas import Cluster
 from barnabas.connect.engine.base import TaskId
 from barnabas.protocol.errors import ErrorCode
+from barnabas.sql.server.app import KsqlApi
+from barnabas.sql.server.protection import protected
 from support.connect.herder_world import SOURCE
 from support.connect.rest_world import RestWorld
 from support.console_world import Console, console
@@ -29,6 +31,7 @@ from support.hanging_transaction import VERIFICATION, write_hanging
 from support.http_server import served
 from support.identity_provider import SignOnProvider
 from support.registry_thread import registry_of
+from support.sql_server_world import SqlWorld
 
 IMAGES = os.environ.get("CONSOLE_IMAGES")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
@@ -47,6 +50,10 @@ PAGES = [
     ("schema", "/schemas/orders-value?version=2&before=1", "orders-value"),
     ("connectors", "/connectors", "Connectors"),
     ("connector", "/connectors/orders-to-lake", "orders-to-lake"),
+    ("sql", "/sql?sql=SELECT * FROM orders EMIT CHANGES;", "SQL"),
+    ("sql-sources", "/sql/sources", "SQL"),
+    ("sql-queries", "/sql/queries", "SQL"),
+    ("sql-query", "/sql/queries/CTAS_TOTALS_1", "CTAS_TOTALS_1"),
     ("transactions", "/transactions", "Transactions"),
     ("hanging", "/transactions/hanging?find=1", "Transactions"),
     ("access", "/access?search=billing", "Access"),
@@ -69,7 +76,17 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RestWorl
 
 
 @pytest.fixture(scope="module")
-def world(connect: tuple[RestWorld, str]) -> Iterator[Console]:
+def sql() -> Iterator[tuple[SqlWorld, str]]:
+    """A SQL server over topics in memory."""
+    server = SqlWorld()
+    api = KsqlApi(server.engine)
+    with served(protected(api.app(), {}, watch=api.watch())) as url:
+        yield server, url
+    server.engine.close()
+
+
+@pytest.fixture(scope="module")
+def world(connect: tuple[RestWorld, str], sql: tuple[SqlWorld, str]) -> Iterator[Console]:
     config = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
@@ -81,11 +98,15 @@ def world(connect: tuple[RestWorld, str]) -> Iterator[Console]:
         producer = open_transaction(settings)
         hanging = write_hanging(cluster.bootstrap_servers, "returns", "lost")
         assert hanging == ErrorCode.NONE
-        services = {"schema.registry.url": registry, "connect.url": connect[1]}
+        services = {"schema.registry.url": registry, "connect.url": connect[1], "sql.url": sql[1]}
         with console({**settings, **services}) as found:
             secure(found)
             describe(found)
             copy(found, connect[0])
+            for text in (STREAM, TABLE):
+                found.done("POST", "sql/statements", {"sql": text})
+            for city, amount in (("Ghent", 3), ("Lyon", 12), ("Porto", 7)):
+                sql[0].write("orders", city, {"amount": amount})
             yield found
         del producer
 
@@ -164,6 +185,11 @@ def register(console: Console, subject: str, schema: str) -> None:
     console.done("POST", where, {"type": "AVRO", "schema": schema})
 
 
+STREAM = """CREATE STREAM orders (city VARCHAR KEY, amount INT)
+    WITH (kafka_topic='orders', value_format='JSON', partitions=1);"""
+TABLE = "CREATE TABLE totals AS SELECT city, SUM(amount) AS total FROM orders GROUP BY city;"
+
+
 def copy(console: Console, worker: RestWorld) -> None:
     """Connectors to look at, of which one has a task that failed."""
     config = {"connector.class": SOURCE, "topic": "orders", "tasks.max": "2", "wanted.tasks": "2"}
@@ -201,6 +227,14 @@ def show(page: Page, world: Console, path: str, title: str | None = None) -> Non
     page.wait_for_selector('[aria-busy="true"]', state="detached")
 
 
+def picture(page: Page, name: str) -> None:
+    """A screenshot, if screenshots are made."""
+    if IMAGES:
+        place = Path(IMAGES)
+        place.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=place / f"{name}.png")
+
+
 def found_by_axe(page: Page) -> list[str]:
     page.evaluate(f"{AXE};0")
     found: dict[str, Any] = page.evaluate("axe.run()")
@@ -219,10 +253,8 @@ def test_a_page_in_both_themes_and_on_a_phone(
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
         if name == "messages":
             page.wait_for_selector(".virtual-row")
-        if IMAGES and (scheme == "light" or name == "messages"):
-            place = Path(IMAGES)
-            place.mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=place / f"{name}{'-dark' if scheme == 'dark' else ''}.png")
+        if scheme == "light" or name == "messages":
+            picture(page, f"{name}{'-dark' if scheme == 'dark' else ''}")
         assert found_by_axe(page) == []
     page.set_viewport_size({"width": 375, "height": 700})
     show(page, world, path, title)
@@ -560,14 +592,63 @@ def test_what_failed_is_first_and_markup_stays_text(page: Page, world: Console) 
     assert page.title().endswith("Connector – Barnabas console")
 
 
+def test_a_query_is_live_until_it_is_stopped(
+    page: Page, world: Console, sql: tuple[SqlWorld, str]
+) -> None:
+    show(page, world, "/sql", "SQL")
+    page.get_by_label("Statement").fill("SELECT * FROM orders EMIT CHANGES;")
+    page.locator("#run").click()
+    expect(page.locator("tbody tr", has_text="Ghent")).to_contain_text("3")
+    expect(page.locator("tbody tr")).to_have_count(3)
+    picture(page, "sql-live")
+    sql[0].write("orders", HOSTILE, {"amount": 4})
+    expect(page.locator("tbody tr", has_text="<img src=x")).to_contain_text("4")
+    assert page.locator("main img, main script").count() == 0
+    assert found_by_axe(page) == []
+    page.locator("#stop").click()
+    expect(page.locator("main .status")).to_contain_text("Ended: 4 rows")
+    page.get_by_label("Statement").fill("SELECT nothing FROM nowhere EMIT CHANGES;")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".card.bad")).to_contain_text("NOWHERE")
+    page.get_by_role("tab", name="Queries").click()
+    expect(page.get_by_role("link", name="CTAS_TOTALS_1")).to_be_visible()
+
+
+def test_a_stream_is_made_and_dropped_by_sql(page: Page, world: Console) -> None:
+    show(page, world, "/sql", "SQL")
+    editor = page.get_by_label("Statement")
+    editor.fill("CREATE STREAM short AS SELECT * FROM orders WHERE amount > 3;")
+    page.locator("#run").click()
+    expect(page.locator(".card", has_text="Created query with ID")).to_be_visible()
+    page.get_by_role("tab", name="Queries").click()
+    page.locator("tbody a", has_text="SHORT").click()
+    expect(page.get_by_label("Plan")).to_contain_text("Topologies")
+    name = page.locator("h1").text_content() or ""
+    page.get_by_role("button", name="Terminate").click()
+    expect(page.locator("dialog .lost")).to_contain_text("SHORT gets no more rows")
+    confirm(page, name)
+    expect(page.locator("h1")).to_have_text("SQL")
+    page.get_by_role("tab", name="Streams and tables").click()
+    page.locator("tbody tr", has_text="SHORT").get_by_role("button", name="Drop").click()
+    expect(page.locator("dialog .lost")).to_contain_text("its records stay")
+    confirm(page, "SHORT")
+    expect(page.locator("#said")).to_contain_text("SHORT was dropped")
+    page.get_by_role("tab", name="Editor").click()
+    page.get_by_label("Statement").fill("DROP STREAM nowhere;")
+    page.locator("#run").click()
+    expect(page.locator("dialog .lost")).to_contain_text("needs the right “admin”")
+    confirm(page, "nowhere")
+    expect(page.locator("dialog .problem")).to_contain_text("NOWHERE")
+
+
 def test_services_that_are_away_are_cards(browser: Browser) -> None:
     nowhere = "http://127.0.0.1:1"
-    values = {"schema.registry.url": nowhere, "connect.url": nowhere}
+    values = {"schema.registry.url": nowhere, "connect.url": nowhere, "sql.url": nowhere}
     with console({"bootstrap.servers": "127.0.0.1:1", **values}) as away:
         page = browser.new_page()
         page.set_default_timeout(TIMEOUT_MS)
         names = {"schemas": "The schema registry", "connectors": "The Connect worker"}
-        for path, name in names.items():
+        for path, name in {**names, "sql/sources": "The SQL server"}.items():
             page.goto(f"{away.url}/#/{path}")
             expect(page.locator(".card.away h2").first).to_have_text(f"{name} is away")
             expect(page.locator(".card.away").first).to_contain_text(nowhere)

@@ -32,6 +32,7 @@ def test_a_console_without_a_cluster_says_so_on_its_page() -> None:
         (("-o", "console.users.file=/nowhere"), 2, "No such file"),
         (("--registry-url", "localhost"), 2, "schema.registry.url"),
         (("--connect-url", "localhost"), 2, "connect.url"),
+        (("--sql-url", "localhost"), 2, "sql.url"),
         (("nowhere.properties",), 4, "nowhere.properties"),
     ],
 )

@@ -34,18 +34,20 @@ cleanly, with exit code 0.
 @command_config_option
 @click.option("--registry-url", "-r", metavar="URL,...", help="The schema registry.")
 @click.option("--connect-url", metavar="URL,...", help="A Kafka Connect worker.")
+@click.option("--sql-url", metavar="URL,...", help="A SQL server of Barnabas, or ksqlDB's.")
 def command(
     properties: str | None,
     bootstrap_servers: str | None,
     listeners: str | None,
     registry_url: str | None,
     connect_url: str | None,
+    sql_url: str | None,
     overrides: tuple[str, ...],
     client_config: str | None,
     logs: Logs,
     as_json: bool,
 ) -> int:
-    """Run a web console for a Kafka cluster, its schema registry and its connectors.
+    """Run a web console for a Kafka cluster, its schemas, connectors and SQL.
 
     PROPERTIES says who may log in and what they may do; without it, defaults apply. The file of
     --command-config says how the console logs in to the cluster.
@@ -63,6 +65,8 @@ def command(
         values["schema.registry.url"] = registry_url
     if connect_url:
         values["connect.url"] = connect_url
+    if sql_url:
+        values["sql.url"] = sql_url
     return _run(values, clients, logs, as_json)
 
 

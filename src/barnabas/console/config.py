@@ -6,6 +6,7 @@ listeners                    http:// or https:// addresses; https needs ssl.keys
 schema.registry.url          the registry; its login and TLS are set as Confluent's clients do
 connect.url                  a Kafka Connect worker; also connect.basic.auth.user.info,
                              connect.ssl.…
+sql.url                      a ksqlDB server, as Barnabas' SQL server is one; also sql.basic.auth.…
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin
 console.roles.NAME.topics    patterns such as orders-*; all by default; also .groups, .subjects,
@@ -40,7 +41,8 @@ BOOTSTRAP: Final = "bootstrap.servers"
 LISTENERS: Final = "listeners"
 REGISTRY: Final = "schema.registry.url"
 CONNECT: Final = "connect"
-BESIDE: Final = (CONNECT,)
+SQL: Final = "sql"
+BESIDE: Final = (CONNECT, SQL)
 """Services with an address, a login and TLS of their own: `NAME.url` and so on."""
 USERS_FILE: Final = "console.users.file"
 READ_ONLY: Final = "console.read.only"

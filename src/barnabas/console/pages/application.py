@@ -38,7 +38,7 @@ from barnabas.console.access import (
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import Logins
 from barnabas.console.oidc.settings import CALLBACK
-from barnabas.console.pages import cluster, connectors, messages, schemas, security
+from barnabas.console.pages import cluster, connectors, messages, schemas, security, sql
 from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
@@ -116,6 +116,7 @@ class Application:
             *security.ENDPOINTS,
             *schemas.ENDPOINTS,
             *connectors.ENDPOINTS,
+            *sql.ENDPOINTS,
         )
         self._routes = self._table()
         static = Mount("/", StaticFiles(directory=STATIC))
@@ -308,7 +309,10 @@ class Application:
                 )
             raise
         masked: Sequence[str] = ()
-        if self._config.masked_fields and not user.may("unmasked", topic=path.get("topic")):
+        everywhere = endpoint.everywhere
+        if self._config.masked_fields and not user.may(
+            "unmasked", everywhere=everywhere, topic=path.get("topic")
+        ):
             masked = self._config.masked_fields
         return Call(
             self._services, user, _address(request), path, request.query_params, body, masked

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from barnabas.console.access import Audit
-from barnabas.console.config import CONNECT, ConsoleConfig
+from barnabas.console.config import CONNECT, SQL, ConsoleConfig
 from barnabas.console.services.asking import AbsentError, ClusterAccess
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.connectors import ConnectorService
@@ -17,6 +17,7 @@ from barnabas.console.services.messages import MessageService
 from barnabas.console.services.rest import Rest
 from barnabas.console.services.schemas import SchemaService
 from barnabas.console.services.security import AclService, QuotaService, UserService
+from barnabas.console.services.sql import SqlService
 from barnabas.console.services.topics import TopicService
 from barnabas.console.services.transactions import TransactionService
 from barnabas.schemas.registry_client import RegistryClient
@@ -41,11 +42,16 @@ class Services:
     audit: Audit
     schemas_or_none: SchemaService | None = None
     connectors_or_none: ConnectorService | None = None
+    sql_or_none: SqlService | None = None
 
     @property
     def configured(self) -> tuple[str, ...]:
         """The names of the services that there are beside the cluster."""
-        there = {"registry": self.schemas_or_none, "connect": self.connectors_or_none}
+        there = {
+            "registry": self.schemas_or_none,
+            "connect": self.connectors_or_none,
+            "sql": self.sql_or_none,
+        }
         return tuple(name for name, service in there.items() if service is not None)
 
     @property
@@ -58,9 +64,14 @@ class Services:
         """The connectors of a worker. Raises AbsentError without one."""
         return _there(self.connectors_or_none, "Connect worker", "--connect-url")
 
+    @property
+    def sql(self) -> SqlService:
+        """A SQL server. Raises AbsentError without one."""
+        return _there(self.sql_or_none, "SQL server", "--sql-url")
+
     def close(self) -> None:
         """Let go of everything."""
-        for one in (self.schemas_or_none, self.connectors_or_none):
+        for one in (self.schemas_or_none, self.connectors_or_none, self.sql_or_none):
             if one is not None:
                 one.close()
         self.messages.close()
@@ -74,6 +85,7 @@ def open_services(config: ConsoleConfig) -> Services:
     groups = GroupService(cluster)
     registry, schemas = _registry(config)
     worker = _beside(config, CONNECT, "the Connect worker")
+    server = _beside(config, SQL, "the SQL server")
     return Services(
         cluster,
         TopicService(cluster),
@@ -87,6 +99,7 @@ def open_services(config: ConsoleConfig) -> Services:
         Audit(config.audit_file),
         schemas,
         None if worker is None else ConnectorService(worker),
+        None if server is None else SqlService(server),
     )
 
 

@@ -6,14 +6,17 @@ an error.
 
 from __future__ import annotations
 
+import codecs
 import http.client
 import json
 import socket
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from barnabas.base.rest import ask, basic_login, split_user
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
@@ -22,6 +25,7 @@ from barnabas.schemas.errors import RegistryError
 TIMEOUT_S: Final = 15.0
 REASON_CHARS_MAX: Final = 4_000
 TOGETHER_MAX: Final = 8
+_WATCH_S: Final = 0.2
 _MULTIPLE_CHOICES, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 300, 400, 401, 403, 404
 _NOT_SENT: Final = (ConnectionRefusedError, socket.gaierror)
 _AWAY: Final = (502, 503, 504)
@@ -111,9 +115,46 @@ class Rest:
 
         return list(self._pool.map(safely, about))
 
+    def pieces(
+        self, where: str, body: Any, stopping: threading.Event, *, accept: str
+    ) -> Iterator[str]:
+        """The pieces of an answer that goes on, until it ends or the event is set."""
+        base, user = self._bases[0]
+        parts = urlsplit(base)
+        connection = self._connection(parts.scheme, parts.hostname or "", parts.port)
+        headers = {**self._headers, **self._login(user)}
+        headers.update({"Content-Type": "application/json", "Accept": accept})
+        ended = threading.Event()
+        try:
+            connection.connect()
+            sock = connection.sock
+            watch = threading.Thread(target=_cut, args=(sock, stopping, ended), daemon=True)
+            watch.start()
+            connection.request("POST", parts.path + where, json.dumps(body), headers)
+            sock.settimeout(None)
+            answer = connection.getresponse()
+            if answer.status >= _MULTIPLE_CHOICES:
+                self._checked(base, answer.status, answer.read(1 << 20))
+            text = codecs.getincrementaldecoder("utf-8")("replace")
+            while data := answer.read1(1 << 16):
+                yield text.decode(data)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if not stopping.is_set():
+                raise self._away(base, error) from error
+        finally:
+            ended.set()
+            connection.close()
+
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+        if scheme == "https":
+            return http.client.HTTPSConnection(
+                host, port, timeout=self._timeout_s, context=self._tls
+            )
+        return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
 
     def _login(self, user: str | None) -> dict[str, str]:
         if self._authorization is not None:
@@ -151,6 +192,15 @@ class Rest:
             )
         kind = AbsentError if status == _NOT_FOUND else RefusedError
         raise kind(reason or f"{self.name} answers {status}")
+
+
+def _cut(sock: socket.socket, stopping: threading.Event, ended: threading.Event) -> None:
+    """Shut a connection down when the event is set; what reads from it then ends."""
+    while not ended.wait(0):
+        if stopping.wait(_WATCH_S):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            return
 
 
 def _was_not_sent(error: Exception) -> bool:

@@ -11,6 +11,7 @@ import { nodePage, nodesPage } from "./pages/nodes.js";
 import { overviewPage } from "./pages/overview.js";
 import { quotasPage } from "./pages/quotas.js";
 import { schemaPage, schemasPage } from "./pages/schemas.js";
+import { queryPage, sqlPage } from "./pages/sql.js";
 import { topicPage, topicsPage } from "./pages/topics.js";
 import { transactionsPage } from "./pages/transactions.js";
 
@@ -27,6 +28,8 @@ const PAGES = [
   [/^\/schemas\/([^/]+)$/, "Schema", schemaPage],
   [/^\/connectors$/, "Connectors", connectorsPage],
   [/^\/connectors\/([^/]+)$/, "Connector", connectorPage],
+  [/^\/sql(?:\/(sources|queries))?$/, "SQL", sqlPage],
+  [/^\/sql\/queries\/([^/]+)$/, "Query", queryPage],
   [/^\/transactions(?:\/(hanging))?$/, "Transactions", transactionsPage],
   [/^\/access(?:\/(users))?$/, "Access", accessPage],
   [/^\/quotas$/, "Quotas", quotasPage],
@@ -43,6 +46,7 @@ const MENU = [
   { to: "/nodes", text: "Nodes", key: "n", needs: "view" },
   { to: "/schemas", text: "Schemas", key: "s", needs: "view", service: "registry" },
   { to: "/connectors", text: "Connectors", key: "c", needs: "view", service: "connect" },
+  { to: "/sql", text: "SQL", key: "e", needs: "view", service: "sql" },
   { to: "/transactions", text: "Transactions", key: "x", needs: "view", everywhere: true },
   { to: "/access", text: "Access", key: "a", needs: "view", everywhere: true },
   { to: "/quotas", text: "Quotas", key: "q", needs: "view", everywhere: true },
