@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import glob
 import hashlib
 import json
 import logging
@@ -84,9 +85,10 @@ class Launch:
     def archive(self) -> str:
         """The path of the archive of classes, which may not exist."""
         java, *options = self.arguments()
-        # The JVM looks at the jars itself; its properties (-D) are not in the archive.
+        # Properties (-D) are not in it. The JVM silently rejects an archive of other jars.
         counted = [option for option in options if not option.startswith("-D")]
-        told = hashlib.sha256(repr((java, _stamp(java), counted)).encode())
+        stamps = [_stamp(path) for path in (java, *_jars(self.class_path))]
+        told = hashlib.sha256(repr((java, stamps, counted)).encode())
         return os.path.join(self.directory, f"classes-{told.hexdigest()[:24]}.jsa")
 
     @property
@@ -210,6 +212,17 @@ def _java() -> str:
     if java is None:
         raise ValueError("there is no Java")
     return os.path.realpath(java)
+
+
+def _jars(class_path: str) -> list[str]:
+    """The jars of a class path, with those of its wildcards (`jars/*`)."""
+    found: list[str] = []
+    for entry in class_path.split(os.pathsep):
+        if os.path.basename(entry) == "*":
+            found += sorted(glob.glob(f"{glob.escape(os.path.dirname(entry))}/*.jar"))
+        elif os.path.isfile(entry):
+            found.append(entry)
+    return found
 
 
 def _stamp(path: str) -> tuple[int, int]:

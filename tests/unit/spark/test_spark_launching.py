@@ -135,6 +135,20 @@ def test_the_jvm_lists_its_classes_until_there_is_an_archive(tmp_path: Path, hom
     assert f"SPARK_HOME={home};" in script()
 
 
+@pytest.mark.parametrize("changed", ["spark/jars/two-2.jar", "ivy/jars/org.example_one-1.jar"])
+def test_another_jar_at_the_same_path_needs_another_archive(
+    changed: str, tmp_path: Path, home: str
+) -> None:
+    printed = tmp_path / "jdk" / "bin" / "printed"
+    printed.write_text(PRINTED.replace("/spark/", f"{home}/"))
+    found = launch(learn(tmp_path, home), home)
+    assert found is not None
+    before = found.archive
+    assert found.archive == before
+    (tmp_path / changed).write_text("as installed again")
+    assert found.archive != before
+
+
 def test_an_archive_is_written_whole_or_not_at_all(tmp_path: Path, home: str) -> None:
     found = launch(learn(tmp_path, home), home)
     assert found is not None
