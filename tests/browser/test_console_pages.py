@@ -250,7 +250,7 @@ def test_a_page_in_both_themes_and_on_a_phone(
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         show(page, world, path, title)
-        assert page.evaluate("document.documentElement.dataset.theme") == scheme
+        expect(page.locator("html")).to_have_attribute("data-theme", scheme)
         if name == "messages":
             page.wait_for_selector(".virtual-row")
         if scheme == "light" or name == "messages":

@@ -23,6 +23,8 @@ from barnabas.console.services.transactions import TransactionService
 from barnabas.schemas.registry_client import RegistryClient
 
 REGISTRY_TIMEOUT_S = 5.0
+SLOW_TIMEOUT_S = 90.0
+"""As long as a Connect worker takes at most; one that lists its plugins first imports them."""
 T = TypeVar("T")
 
 
@@ -123,7 +125,8 @@ def _beside(config: ConsoleConfig, name: str, what: str) -> Rest | None:
     urls = config.urls(f"{name}.url")
     if not urls:
         return None
-    return Rest(what, urls, user_info=config.user_info(name), tls=config.tls(name))
+    user = config.user_info(name)
+    return Rest(what, urls, user_info=user, tls=config.tls(name), timeout_s=SLOW_TIMEOUT_S)
 
 
 def _there(service: T | None, what: str, flag: str) -> T:

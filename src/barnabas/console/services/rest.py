@@ -22,7 +22,7 @@ from barnabas.base.rest import ask, basic_login, split_user
 from barnabas.console.services.asking import AbsentError, AwayError, RefusedError
 from barnabas.schemas.errors import RegistryError
 
-TIMEOUT_S: Final = 15.0
+TIMEOUT_S: Final = 30.0
 REASON_CHARS_MAX: Final = 4_000
 TOGETHER_MAX: Final = 8
 _WATCH_S: Final = 0.2
