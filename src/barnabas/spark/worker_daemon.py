@@ -2,8 +2,8 @@
 
 Each worker would import pandas, pyarrow and our runtime by itself, for one to two seconds, and a
 query has up to two for each task of each of its stages. Forked, they have them at once and share
-the memory. Spark runs this module as `spark.python.daemon.module`. Where it is told of a socket, it
-also forks what forking.py says.
+the memory. Spark runs this module as `spark.python.daemon.module`. Given the
+address of a socket, it also forks the processes that forking.py asks for.
 """
 
 from __future__ import annotations

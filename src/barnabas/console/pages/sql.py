@@ -32,7 +32,7 @@ def statement(call: Call) -> Any:
 
 
 def weighed(call: Call) -> Any:
-    """What a statement needs before it runs."""
+    """The rights that a statement needs before it runs."""
     needed = weigh(call.given("sql"))
     may = call.user.may(needed.right, everywhere=True)
     return {**as_json(needed), "may": may}

@@ -37,7 +37,7 @@ class AwayError(Exception):
     def __init__(self, message: str, service: str = "the cluster") -> None:
         super().__init__(message)
         self.service = service
-        """What is away, in words."""
+        """The service that does not answer, in words."""
 
 
 class RefusedError(Exception):
@@ -111,7 +111,7 @@ class ClusterAccess:
     def admin(self) -> Iterator[WireAdmin]:
         """Requests of administration, for one thread. Raises AwayError, RefusedError, AbsentError.
 
-        Where a request fails its connections are not used again.
+        The connections of a failed request are not used again.
         """
         with self._lock:
             found = self._idle_admins.pop() if self._idle_admins else None

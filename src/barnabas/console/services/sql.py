@@ -251,7 +251,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _checked(query_id: str) -> str:
-    """An id of a query, which stands in a statement as it is."""
+    """A query's id, which statements contain unquoted."""
     if not _QUERY_ID.fullmatch(query_id):
         raise RefusedError(f"{query_id!r} is not an id of a query")
     return query_id

@@ -37,7 +37,7 @@ class Compiling:
     """Makes kernels of expressions over the same columns."""
 
     makers: ClassVar[Mapping[type[Any], Make]] = {}
-    """What makes the kernel of an expression, by its kind."""
+    """The builder of an expression's kernel, by its kind."""
 
     def __init__(self, columns: Sequence[Column], functions: Mapping[str, Function]) -> None:
         self._columns = tuple(columns)

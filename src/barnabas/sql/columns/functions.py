@@ -2,8 +2,8 @@
 
 A function that ships with us has a form of its own here, or is called once for each distinct value
 of its only argument that is not a literal: it is a pure function, so equal arguments give the same.
-What fails for a value is doubted for all of its records. All other calls, and those of functions of
-users, are evaluated record by record.
+A call that fails for a value leaves the records with that value to the row engine. All other calls,
+and those of functions of users, are evaluated record by record.
 """
 
 from __future__ import annotations
@@ -257,4 +257,4 @@ _FORMS: Final[dict[str, Callable[[Call], Form | None]]] = {
     "FROM_UNIXTIME": _as_it_is,
     "UNIX_TIMESTAMP": lambda call: _as_it_is(call) if call.bases else None,
 }
-"""What makes the form of a call, by the function's name."""
+"""The builder of a call's form, by the function's name."""

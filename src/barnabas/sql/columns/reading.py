@@ -38,7 +38,7 @@ from barnabas.sql.schema import Column
 from barnabas.sql.types import BaseType, Decimal, SqlType
 
 ONE_BY_ONE: Final = 1_000
-"""So few records of which one is not as expected are left to the row reader: trying parts of them
+"""If one of so few records is not as expected, all are left to the row reader: trying parts of them
 would take as long."""
 _PIECES: Final = 8
 """Where one record of many is not as expected, so many parts of them are tried on their own."""

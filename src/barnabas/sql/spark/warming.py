@@ -94,7 +94,7 @@ def _plain(options: SparkQueryOptions) -> SparkQueryOptions:
 
 
 def _fork_workers(spark: SparkSession, tasks: int) -> None:
-    # What it fails of, the query fails of, too.
+    # An error here would stop the query, too.
     with suppress(*_FAILURES):
         session = spark.newSession()
         for name, value in SAME_WORKERS.items():
