@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -674,7 +675,9 @@ def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: 
 
 
 def test_keys_lead_to_pages(page: Page, world: Console) -> None:
+    page.clock.install()
     show(page, world, "/", "Overview")
+    page.clock.pause_at(datetime.now(UTC) + timedelta(minutes=1))
     pages = {"t": "Topics", "g": "Groups", "n": "Nodes", "x": "Transactions", "a": "Access"}
     for key, title in {
         **pages,
@@ -686,6 +689,17 @@ def test_keys_lead_to_pages(page: Page, world: Console) -> None:
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)
+        page.clock.run_for(600)
+    page.keyboard.press("g")
+    page.clock.run_for(600)  # the second after the g before it is over
+    page.keyboard.press("t")
+    expect(page.locator("h1")).to_have_text("Topics")
+    page.keyboard.press("g")
+    page.clock.run_for(1_100)
+    page.keyboard.press("n")
+    page.keyboard.press("g")
+    page.keyboard.press("q")
+    expect(page.locator("h1")).to_have_text("Quotas")
 
 
 def test_login_rights_and_a_theme_that_stays(

@@ -225,6 +225,7 @@ function loginPage() {
 }
 
 let pressed = "";
+let forgetting = 0;
 
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
@@ -242,7 +243,8 @@ document.addEventListener("keydown", (event) => {
     if (found) go(found.to);
   } else {
     pressed = event.key;
-    setTimeout(() => (pressed = ""), 1000);
+    clearTimeout(forgetting);
+    forgetting = setTimeout(() => (pressed = ""), 1000);
   }
 });
 
