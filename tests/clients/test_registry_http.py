@@ -11,6 +11,7 @@ import httpx
 from barnabas.registry.config import RegistryConfig
 from barnabas.registry.server import RegistryServer
 from support.eventually import eventually
+from support.patience import PATIENCE_S
 from support.registry_format import PlainFormats, text
 from support.registry_member import SETTINGS
 
@@ -54,7 +55,9 @@ async def test_a_follower_answers_as_the_leader_does(kafka_bootstrap_servers: st
             await stack.enter_async_context(instance(kafka_bootstrap_servers)) for _ in range(2)
         ]
         leader, follower = await settled(servers)
-        client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False))
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S)
+        )
         here, there = str(follower.listeners[0]), str(leader.listeners[0])
 
         made = await client.post(f"{here}{SUBJECT}/versions", json={"schema": text("a")})

@@ -50,7 +50,7 @@ async def test_it_serves_until_a_signal_and_leaves_its_group(
     kafka_bootstrap_servers: str, number: signal.Signals
 ) -> None:
     topic = f"_schemas-server-{number.name}"
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
         async with server_process(kafka_bootstrap_servers, topic) as process:
             url = await url_of(process)
             assert (await client.get(f"{url}/subjects")).json() == []

@@ -142,7 +142,9 @@ def test_print_shows_a_topic(server: SqlServer) -> None:
 
 
 def test_it_speaks_http_1_too(server: SqlServer) -> None:
-    with httpx.Client(base_url=server.client.base_url, trust_env=False) as client:
+    with httpx.Client(
+        base_url=server.client.base_url, trust_env=False, timeout=PATIENCE_S
+    ) as client:
         info = client.get("/info")
         assert info.http_version == "HTTP/1.1"
         assert info.json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"

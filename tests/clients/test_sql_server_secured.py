@@ -58,13 +58,17 @@ def test_http_2_and_1_are_chosen_in_the_handshake(server: SqlServer, authority: 
     assert secure.startswith("https://")
     verify = trusting(authority, authority.issue("client"))
     for is_http2, version in ((True, "HTTP/2"), (False, "HTTP/1.1")):
-        with httpx.Client(verify=verify, http2=is_http2, auth=USER, trust_env=False) as client:
+        with httpx.Client(
+            verify=verify, http2=is_http2, auth=USER, trust_env=False, timeout=PATIENCE_S
+        ) as client:
             answer = client.post(f"{secure}/ksql", json={"ksql": "SHOW PROPERTIES;"})
             assert (answer.status_code, answer.http_version) == (200, version)
             assert "words" not in answer.text
             refused = client.get(f"{secure}/info", auth=("ann", "word"))
             assert (refused.status_code, refused.json()["error_code"]) == (401, 40100)
-    with httpx.Client(http1=False, http2=True, auth=USER, trust_env=False) as client:
+    with httpx.Client(
+        http1=False, http2=True, auth=USER, trust_env=False, timeout=PATIENCE_S
+    ) as client:
         assert client.get(f"{plain}/info").http_version == "HTTP/2"
 
 
@@ -72,7 +76,9 @@ def test_clients_without_a_certificate_get_no_connection(
     server: SqlServer, authority: Authority
 ) -> None:
     with (
-        httpx.Client(verify=trusting(authority, None), trust_env=False) as client,
+        httpx.Client(
+            verify=trusting(authority, None), trust_env=False, timeout=PATIENCE_S
+        ) as client,
         pytest.raises((httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError)),
     ):
         client.get(f"{server.urls[0]}/healthcheck")

@@ -15,6 +15,7 @@ from barnabas.web.crowd import HEAD_BYTES_MAX
 from barnabas.web.frame_budget import PREFACE
 from support.every_service import ASK_FOR_PASSWORDS, SERVICES, SPEAK_HTTP2, USER
 from support.http_server import clients
+from support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.parametrize("service", SERVICES)
 LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n"
@@ -29,7 +30,7 @@ _ELSEWHERE = "http://elsewhere.example"
 
 
 async def answer(port: int, path: str, method: str = "GET", **more: object) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
         return await client.request(method, f"http://127.0.0.1:{port}{path}", **more)  # type: ignore[arg-type]
 
 
@@ -174,7 +175,9 @@ async def test_paths_that_lead_nowhere(service: str, tmp_path: Path, path: str) 
 async def test_http_2_is_spoken_where_it_is_promised(service: str, tmp_path: Path) -> None:
     async with SERVICES[service](tmp_path, asks=False) as port:
         if service in SPEAK_HTTP2:
-            async with httpx.AsyncClient(http1=False, http2=True, trust_env=False) as client:
+            async with httpx.AsyncClient(
+                http1=False, http2=True, trust_env=False, timeout=PATIENCE_S
+            ) as client:
                 found = await client.get(f"http://127.0.0.1:{port}/health/live")
                 assert (found.status_code, found.http_version) == (200, "HTTP/2")
                 for path, headers in (

@@ -180,7 +180,7 @@ async def test_bodies_on_their_way_shut_nobody_out(world: SqlWorld) -> None:
     async with served(app) as (host, port), asyncio.timeout(PATIENCE_S), clients(port, 5) as slow:
         for client in slow:
             await client.send(b"POST /ksql HTTP/1.1\r\nHost: x\r\nContent-Length: 22\r\n\r\n{")
-        async with httpx.AsyncClient(trust_env=False) as whole:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as whole:
             assert (await whole.get(f"http://{host}:{port}/info")).status_code == 200
         await slow[0].send(b'"ksql":"SHOW TYPES;"}')
         assert (await slow[0].head()).startswith(b"HTTP/1.1 200")
@@ -232,7 +232,7 @@ async def test_bytes_that_are_no_requests_do_no_harm(world: SqlWorld) -> None:
                 writer.write_eof()
             await _rest(reader)
             writer.close()
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
             answer = await client.get(f"http://{host}:{port}/healthcheck")
             assert answer.json()["isHealthy"] is True
 
