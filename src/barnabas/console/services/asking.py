@@ -211,7 +211,10 @@ def _told(error: AdminError) -> Exception:
 
 
 class Kept(Generic[T]):
-    """An answer that is used again for a while; threads that ask at once wait for one answer."""
+    """An answer that is used again for a while; threads that ask at once wait for one answer.
+
+    A failure is the answer for those that waited for it: else each would wait for its own in turn.
+    """
 
     def __init__(
         self, ask: Callable[[], T], kept_s: float, now_s: Callable[[], float] = time.monotonic
@@ -219,12 +222,21 @@ class Kept(Generic[T]):
         self._ask, self._kept_s, self._now_s = ask, kept_s, now_s
         self._lock = threading.Lock()
         self._answer: tuple[float, T] | None = None
+        self._failures = 0
+        self._failure: AwayError | None = None
 
     def get(self) -> T:
         """The answer. Raises what `ask` does."""
+        failures = self._failures
         with self._lock:
             if self._answer is None or self._now_s() - self._answer[0] > self._kept_s:
-                found = self._ask()
+                if self._failure is not None and failures != self._failures:
+                    raise AwayError(str(self._failure), self._failure.service)
+                try:
+                    found = self._ask()
+                except AwayError as error:
+                    self._failures, self._failure = self._failures + 1, error
+                    raise
                 self._answer = self._now_s(), found
             return self._answer[1]
 
