@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from barnabas.console.services.sql import EVERYTHING, stages_of, weigh
+from barnabas.console.services.sql import EVERYTHING, stages_of, weigh, without_secrets
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected
 from support.connect.web_service import Answer, WebService
@@ -173,6 +173,22 @@ def test_who_may_do_what(guarded: Console, page: Console) -> None:
 def test_the_right_of_a_statement(text: str, right: str, confirm: str | None) -> None:
     found = weigh(text)
     assert (found.right, found.confirm) == (right, confirm)
+
+
+@pytest.mark.parametrize("value", ["hunter2", "it''s hunter2", "hunter2, = '' x"])
+def test_passwords_of_connectors_are_not_in_the_audit_log(value: str) -> None:
+    text = f"create source connector c with ('url'='jdbc:x', \"password\" = '{value}');"
+    hidden = "create source connector c with ('url'='[hidden]', \"password\" = '[hidden]');"
+    assert without_secrets(text) == hidden
+    assert "hunter2" not in without_secrets(text.removesuffix("');"))
+    assert without_secrets(ORDERS) == ORDERS
+
+
+def test_statements_are_audited_without_passwords(page: Console) -> None:
+    text = "CREATE SOURCE CONNECTOR c WITH ('connection.password'='hunter2');"
+    page.send("POST", "sql/statements", {"sql": text})
+    (deed,) = page.get("audit")["rows"]
+    assert deed["target"] == text.replace("hunter2", "[hidden]")
 
 
 def test_stages_say_what_they_run() -> None:

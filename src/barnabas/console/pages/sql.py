@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, Handler, Streamed, as_json
-from barnabas.console.services.sql import weigh
+from barnabas.console.services.sql import weigh, without_secrets
 
 SHOWN_CHARS_MAX = 1_000
 """Characters of a statement in the audit log."""
@@ -27,7 +27,10 @@ def statement(call: Call) -> Any:
     if needed.right == "view":
         return call.services.sql.run(text)
     return call.do(
-        "run SQL", text[:SHOWN_CHARS_MAX], lambda: call.services.sql.run(text), right=needed.right
+        "run SQL",
+        without_secrets(text)[:SHOWN_CHARS_MAX],
+        lambda: call.services.sql.run(text),
+        right=needed.right,
     )
 
 

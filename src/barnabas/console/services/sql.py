@@ -32,6 +32,8 @@ _FORMS: Final = re.compile(
     r"As columns: stages \[([\d, ]*)\]; record by record: stages \[([\d, ]*)\]"
 )
 EVERYTHING: Final = "everything"
+_CONNECTOR: Final = re.compile(r"\bCONNECTOR\b", re.IGNORECASE)
+_VALUE: Final = re.compile(r"=(\s*)'(?:[^']|'')*(?:'|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,11 @@ def weigh(text: str) -> Weighed:
     is_one = found is not None and ";" not in body
     name = found[1].strip("`") if found is not None and is_one else EVERYTHING
     return Weighed(right, EVERYTHING if name.upper() == "ALL" else name)
+
+
+def without_secrets(text: str) -> str:
+    """A text without the values of connectors' settings, passwords among them."""
+    return _VALUE.sub(r"=\1'[hidden]'", text) if _CONNECTOR.search(text) else text
 
 
 class SqlService:
