@@ -159,6 +159,12 @@ def test_names_with_slashes_and_markup(page: Console) -> None:
         path("subjects", "..", "versions")
 
 
+@pytest.mark.parametrize("number", ["1" * 5_000, "²", "-1"])
+def test_versions_that_are_no_numbers(page: Console, number: str) -> None:
+    answer = page.http.get(f"/api/{at('x', '/versions/')}{quote(number)}")
+    assert (answer.status_code, answer.json()["error"]) == (400, "a version is a number")
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [

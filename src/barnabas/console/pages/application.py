@@ -45,6 +45,7 @@ from barnabas.console.pages.calls import (
     Download,
     Endpoint,
     Streamed,
+    is_unicode,
 )
 from barnabas.console.pages.single_sign_on import BEGIN, SingleSignOn
 from barnabas.console.pages.streams import LineStream
@@ -65,6 +66,8 @@ COOKIE: Final = "console_session"
 MARK: Final = "x-console"
 """A header that pages of other origins cannot send without being asked for."""
 BODY_BYTES_MAX: Final = 4 << 20
+LOGIN_SIZE_MAX: Final = 1_000
+"""Characters of a name or password: names of failed logins are kept."""
 THREADS: Final = 48
 STREAMS_MAX: Final = 64
 POLICY: Final = (
@@ -238,6 +241,8 @@ class Application:
         name, password = body.get("name"), body.get("password")
         if self._accounts is None or not isinstance(name, str) or not isinstance(password, str):
             return _failed(BadRequestError("name and password are needed"))
+        if max(len(name), len(password)) > LOGIN_SIZE_MAX or not is_unicode(name + password):
+            return _failed(BadRequestError("name or password is too long, or not text"))
         wait_s = self._guesses.wait_s(name, address)
         if wait_s > 0:
             text = f"too many wrong passwords; try again in {wait_s:.0f} s"

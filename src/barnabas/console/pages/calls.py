@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.console.access import Audit, User
 from barnabas.console.pages.streams import Lines
 
 if TYPE_CHECKING:
     from barnabas.console.services.all import Services
+
+
+DIGITS_MAX: Final = 18
+"""Digits of a number in a path; Python refuses to read thousands."""
 
 
 class BadRequestError(Exception):
@@ -91,6 +95,22 @@ class Call:
             raise
         audit.note(self.user.name, self.address, action, target, "done", details)
         return found
+
+
+def whole(text: str, what: str) -> int:
+    """A number in a path. Raises BadRequestError."""
+    if not text.isascii() or not text.isdigit() or len(text) > DIGITS_MAX:
+        raise BadRequestError(f"{what} is a number")
+    return int(text)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text has bytes: JSON may hold halves of surrogate pairs, which have none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 Handler = Callable[[Call], Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
 
 SETTINGS_MAX = 1_000
 
@@ -75,13 +75,11 @@ def restart(call: Call) -> Any:
 
 def restart_task(call: Call) -> Any:
     """Restart a task."""
-    name, text = call.path["connector"], call.path["task"]
-    if not text.isascii() or not text.isdigit():
-        raise BadRequestError("a task is a number")
+    name, task = call.path["connector"], whole(call.path["task"], "a task")
     call.do(
         "restart task",
-        f"{name} {text}",
-        lambda: call.services.connectors.restart_task(name, int(text)),
+        f"{name} {task}",
+        lambda: call.services.connectors.restart_task(name, task),
     )
     return {}
 

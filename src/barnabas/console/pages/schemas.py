@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
 from barnabas.console.services.schemas import LEVELS, MODES, TYPES
 
 
@@ -129,9 +129,7 @@ def delete_version(call: Call) -> Any:
 
 
 def _version(call: Call) -> int:
-    if not call.path["version"].isascii() or not call.path["version"].isdigit():
-        raise BadRequestError("a version is a number")
-    return int(call.path["version"])
+    return whole(call.path["version"], "a version")
 
 
 def _schema(call: Call) -> tuple[str, str, list[Any]]:
