@@ -6,11 +6,11 @@ no answer, no audit log and no error.
 
 from __future__ import annotations
 
-import math
+import sys
 from typing import Any, Final, TypeVar
 
 from barnabas.base.scram import ITERATIONS_MAX, ITERATIONS_MIN
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, is_unicode
 from barnabas.console.services.topics import sliced
 from barnabas.console.services.transactions import MINUTES_DEFAULT
 from barnabas.kafka.acls import OPERATIONS, Acl, is_principal
@@ -152,6 +152,8 @@ def _word(kind: type[E], text: Any, what: str) -> E:
 def _name(text: str, what: str) -> str:
     if not text.strip() or len(text) > NAME_SIZE_MAX:
         raise BadRequestError(f"{what} is missing or too long")
+    if not is_unicode(text):
+        raise BadRequestError(f"{what} is not text")
     return text
 
 
@@ -170,7 +172,11 @@ def create_user(call: Call) -> Any:
     """Create a user."""
     name = _name(call.given("name"), "name")
     mechanisms = call.body.get("mechanisms", list(MECHANISMS))
-    if not isinstance(mechanisms, list) or not mechanisms or not set(mechanisms) <= {*MECHANISMS}:
+    if (
+        not isinstance(mechanisms, list)
+        or not mechanisms
+        or not all(one in MECHANISMS for one in mechanisms)
+    ):
         raise BadRequestError(f"mechanisms are some of {', '.join(MECHANISMS)}")
     password, iterations = _password(call), _iterations(call)
     call.do(
@@ -184,7 +190,8 @@ def create_user(call: Call) -> Any:
 
 def change_password(call: Call) -> Any:
     """Change a user's password."""
-    name, password, iterations = call.path["user"], _password(call), _iterations(call)
+    name, password = call.path["user"], _password(call)
+    iterations = _iterations(call) if "iterations" in call.body else None
     call.do(
         "change password",
         name,
@@ -205,6 +212,8 @@ def _password(call: Call) -> str:
     found = call.body.get("password")
     if not isinstance(found, str) or not found or len(found) > PASSWORD_SIZE_MAX:
         raise BadRequestError("password is missing or too long")
+    if not is_unicode(found):
+        raise BadRequestError("password is not text")
     return found
 
 
@@ -244,7 +253,7 @@ def change_quota(call: Call) -> Any:
         if key not in KEYS:
             raise BadRequestError(f"there are the quotas {', '.join(KEYS)}")
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and math.isfinite(value) and value > 0):
+        if value is not None and not (is_number and 0 < value <= sys.float_info.max):
             raise BadRequestError(f"{key} is no number above 0")
     values = {key: float(value) for key, value in limits.items() if value is not None}
     removed = [key for key, value in limits.items() if value is None]
@@ -276,6 +285,8 @@ def _entity(call: Call) -> dict[str, str | None]:
     for kind, name in given.items():
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise BadRequestError(f"{kind} is a name, or null for the default")
+        if name is not None:
+            _name(name, kind)
     return given
 
 

@@ -137,12 +137,15 @@ class UserService:
             set_password(admin, name, password, mechanisms, iterations)
         self._all.forget()
 
-    def change_password(self, name: str, password: str, iterations: int) -> None:
-        """Change the password for all mechanisms that a user has. Raises AbsentError."""
+    def change_password(self, name: str, password: str, iterations: int | None = None) -> None:
+        """Change the password for all mechanisms that a user has. Raises AbsentError.
+
+        Without `iterations` each mechanism keeps its own: fewer are easier to crack.
+        """
         with self._cluster.access.admin() as admin:
-            set_password(
-                admin, name, password, [one.mechanism for one in _known(admin, name)], iterations
-            )
+            for one in _known(admin, name):
+                count = one.iterations if iterations is None else iterations
+                set_password(admin, name, password, [one.mechanism], count)
         self._all.forget()
 
     def delete(self, name: str) -> None:
