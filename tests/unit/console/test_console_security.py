@@ -203,6 +203,9 @@ def test_users_are_created_changed_and_deleted(
         ({"password": SECRET}, "name is missing"),
         ({"name": "x", "password": SECRET, "mechanisms": ["PLAIN"]}, "SCRAM-SHA-256"),
         ({"name": "x", "password": SECRET, "mechanisms": []}, "SCRAM-SHA-256"),
+        ({"name": "x", "password": SECRET, "mechanisms": [[]]}, "SCRAM-SHA-256"),
+        ({"name": "x", "password": f"{SECRET}\ud800"}, "password is not text"),
+        ({"name": "x\ud800", "password": SECRET}, "name is not text"),
         ({"name": "x", "password": SECRET, "iterations": 1}, "from 4096 to 16384"),
         ({"name": "x", "password": SECRET, "iterations": True}, "from 4096 to 16384"),
     ],
@@ -263,6 +266,8 @@ def test_quotas_are_set_changed_and_removed(page: Console) -> None:
         ({"user": "a"}, {"producer_byte_rate": 0}, "no number above 0"),
         ({"user": "a"}, {"producer_byte_rate": "1"}, "no number above 0"),
         ({"user": "a"}, {"producer_byte_rate": True}, "no number above 0"),
+        ({"user": "a"}, {"producer_byte_rate": 10**400}, "no number above 0"),
+        ({"user": "a" * 1_001}, {"producer_byte_rate": 1}, "user is missing or too long"),
     ],
 )
 def test_quotas_that_cannot_be_meant(
@@ -446,6 +451,31 @@ def test_a_viewer_changes_nothing(guarded: Console, endpoint: Endpoint) -> None:
     forbidden = guarded.get("audit", search="forbidden")["rows"]
     assert ("ann", endpoint.what) in [(one["user"], one["action"]) for one in forbidden]
     guarded.done("POST", "logout")
+
+
+def test_a_role_for_some_topics_does_not_read_what_others_did(guarded: Console) -> None:
+    assert guarded.log_in("eve", "pw").status_code == 200
+    answer = told(guarded.http.get("/api/audit"), 403)
+    assert "everywhere, from a role without patterns" in answer["error"]
+    guarded.done("POST", "logout")
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("ann", "\ud800"), ("\ud800", "pw"), ("x" * 1_001, "pw")]
+)
+def test_logins_that_cannot_be_meant(guarded: Console, name: str, password: str) -> None:
+    answer = guarded.send("POST", "login", {"name": name, "password": password})
+    assert "too long, or not text" in told(answer, 400)["error"]
+
+
+def test_a_new_password_keeps_the_iterations(page: Console) -> None:
+    given = {"name": "slow", "password": SECRET, "iterations": 8192}
+    page.done("POST", "users", given)
+    for more, count in (({}, 8192), ({"iterations": 5000}, 5000)):
+        page.done("POST", "users/slow/password", {"password": SECRET[::-1], **more})
+        (row,) = page.get("users", search="slow")["rows"]
+        assert {one["iterations"] for one in row["credentials"]} == {count}
+    page.done("DELETE", "users/slow", {"confirm": "slow"})
 
 
 def test_looking_needs_the_right_to_view(guarded: Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json
+from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.groups import Move, moved
 from barnabas.console.services.topics import sliced
@@ -275,9 +275,8 @@ def nodes(call: Call) -> Any:
 
 def node_settings(call: Call) -> Any:
     """A node's settings."""
-    if not call.path["node"].isdigit():
-        raise BadRequestError("a node is a number")
-    return as_json(call.services.topics.node_settings(int(call.path["node"])))
+    node = whole(call.path["node"], "a node")
+    return as_json(call.services.topics.node_settings(node))
 
 
 def audit(call: Call) -> Any:
@@ -307,5 +306,5 @@ ENDPOINTS = (
     Endpoint("DELETE", "/api/groups/{group}", "admin", "deleting this group", delete_group),
     Endpoint("GET", "/api/nodes", "view", "the nodes", nodes),
     Endpoint("GET", "/api/nodes/{node}/settings", "view", "the nodes", node_settings),
-    Endpoint("GET", "/api/audit", "admin", "the audit log", audit),
+    Endpoint("GET", "/api/audit", "admin", "the audit log", audit, everywhere=True),
 )

@@ -50,7 +50,7 @@ const MENU = [
   { to: "/transactions", text: "Transactions", key: "x", needs: "view", everywhere: true },
   { to: "/access", text: "Access", key: "a", needs: "view", everywhere: true },
   { to: "/quotas", text: "Quotas", key: "q", needs: "view", everywhere: true },
-  { to: "/audit", text: "Audit log", key: "l", needs: "admin" },
+  { to: "/audit", text: "Audit log", key: "l", needs: "admin", everywhere: true },
 ];
 const THEMES = ["auto", "light", "dark"];
 
