@@ -272,9 +272,14 @@ class WireAdmin:
         finally:
             if connection is not None:
                 if is_whole:
-                    self._connections[host, port] = connection
+                    self._keep((host, port), connection)
                 else:
                     connection.close()
+
+    def _keep(self, address: tuple[str, int], connection: Connection) -> None:
+        """Use a connection again, unless another thread has kept one to that address."""
+        if self._connections.setdefault(address, connection) is not connection:
+            connection.close()
 
     # -- the cluster
 

@@ -199,6 +199,26 @@ def test_an_idle_connection_that_has_ended_is_replaced(admin: WireAdmin) -> None
     assert admin.ask(MetadataRequest(topics=[]), 1) == MetadataResponse()
 
 
+def test_one_connection_is_kept_of_two_that_were_used_at_once(
+    admin: WireAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.describe()
+    call = Connection.call
+    used: list[Connection] = []
+
+    def call_within_another(connection: Connection, *given: Any) -> Any:
+        used.append(connection)
+        if len(used) == 1:
+            admin.ask(MetadataRequest(topics=[]), 1)
+        return call(connection, *given)
+
+    monkeypatch.setattr(Connection, "call", call_within_another)
+    admin.ask(MetadataRequest(topics=[]), 1)
+    first, second = used
+    assert list(admin._connections.values()) == [second]
+    assert (first._socket.fileno(), second._socket.fileno() > 0) == (-1, True)
+
+
 def test_a_cluster_that_is_down_is_named(broker: Broker) -> None:
     admin = WireAdmin(broker.access())
     broker.close()
