@@ -1,9 +1,10 @@
 """What the modules of clients share, and the cluster that they run against.
 
-`BARNABAS_TEST_NODES=3` (`make test-cluster`) runs every module against three nodes instead of
-one; without it `test_three_nodes.py` alone does, with a selection. `BARNABAS_TEST_SECURITY=scram`
-runs the modules that `secured_matrix.py` does not leave out against a cluster where clients log in
-by SCRAM over TLS and need rights.
+`BARNABAS_TEST_NODES=3` (`make test-cluster`) runs every test of the session's cluster against three
+nodes instead of one; without it `test_three_nodes.py` alone does, with a selection.
+`BARNABAS_TEST_SECURITY=scram` runs them, without the modules that `secured_matrix.py` leaves out,
+against a cluster where clients log in by SCRAM over TLS and need rights. Tests that start their own
+clusters are the same in every run, so only `make test` runs them.
 """
 
 from collections.abc import Iterator
@@ -21,13 +22,26 @@ from support.connect.postgres import database_server
 __all__ = ["database_server"]
 
 
+CLUSTERS = frozenset({"kafka_bootstrap_servers", "three_nodes", "secured_node", "node_ids"})
+"""The fixtures that differ with the session's cluster; every other one of that kind asks these."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out of the secured matrix what takes no part in it."""
-    if not SECURITY:
+    """Leave out of runs with another cluster what takes no part in them."""
+    if NODES == 1 and not SECURITY:
         return
-    apart = [item for item in items if left_out(item.path)]
-    items[:] = [item for item in items if not left_out(item.path)]
+    taking_part = [item for item in items if _takes_part(item)]
+    apart = [item for item in items if not _takes_part(item)]
+    items[:] = taking_part
     config.hook.pytest_deselected(items=apart)
+
+
+def _takes_part(item: pytest.Item) -> bool:
+    """Whether a test depends on the session's cluster, by a fixture or by its number of nodes."""
+    assert isinstance(item, pytest.Function)
+    counts_nodes = getattr(item.module, "NODES", None) == NODES
+    depends = counts_nodes or not CLUSTERS.isdisjoint(item.fixturenames)
+    return depends and not (SECURITY and left_out(item.path))
 
 
 @pytest.fixture(scope="session")

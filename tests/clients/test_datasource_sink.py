@@ -59,10 +59,11 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(params=["barnabas", pytest.param("kafka", marks=pytest.mark.slow)])
-def brokers(request: pytest.FixtureRequest) -> Iterator[Kafka]:
+def brokers(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> Iterator[Kafka]:
     """A cluster of ours, and one of Apache Kafka's."""
-    name = "kafka_bootstrap_servers" if request.param == "barnabas" else "apache"
-    with Kafka(request.getfixturevalue(name), request.node.name) as handle:
+    is_ours = request.param == "barnabas"
+    servers = kafka_bootstrap_servers if is_ours else request.getfixturevalue("apache")
+    with Kafka(servers, request.node.name) as handle:
         yield handle
 
 

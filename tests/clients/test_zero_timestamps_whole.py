@@ -29,11 +29,10 @@ STAMPS = [5, 0, 6, 0, 0]
 
 
 @pytest.fixture(params=[1, pytest.param(3, marks=pytest.mark.slow)])
-def servers(request: pytest.FixtureRequest) -> str:
+def servers(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> str:
     """The bootstrap servers of one node, and of three."""
     if request.param == 1:
-        single: str = request.getfixturevalue("kafka_bootstrap_servers")
-        return single
+        return kafka_bootstrap_servers
     cluster: ClusterProcesses = request.getfixturevalue("three_nodes")
     return cluster.bootstrap_servers
 
