@@ -8,11 +8,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-from collections.abc import Sequence
+import logging
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+from barnabas.base import telemetry
 from barnabas.cli.main import run
 from support import client_logins
 
@@ -46,6 +49,7 @@ def run_cli(*arguments: str, stdin: bytes = b"") -> Result:
     err = io.StringIO()
     given = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     with (
+        _own_lines(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch("sys.stdin", given),
@@ -54,6 +58,33 @@ def run_cli(*arguments: str, stdin: bytes = b"") -> Result:
     assert isinstance(out.buffer, io.BytesIO)
     assert "Traceback" not in err.getvalue()
     return Result(int(code), out.buffer.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _own_lines() -> Iterator[None]:
+    """Keep log lines of threads that ran before out of a command's standard error.
+
+    Logging is afterwards as it was before.
+    """
+    others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
+    logger, root, configure = (
+        logging.getLogger(telemetry.ROOT),
+        logging.getLogger(),
+        telemetry.configure,
+    )
+    before = logger.handlers, logger.level, logger.propagate, root.handlers
+
+    def configured(logs: telemetry.Logs) -> None:
+        configure(logs)
+        for handler in logger.handlers:
+            handler.addFilter(lambda record: record.thread not in others)
+
+    try:
+        with mock.patch.object(telemetry, "configure", configured):
+            yield
+    finally:
+        logger.handlers, level, logger.propagate, root.handlers = before
+        logger.setLevel(level)
 
 
 def with_login(arguments: Sequence[str]) -> list[str]:

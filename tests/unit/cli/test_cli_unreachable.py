@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,7 +115,7 @@ def test_no_broker_answers(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     arguments = ARGUMENTS.get(name, "").format(directory=tmp_path).split()
     result = run_cli(*name.split(), *arguments, CASES[name], NOWHERE, "--json", stdin=b"c2VjcmV0\n")
     assert (result.code, result.out) == (ExitCode.UNREACHABLE, b""), result.err
-    assert result.err.count("\n") == 1
+    assert result.err.count("\n") == 1, result.err
     assert f"{NOWHERE} (connection refused)" in json.loads(result.err)["error"]
 
 
@@ -122,8 +125,46 @@ def test_a_port_says_nothing(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "worker.properties").write_text(WORKER.format(directory=tmp_path))
     (tmp_path / "energy.py").write_text(PIPELINE)
     arguments = ARGUMENTS.get(name, "").format(directory=tmp_path).split()
-    with socket.create_server(("127.0.0.1", 0)) as mute:
+    with socket.create_server(("127.0.0.1", 0)) as mute, a_thread_that_logs():
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         result = run_cli(*name.split(), *arguments, CASES[name], address, "--json")
     assert (result.code, result.out) == (ExitCode.UNREACHABLE, b""), result.err
+    assert result.err.count("\n") == 1, result.err
     assert f"{address} (connected, but no answer)" in json.loads(result.err)["error"]
+
+
+@contextlib.contextmanager
+def a_thread_that_logs() -> Iterator[None]:
+    """Leave one behind as other tests do; its lines are not the command's."""
+    ended = threading.Event()
+
+    def log() -> None:
+        while not ended.wait(0.05):
+            logging.getLogger("barnabas.connect").warning("a task of another test is retried")
+
+    thread = threading.Thread(target=log)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["connect start", "doctor", "registry start", "topic list"])
+def test_a_port_does_not_answer_the_tls_handshake(name: str, tmp_path: Path) -> None:
+    (tmp_path / "worker.properties").write_text(
+        WORKER.format(directory=tmp_path) + "security.protocol=SSL\n"
+    )
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    given = ARGUMENTS.get(name, "").format(directory=tmp_path).split()
+    if name == "registry start":
+        given += ["-o", "kafkastore.security.protocol=SSL", "-l", "http://127.0.0.1:0"]
+    elif name != "connect start":
+        given += ["--command-config", f"{tmp_path}/client.properties"]
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"127.0.0.1:{mute.getsockname()[1]}"
+        result = run_cli(*name.split(), *given, "--bootstrap-servers", address, "--json")
+    assert result.code == (ExitCode.PROBLEMS if name == "doctor" else ExitCode.UNREACHABLE)
+    reason = f"{address} (connected, but no answer to the TLS handshake)"
+    assert reason in result.err + result.text
