@@ -27,7 +27,8 @@ from barnabas.web.http1 import Connection
 from barnabas.web.listening import BoundListener, CannotListenError, ListenAddress
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from barnabas.web.http2 import Http2
 
@@ -37,6 +38,7 @@ IDLE_S: Final = 300.0
 STOP_S: Final = 3.0
 """Requests that are under way at the end may take this long."""
 _LOOK_S: Final = 0.05
+_ENDING: Final = b'{"error_code":503,"message":"the server is shutting down"}'
 
 _log = logging.getLogger(__name__)
 
@@ -155,9 +157,30 @@ class WebServer:
         self._clock = asyncio.get_running_loop().call_later(1.0, self._tick)
 
 
+def _answered_at_the_end(app: ASGIApp) -> ASGIApp:
+    """Answer requests that the server's end cancels: uvicorn logs them as faults, with a trace."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            cycle: RequestResponseCycle = send.__self__  # type: ignore[attr-defined]  # its method
+            if cycle.response_started:
+                return  # uvicorn logs that it is not complete, and closes the connection
+            _log.warning("%s %s: not answered before the end", scope["method"], scope["path"])
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(_ENDING)),
+            ]
+            await send({"type": "http.response.start", "status": 503, "headers": headers})
+            await send({"type": "http.response.body", "body": _ENDING})
+
+    return answered
+
+
 def _uvicorn_config(app: ASGIApp, idle_s: float) -> uvicorn.Config:
     config = uvicorn.Config(
-        app,
+        _answered_at_the_end(app),
         loop="none",
         http=Connection,
         ws="none",

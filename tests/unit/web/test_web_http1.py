@@ -1,9 +1,12 @@
 """Connections of HTTP/1.1: joined writes, upgrades, requests sent ahead, and how they end."""
 
 import asyncio
+import json
+import logging
 from typing import Any
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from barnabas.web.crowd import Crowd
 from barnabas.web.http1 import PIPELINED_MAX, JoinedWrites
@@ -230,3 +233,29 @@ async def test_a_client_that_does_not_read_keeps_no_server_from_its_end(
         async with asyncio.timeout(PATIENCE_S):
             await server.stop()
         assert server.connections == 0
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_request_that_outlasts_the_server_is_answered(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    bound = BoundListener(ListenAddress("127.0.0.1", 0))
+    server = WebServer(slow, [bound], Crowd(), speaks_http2=kind == HTTP2, stop_s=0.1)
+    await server.start()
+    async with clients(bound.listener.port) as (client,), asyncio.timeout(PATIENCE_S):
+        await client.send(b"GET /slow" + HOST + b"\r\n")
+        await asked.wait()
+        await server.stop()
+        head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body) == {"error_code": 503, "message": "the server is shutting down"}
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == [
+        "GET /slow: not answered before the end"
+    ]
+    assert not any(record.exc_info for record in caplog.records)

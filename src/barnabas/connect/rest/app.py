@@ -63,6 +63,9 @@ class RestApp:
             return
         try:
             answer, headers = await self._answer(scope, receive)
+        except asyncio.CancelledError:  # the server ends, and waits for this request no longer
+            _log.warning("%s %s: not answered before the end", scope["method"], scope["path"])
+            answer, headers = _error(500, "Worker is shutting down"), {}
         except Exception as error:  # noqa: BLE001  a fault of ours, told to the client
             _log.warning("%s %s: %s", scope["method"], scope["path"], error, exc_info=error)
             answer, headers = _error(500, self._hide(str(error))), {}

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from barnabas import __version__
 from barnabas.connect.engine.base import TaskId
+from barnabas.connect.rest.app import RestApp
+from barnabas.connect.rest.routes import Answer, Request, Route
 from barnabas.schemas.data.errors import ConnectError
+from barnabas.web.listening import BoundListener, ListenAddress
+from barnabas.web.server import WebServer
 from support.connect.herder_world import RENAME, SOURCE, WORKER
 from support.connect.rest_world import RestWorld
+from support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -264,3 +273,32 @@ async def test_secrets_are_resolved_and_never_shown(tmp_path: Path) -> None:
     status = (await world.ask("GET", "/connectors/c/status"))[1]
     assert "no [hidden]" in status["tasks"][0]["trace"]
     world.close()
+
+
+async def test_a_request_that_outlasts_the_worker_gets_kafkas_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A worker that still starts keeps requests waiting. Source: DistributedHerder.halt."""
+    asked, ended = threading.Event(), threading.Event()
+
+    def wait(_: Request) -> Answer:
+        asked.set()
+        ended.wait()
+        return Answer(body={})
+
+    app = RestApp([Route("POST", "/connectors", wait)])
+    bound = BoundListener(ListenAddress("127.0.0.1", 0))
+    server = WebServer(app, [bound], stop_s=0.1)
+    await server.start()
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client:
+        url = f"{bound.listener}/connectors"
+        answer = asyncio.create_task(client.post(url, json={"name": "c"}))
+        await asyncio.to_thread(asked.wait)
+        await server.stop()
+        found = await answer
+    ended.set()
+    assert found.status_code == 500
+    assert found.json() == {"error_code": 500, "message": "Worker is shutting down"}
+    (line,) = [record for record in caplog.records if record.levelno > logging.INFO]
+    assert line.getMessage() == "POST /connectors: not answered before the end"
+    assert line.exc_info is None
