@@ -17,6 +17,8 @@ from barnabas.kafka.bootstrap import PROBE_TIMEOUT_S, UnreachableError, first_re
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+    from barnabas.kafka.security import Security
+
 DEFAULT_BOOTSTRAP = "localhost:9092"
 LOGIN_TIMEOUT_S = 10.0
 SECONDS_MAX = 7 * 86400
@@ -77,14 +79,16 @@ class Connection:
         return Admin(self.client_config()).client
 
     def probe(self) -> None:
-        """Raise CliError at once where no bootstrap address accepts a connection, or lets us in.
+        """Raise CliError at once where no bootstrap address answers, or lets us in.
 
         The client library would say neither before its time is up, nor why.
         """
+        from barnabas.base.tls.contexts import PropertyKeys
         from barnabas.cli.login import check
+        from barnabas.kafka.security import Security
 
-        protocol = self.config.get("security.protocol", "PLAINTEXT")
-        host, port = reachable(self.bootstrap_servers, self.timeout_s, protocol=protocol)
+        security = Security(PropertyKeys(self.config))
+        host, port = reachable(self.bootstrap_servers, self.timeout_s, security=security)
         check(host, port, self.config, min(LOGIN_TIMEOUT_S, self.timeout_s))
 
     def metadata(self) -> "ClusterMetadata":
@@ -112,11 +116,11 @@ def reachable(
     bootstrap_servers: str,
     timeout_s: float = PROBE_TIMEOUT_S,
     option: str = "--bootstrap-servers",
-    protocol: str = "PLAINTEXT",
+    security: "Security | None" = None,
 ) -> tuple[str, int]:
-    """Host and port of the first address that accepts connections. Raises CliError if none does."""
+    """Host and port of the first address that answers. Raises CliError if none does."""
     try:
-        return first_reachable(bootstrap_servers, min(PROBE_TIMEOUT_S, timeout_s), protocol)
+        return first_reachable(bootstrap_servers, min(PROBE_TIMEOUT_S, timeout_s), security)
     except UnreachableError as error:
         hint = f"give the address with {option}"
         raise CliError(str(error), ExitCode.UNREACHABLE, hint) from error

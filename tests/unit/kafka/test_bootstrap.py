@@ -9,9 +9,13 @@ import time
 import pytest
 
 import barnabas
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.kafka.bootstrap import UnreachableError, first_reachable
+from barnabas.kafka.security import Security
 
 WAIT_S = 0.2
+TLS_HANDSHAKE = b"\x16"
+"""The type of a TLS record that begins a handshake (RFC 8446)."""
 
 
 def address_of(server: socket.socket) -> str:
@@ -47,21 +51,36 @@ def test_a_listener_that_wants_tls_is_reachable(answer: bytes) -> None:
 
 
 @pytest.mark.parametrize(("prefix", "protocol"), [("SSL://", "PLAINTEXT"), ("", "SASL_SSL")])
-def test_no_plain_text_is_sent_where_tls_is_known(prefix: str, protocol: str) -> None:
-    """A node would log it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        first_reachable(prefix + address_of(server), protocol=protocol)
-        stream, _ = server.accept()
+def test_where_tls_is_known_the_handshake_is_awaited(prefix: str, protocol: str) -> None:
+    """And no plain text is sent: a node would log it."""
+    security = Security(PropertyKeys({"security.protocol": protocol}))
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = prefix + address_of(mute)
+        with pytest.raises(UnreachableError) as raised:
+            first_reachable(address, WAIT_S, security)
+        reason = "connected, but no answer to the TLS handshake"
+        assert str(raised.value) == f"no broker answers at {address} ({reason})"
+        stream, _ = mute.accept()
         with stream:
-            assert stream.recv(1) == b""
+            assert stream.recv(1) == TLS_HANDSHAKE
 
 
-@pytest.mark.parametrize("security", [None, "tls", "scram"])
-def test_a_node_is_reachable(security: str | None) -> None:
+@pytest.mark.parametrize("kind", [None, "tls", "scram", "mtls"])
+def test_a_node_is_reachable(kind: str | None) -> None:
     with (
-        barnabas.Cluster(security=security) as cluster,
+        barnabas.Cluster(security=kind) as cluster,
         socket.create_server(("127.0.0.1", 0)) as mute,
     ):
+        security = Security(PropertyKeys(cluster.client_config))
         servers = f"{address_of(mute)},{cluster.bootstrap_servers}"
-        host, port = first_reachable(servers, WAIT_S * 10)
+        host, port = first_reachable(servers, WAIT_S * 10, security)
         assert f"{host}:{port}" == cluster.bootstrap_servers
+
+
+def test_a_broker_that_our_settings_do_not_trust_is_reachable() -> None:
+    """What makes the connections says that, and what to do about it."""
+    with barnabas.Cluster(security="mtls") as cluster:
+        for settings in ({}, {"ssl.truststore.location": "/nowhere"}):
+            security = Security(PropertyKeys({"security.protocol": "SSL", **settings}))
+            host, port = first_reachable(cluster.bootstrap_servers, 10, security)
+            assert f"{host}:{port}" == cluster.bootstrap_servers

@@ -57,6 +57,7 @@ def start_command(
 def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
     with extra_packages("registry", "the schema registry needs"):
         from barnabas.registry.config import RegistryConfig
+        from barnabas.registry.kafka.connection import security_of
         from barnabas.registry.kafka.faults import StoreError
         from barnabas.registry.server import run_registry
         from barnabas.schemas.formats import all_formats
@@ -65,7 +66,7 @@ def _run(values: dict[str, str], logs: Logs, as_json: bool) -> int:
 
     config = RegistryConfig(values)
     if INIT_TIMEOUT not in values:  # which asks to wait for a cluster
-        reachable(",".join(config.bootstrap_servers), protocol=config.security_protocol)
+        reachable(",".join(config.bootstrap_servers), security=security_of(config))
     telemetry.configure(logs)
     if logs.level != "debug":
         # It says in several lines what the registry says in one, and has no handler.

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from confluent_kafka import KafkaException
 
+from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
 from barnabas.connect.config.validation import WorkerRules
@@ -30,6 +31,7 @@ from barnabas.connect.worker.settings import (
 from barnabas.connect.worker.standalone import StandaloneHerder
 from barnabas.kafka.admin import Admin
 from barnabas.kafka.bootstrap import UnreachableError, first_reachable
+from barnabas.kafka.security import Security
 from barnabas.schemas.data.errors import ConnectError
 
 _CLUSTER_S = 60.0
@@ -92,8 +94,8 @@ def cluster_of(settings: Mapping[str, str]) -> str | None:
     """Return the id of the Kafka cluster. Raises NoClusterError, at once if nothing listens."""
     given = admin_settings({}, settings)
     try:
-        protocol = str(given.get("security.protocol", "PLAINTEXT"))
-        first_reachable(str(given["bootstrap.servers"]), protocol=protocol)
+        security = Security(PropertyKeys(given))
+        first_reachable(str(given["bootstrap.servers"]), security=security)
         cluster_id: str | None = Admin(given, _CLUSTER_S).metadata().cluster_id
         return cluster_id
     except UnreachableError as error:

@@ -16,7 +16,7 @@ class Connection:
         self.request_timeout_ms = config.get_int("kafkastore.request.timeout.ms")
         self.retry_backoff_ms = config.get_int("kafkastore.retry.backoff.ms")
         self._client_id = config.get_str("kafkastore.client.id")
-        self._security = Security(_Keys(config))
+        self._security = security_of(config)
         self._options: dict[str, Any] = {
             "bootstrap_servers": config.bootstrap_servers,
             "metadata_max_age_ms": config.get_int("kafkastore.metadata.max.age.ms"),
@@ -38,6 +38,11 @@ class Connection:
             ",".join(self._options["bootstrap_servers"]), self.request_timeout_ms / 1000
         )
         return replace(access, client_id=f"{self._client_id}-{purpose}")
+
+
+def security_of(config: RegistryConfig) -> Security:
+    """TLS and login for the brokers. Raises ConfigError."""
+    return Security(_Keys(config))
 
 
 class _Keys:
