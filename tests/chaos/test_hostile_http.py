@@ -39,7 +39,7 @@ listeners=http://127.0.0.1:{port}
 """
 Command = Callable[[str, int, Path], list[str]]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 def registry(servers: str, port: int, directory: Path) -> list[str]:

@@ -38,7 +38,7 @@ MEMORY_SLACK_BYTES = 16 << 20
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 APIS_ATTACKED = sorted({(case.key, case.is_for_controller) for case in CASES})
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 class Watcher:

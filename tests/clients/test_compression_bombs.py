@@ -48,7 +48,7 @@ SCHEDULING_S = 0.02
 WINDOWS_BYTES = 2 * 16 * MEBIBYTE
 """Of the two batches that are unfolded at a time: a block of lz4 or snappy, or a window of zstd."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(300)]
 
 
 def bomb(codec: Codec) -> bytes:
