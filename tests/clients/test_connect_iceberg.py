@@ -16,7 +16,8 @@ from support.connect.s3 import S3Server, s3_server
 from support.spark import needs_spark
 
 TESTS = Path(__file__).parents[1]
-TIMEOUT_S = 400
+TIMEOUT_S = 900
+"""The first run fetches Iceberg's packages."""
 
 pytestmark = [
     pytest.mark.slow,

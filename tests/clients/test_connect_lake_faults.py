@@ -14,7 +14,7 @@ from support.connect.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from support.connect.tasks import read_topic
 from support.connect.worker import JSON_CONVERTER, OurWorker
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the first run builds the server
 
 WRONG = "not-the-secret"
 

@@ -35,6 +35,9 @@ from support.secured_settings import Security
 
 CLUSTER_ID = "x" * 22
 T = TypeVar("T")
+START_TIMEOUT_S = 110
+"""Just below the usual limit of a test. On a busy machine a node of Apache Kafka takes more than a
+minute to start; one that ends by itself is noticed at once."""
 HEALTHY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 ANSWER_TIMEOUT_S = 5
@@ -294,7 +297,7 @@ class ClusterProcesses:
         """Start the named nodes, or all, and wait until the cluster is whole again."""
         for node_id in node_ids or self.nodes:
             self.nodes[node_id].start()
-        self.wait_until_healthy()
+        self.wait_until_healthy(START_TIMEOUT_S)
 
     def kill(self, *node_ids: int) -> None:
         """SIGKILL to the named nodes, as near to each other as can be."""
