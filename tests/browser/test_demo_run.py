@@ -34,6 +34,7 @@ def test_a_bounded_run_ends_by_itself_with_every_figure_right(finished_demo: Any
     assert {"lag of dashboard", "lag of recommendations", "lag of warehouse"} <= names
     assert {f"lag of {topic.replace('-', ' ')}" for topic in SQL_TOPICS} <= names
     assert "barnabas sql --server http://127.0.0.1:" in finished_demo.progress
+    assert "✓ console: http://127.0.0.1:" in finished_demo.progress
 
 
 def test_the_run_published_and_counted_something(finished_demo: Any) -> None:

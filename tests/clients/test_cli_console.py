@@ -14,6 +14,8 @@ from support.console_world import Console
 from support.foreground import BARNABAS, end, first_line, running
 from support.identity_provider import SignOnProvider
 
+SLOW = pytest.mark.slow
+
 
 def test_a_console_without_a_cluster_says_so_on_its_page() -> None:
     with running("console", "-b", "127.0.0.1:1", "-l", "http://127.0.0.1:0", "--json") as process:
@@ -81,5 +83,25 @@ def test_dev_runs_a_console_too(is_secure: bool, tmp_path: Path) -> None:
         assert written["offset"] == 0
         (record,) = page.get("topics/made/messages")["records"]
         assert record["value"]["text"] == "v"
+        page.http.close()
+        assert end(process, signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_secure"), [(1, False), *(pytest.param(n, True, marks=SLOW) for n in (1, 3))]
+)
+def test_the_console_of_dev_reaches_all_services_beside_it(
+    nodes: int, is_secure: bool, tmp_path: Path
+) -> None:
+    flags = ["--nodes", str(nodes), "--port", "0", "--directory", str(tmp_path / "data")]
+    flags += ["--secure"] if is_secure else []
+    for name in ("registry", "connect", "sql", "console"):
+        flags += [f"--{name}", f"--{name}-port", "0"]
+    with running("dev", *flags, "--json") as process:
+        ready = json.loads(first_line(process))
+        page = Console(ready["console_url"])
+        assert page.get("me")["services"] == ["registry", "connect", "sql"]
+        assert page.get("schemas")["url"] == ready["schema_registry_url"]
+        assert page.get("connectors")["total"] == page.get("sql/queries")["total"] == 0
         page.http.close()
         assert end(process, signal.SIGINT) == 0

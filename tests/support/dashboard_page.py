@@ -61,7 +61,7 @@ class Dashboard:
     """A server of a state that the test fills itself."""
 
     def __init__(self) -> None:
-        self.state = DashboardState("broker:9092")
+        self.state = DashboardState("broker:9092", "http://127.0.0.1:8090/")
         self._stack = contextlib.ExitStack()
         self.url = self._stack.enter_context(serving(self.state))
 

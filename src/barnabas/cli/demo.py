@@ -1,4 +1,4 @@
-"""`barnabas demo`: broker, schema registry, generators, Spark and dashboard, by one command."""
+"""`barnabas demo`: broker, schema registry, generators, Spark, dashboard and console at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ SECONDS_WITHOUT_TERMINAL = 60
 
 EPILOG = """\b
 Examples:
-  barnabas demo                  until Ctrl-C, page on http://127.0.0.1:8088/
+  barnabas demo                  until Ctrl-C, page on http://127.0.0.1:8088/,
+                                 console on http://127.0.0.1:8090/
   barnabas demo --seconds 60     a bounded run; exit code 0 if all is right
   barnabas demo --nodes 3 --fresh
                                  three nodes: kill any one, no figure changes

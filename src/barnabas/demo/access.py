@@ -25,8 +25,8 @@ from barnabas.protocol.acls import CLUSTER_NAME, Operation, PatternType, Resourc
 
 CONFIG_VARIABLE: Final = "BARNABAS_DEMO_CLIENT_CONFIG"
 GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD = "generators", "registry", "sql-server", "dashboard"
-CONNECT: Final = "connect"
-USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD, CONNECT)
+CONNECT, CONSOLE = "connect", "console"
+USERS: Final = (ADMIN, GENERATORS, REGISTRY, SQL_SERVER, DASHBOARD, CONNECT, CONSOLE)
 PIPELINE_NAMES: Final = (
     "pipeline-results-",
     "barnabas-sink-",
@@ -36,6 +36,7 @@ PIPELINE_NAMES: Final = (
 """The prefixes of the groups and transactional ids of the SQL server and of Spark."""
 PREFIXED: Final = PatternType.PREFIXED
 _READS: Final = (Operation.READ, Operation.DESCRIBE)
+_SEES: Final = (Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
 _WRITES: Final = (Operation.WRITE, Operation.CREATE, Operation.DESCRIBE)
 
 
@@ -78,6 +79,11 @@ class Access:
         """Properties of the SQL server."""
         return self._file("sql-server.ksql.properties")
 
+    @property
+    def console_file(self) -> str:
+        """Settings of the console's clients."""
+        return self._file(f"{CONSOLE}.properties")
+
     def _file(self, name: str) -> str:
         return os.path.join(self.secured.directory, name)
 
@@ -100,6 +106,16 @@ def rights(service_id: str) -> list[Right]:
         Right(DASHBOARD, group, "dashboard", _READS, PREFIXED),
         *(Right(DASHBOARD, group, name, _READS) for name in (*CONSUMER_GROUPS, ICEBERG_GROUP)),
         *(Right(SQL_SERVER, group, name, _READS) for name in CONSUMER_GROUPS),
+        *(
+            Right(CONSOLE, topics, name, (Operation.READ, *_SEES))
+            for name in (*inputs, *OUTPUT_TOPICS, "_schemas")
+        ),
+        *(
+            Right(CONSOLE, group, name, (Operation.DESCRIBE,))
+            for name in (*CONSUMER_GROUPS, ICEBERG_GROUP, "schema-registry")
+        ),
+        Right(CONSOLE, group, "dashboard", (Operation.DESCRIBE,), PREFIXED),
+        Right(CONSOLE, ResourceType.CLUSTER, CLUSTER_NAME, _SEES),
         Right(SQL_SERVER, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
         Right(DASHBOARD, ResourceType.CLUSTER, CLUSTER_NAME, (Operation.DESCRIBE,)),
     ]

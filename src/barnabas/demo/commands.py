@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from barnabas.base.errors import install_hint
 from barnabas.demo.access import DASHBOARD, GENERATORS, Access
+from barnabas.demo.broker import BARNABAS
 from barnabas.demo.database.place import OPERATOR, PASSWORD_VARIABLE, Place
 from barnabas.demo.processes import ChildSpec
 from barnabas.demo.workspace import Settings, Workspace
@@ -79,6 +80,7 @@ def dashboard_spec(
     *,
     workers: Sequence[str] = (),
     is_iceberg: bool = False,
+    console_url: str | None = None,
 ) -> ChildSpec:
     """Return how to start the dashboard's web server; `workers` are URLs of Connect's."""
     command = [sys.executable, "-m", "barnabas.demo.dashboard.server", "--bootstrap", bootstrap]
@@ -86,6 +88,7 @@ def dashboard_spec(
     command += ["--sql-server", settings.sql_url]
     command += [word for url in workers for word in ("--connect", url)]
     command += ["--iceberg"] if is_iceberg else []
+    command += [] if console_url is None else ["--console", console_url]
     command += ["--host", host, "--port", str(settings.dashboard_port)]
     return ChildSpec(
         "dashboard",
@@ -94,3 +97,20 @@ def dashboard_spec(
         grace_seconds=10.0,
         advice="See the log; --port chooses another port for the page.",
     )
+
+
+def console_spec(
+    settings: Settings, bootstrap: str, access: Access | None = None, *, worker: str | None = None
+) -> ChildSpec:
+    """Return how to start the console; `worker` is Connect's URL.
+
+    On a secure cluster its user may change nothing, and neither may who looks at its pages.
+    """
+    command = [*BARNABAS, "console", "--bootstrap-servers", bootstrap]
+    command += ["--listeners", settings.console_url, "--registry-url", settings.registry_url]
+    command += ["--sql-url", settings.sql_url]
+    command += [] if worker is None else ["--connect-url", worker]
+    if access is not None:
+        command += ["--command-config", access.console_file]
+        command += ["--override", "console.read.only=true"]
+    return ChildSpec("console", command, advice="See the log; the demo runs without it.")

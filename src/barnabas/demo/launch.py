@@ -18,6 +18,7 @@ from barnabas.demo.workspace import (
     FIRST_BROKER_PORT,
     FIRST_BUCKET_PORT,
     FIRST_CONNECT_PORT,
+    FIRST_CONSOLE_PORT,
     FIRST_DASHBOARD_PORT,
     FIRST_DATABASE_PORT,
     FIRST_REGISTRY_PORT,
@@ -99,6 +100,7 @@ def find_settings(workspace: Workspace, wishes: Wishes, ports: Ports) -> Setting
             warehouse=wishes.warehouse or ICEBERG,
             bucket_port=FIRST_BUCKET_PORT,
             warehouse_port=FIRST_WAREHOUSE_PORT,
+            console_port=FIRST_CONSOLE_PORT,
         )
     for name in ("nodes", "seed", "rate", "acceleration", "exactly_once", "secure", "warehouse"):
         wish = getattr(wishes, name)
@@ -128,5 +130,7 @@ def find_settings(workspace: Workspace, wishes: Wishes, ports: Ports) -> Setting
     if settings.bucket_port is not None and settings.warehouse_port is not None:
         settings.bucket_port = ports.choose(settings.bucket_port)
         settings.warehouse_port = ports.choose(settings.warehouse_port)
+    if settings.console_port is not None:
+        settings.console_port = ports.choose(settings.console_port)
     workspace.save_settings(settings)
     return settings

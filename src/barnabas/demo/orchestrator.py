@@ -1,7 +1,7 @@
 """One run of the demo: start the parts in order, watch them, end them, hold figures against truth.
 
     broker ─▶ registry ─▶ topics ─▶ dashboard ─▶ SQL server ─▶ generators ─▶ … ─▶ catch up, summary
-    PostgreSQL ─▶ stations' table ─▶ worker of connectors ─┘
+    PostgreSQL ─▶ stations' table ─▶ worker of connectors ─┘└─▶ console
     S3 server ─▶ worker that writes the warehouse
 
 Everything is in one directory, and each part continues from what it finds there: the generators
@@ -19,7 +19,7 @@ from barnabas.demo.closing import Closing
 from barnabas.demo.outcome import EXIT_FAILED, DemoEndedError, DemoFailedError, Outcome
 from barnabas.demo.outside import SignalsTo
 from barnabas.demo.parts.brokers import Brokers
-from barnabas.demo.parts.dashboard import Dashboard
+from barnabas.demo.parts.dashboard import Console, Dashboard
 from barnabas.demo.parts.generators import Generators
 from barnabas.demo.parts.part import Part, RunOptions, Stage
 from barnabas.demo.parts.registry import Registry
@@ -33,7 +33,7 @@ from barnabas.demo.terminal import Screen
 from barnabas.demo.workspace import Settings, Workspace
 
 _SHOWN: tuple[type[Part], ...] = (
-    *(Database, Bucket, Brokers, Registry, Stations, Dashboard, SqlServer),
+    *(Database, Bucket, Brokers, Registry, Stations, Dashboard, Console, SqlServer),
     *(Warehouse, Generators),
 )
 PARTS = ["set-up", *(part.name for part in _SHOWN)]
@@ -63,9 +63,9 @@ class DemoRun:
         self._bucket, self._warehouse = Bucket(stage), Warehouse(stage)
         self._brokers, self._registry = Brokers(stage), Registry(stage)
         self._dashboard, self._sql_server = Dashboard(stage), SqlServer(stage)
-        self._generators = Generators(stage)
+        self._console, self._generators = Console(stage), Generators(stage)
         self._servers: tuple[Part, ...] = (
-            *(self._database, self._bucket, self._brokers, self._registry),
+            *(self._database, self._bucket, self._brokers, self._registry, self._console),
         )
         self._finishing = False
 
@@ -107,6 +107,7 @@ class DemoRun:
         self._stations.start()
         self._bucket.await_ready()
         self._dashboard.start()
+        self._console.start()
         self._dashboard.await_ready()
         self._stations.await_ready()
         self._sql_server.start()

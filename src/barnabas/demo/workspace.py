@@ -34,6 +34,7 @@ FIRST_CONNECT_PORT = 18083
 FIRST_DATABASE_PORT = 15432
 FIRST_BUCKET_PORT = 19000
 FIRST_WAREHOUSE_PORT = 18085
+FIRST_CONSOLE_PORT = 8090
 PARQUET, ICEBERG = "parquet", "iceberg"
 
 
@@ -71,6 +72,8 @@ class Settings:
     """The port of the S3 server with Iceberg's tables. """
     warehouse_port: int | None = None
     """The port of the worker of the warehouse's connector. """
+    console_port: int | None = None
+    """None in a directory of before there was a console, whose users may not include its own."""
     database_directory: str | None = None
     """PostgreSQL's own; None before it is chosen."""
     bounded_from_seconds: int | None = None
@@ -100,6 +103,11 @@ class Settings:
     def warehouse_url(self) -> str:
         """The address of the worker of the warehouse's connector."""
         return f"http://127.0.0.1:{self.warehouse_port}"
+
+    @property
+    def console_url(self) -> str:
+        """The console's address. It has no users, so it is always on loopback."""
+        return f"http://127.0.0.1:{self.console_port}"
 
     @property
     def bootstrap(self) -> str:

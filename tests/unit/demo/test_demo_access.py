@@ -10,6 +10,7 @@ from barnabas.app.secured import ADMIN
 from barnabas.base.config.properties import parse_properties
 from barnabas.demo.access import (
     CONFIG_VARIABLE,
+    CONSOLE,
     DASHBOARD,
     GENERATORS,
     REGISTRY,
@@ -29,6 +30,7 @@ def test_only_the_sql_server_writes_results_and_only_generators_write_input() ->
     found = rights("service")
     for user, forbidden in (
         (DASHBOARD, (*INPUT_TOPICS, *OUTPUT_TOPICS)),
+        (CONSOLE, (*INPUT_TOPICS, *OUTPUT_TOPICS, "_schemas")),
         (SQL_SERVER, INPUT_TOPICS),
         (REGISTRY, (*INPUT_TOPICS, *OUTPUT_TOPICS)),
     ):

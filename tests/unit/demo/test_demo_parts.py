@@ -6,16 +6,21 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from barnabas.demo import registry, reports, statements
+from barnabas.demo.access import Access
 from barnabas.demo.closing import STILL_SECONDS_MAX
+from barnabas.demo.commands import console_spec
 from barnabas.demo.connectors import STATIONS_CONNECTOR
 from barnabas.demo.lake.table import LakeError
 from barnabas.demo.outcome import DemoFailedError
+from barnabas.demo.parts import dashboard
+from barnabas.demo.parts.dashboard import Console as ConsolePart
 from barnabas.demo.parts.dashboard import Dashboard
 from barnabas.demo.parts.generators import Generators
 from barnabas.demo.parts.part import Part, RunOptions, Stage
@@ -23,7 +28,7 @@ from barnabas.demo.parts.registry import Registry
 from barnabas.demo.parts.sql_server import SqlServer
 from barnabas.demo.parts.stations import Stations
 from barnabas.demo.parts.warehouse import Warehouse
-from barnabas.demo.processes import Children
+from barnabas.demo.processes import Child, Children, ChildSpec
 from barnabas.demo.reports import Reports
 from barnabas.demo.supervisor import Supervisor
 from barnabas.demo.terminal import Screen
@@ -47,7 +52,15 @@ class Terminal:
         children = Children(workspace.path("logs"), workspace.path("pids"))
         screen = Screen(
             Console(file=self._lines),
-            ["connect", "warehouse", "sql-server", "dashboard", "registry", "generators"],
+            [
+                "connect",
+                "warehouse",
+                "sql-server",
+                "dashboard",
+                "console",
+                "registry",
+                "generators",
+            ],
         )
         found = Reports(workspace, "http://127.0.0.1:1/")
         self.stage = Stage(
@@ -208,3 +221,78 @@ def test_generators_that_were_started_again_are_ready_with_their_next_progress(
 
 def test_a_statement_that_failed_is_tried_again_before_the_demo_gives_up() -> None:
     assert int(statements.PROPERTIES[RETRY_MAX_MS]) / 1000 < STILL_SECONDS_MAX / 4
+
+
+def test_the_console_is_ready_once_its_pages_are_there(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part, supervisor = ConsolePart(terminal.stage), FakeSupervisor()
+    monkeypatch.setattr(terminal.stage, "supervisor", supervisor)
+    assert terminal.after(part.start).startswith("· console: none")
+    assert supervisor.started == []
+    terminal.stage.settings.console_port = 8090
+    answers: list[dict[str, Any] | None] = [None, {}]
+    monkeypatch.setattr(dashboard, "fetch_json", lambda url: answers.pop(0))
+    assert terminal.after(part.start) == "… console: starting"
+    assert terminal.lines_of(part.show) == []
+    assert not supervisor.ready
+    assert terminal.after(part.show) == "✓ console: http://127.0.0.1:8090/"
+    assert supervisor.ready == ["console"]
+    assert terminal.lines_of(part.show) == []
+
+
+def test_the_demo_goes_on_without_a_console_that_does_not_start(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = ConsolePart(terminal.stage)
+    terminal.stage.settings.console_port = 8090
+    monkeypatch.setattr(terminal.stage, "supervisor", FakeSupervisor())
+    part.start()
+    child = cast(Child, SimpleNamespace(log_path="console.log"))
+    line = terminal.after(lambda: part.does_without(child))
+    assert line == "· console: none: it does not start, see console.log"
+    assert terminal.lines_of(part.show) == []
+
+
+@pytest.mark.parametrize(("host", "is_linked"), [("127.0.0.1", True), ("0.0.0.0", False)])
+def test_the_page_links_to_the_console_where_its_browsers_reach_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, host: str, is_linked: bool
+) -> None:
+    supervisor = FakeSupervisor()
+    monkeypatch.setattr(terminal.stage, "supervisor", supervisor)
+    terminal.stage.settings.console_port = 8090
+    monkeypatch.setattr(terminal.stage, "options", RunOptions(None, None, host))
+    Dashboard(terminal.stage).start()
+    (spec,) = supervisor.started
+    assert ("http://127.0.0.1:8090" in spec.command) == is_linked
+
+
+def test_the_console_knows_the_services_and_changes_nothing_of_a_secure_cluster(
+    terminal: Terminal,
+) -> None:
+    settings = terminal.stage.settings
+    settings.console_port, settings.sql_port = 8090, 5
+    plain = console_spec(settings, "b:1").command
+    assert plain[-2:] == ["--sql-url", "http://127.0.0.1:5"]
+    secure = console_spec(
+        settings, "b:1", cast(Access, SimpleNamespace(console_file="f")), worker="http://w"
+    ).command
+    assert secure[: len(plain)] == plain
+    assert secure[len(plain) :] == [
+        *("--connect-url", "http://w", "--command-config", "f"),
+        *("--override", "console.read.only=true"),
+    ]
+
+
+class FakeSupervisor:
+    """Notes what it is asked for, and starts nothing."""
+
+    def __init__(self) -> None:
+        self.started: list[ChildSpec] = []
+        self.ready: list[str] = []
+
+    def start(self, spec: ChildSpec, owner: Part) -> None:
+        self.started.append(spec)
+
+    def set_ready(self, *names: str) -> None:
+        self.ready += names

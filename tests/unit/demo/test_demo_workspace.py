@@ -79,6 +79,15 @@ def test_a_directory_of_before_there_were_several_nodes(tmp_path: Path) -> None:
     assert workspace.load_settings() == settings
 
 
+def test_a_directory_of_before_there_was_a_console_has_none(tmp_path: Path) -> None:
+    workspace = Workspace(str(tmp_path))
+    assert chosen(workspace, Wishes(str(tmp_path))).console_port is not None
+    content = json.loads((tmp_path / "demo.json").read_text())
+    content.pop("console_port")
+    (tmp_path / "demo.json").write_text(json.dumps(content))
+    assert chosen(workspace, Wishes(str(tmp_path))).console_port is None
+
+
 def test_a_directory_of_before_there_was_a_bucket_keeps_its_parquet(tmp_path: Path) -> None:
     workspace = Workspace(str(tmp_path))
     assert chosen(workspace, Wishes(str(tmp_path))).warehouse == ICEBERG
@@ -116,8 +125,8 @@ def test_ports_are_different_and_avoid_those_in_use(tmp_path: Path, nodes: int) 
     first = chosen(workspace, Wishes(str(tmp_path), nodes=nodes))
     ports = {*first.broker_ports, *first.controller_ports, first.dashboard_port}
     ports |= {first.registry_port or 0, first.sql_port or 0}
-    ports |= {first.bucket_port or 0, first.warehouse_port or 0}
-    assert len(ports) == 2 * nodes + 5
+    ports |= {first.bucket_port or 0, first.warehouse_port or 0, first.console_port or 0}
+    assert len(ports) == 2 * nodes + 6
     with socket.socket() as taken:
         # Connections of a demo that has just ended hold nobody up.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -143,7 +152,7 @@ def test_demos_that_start_together_have_different_ports(tmp_path: Path) -> None:
             os.makedirs(workspace.directory)
             ports = runs.enter_context(Ports())
             found += ports_of(find_settings(workspace, Wishes(workspace.directory), ports))
-    assert len(found) == len(set(found)) == 3 * 9
+    assert len(found) == len(set(found)) == 3 * 10
 
 
 def test_demos_of_several_processes_have_different_ports() -> None:

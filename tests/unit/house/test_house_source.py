@@ -53,7 +53,6 @@ SMALLER_FOR_A_REASON = {
     "demo/guardian": "a program of its own, which must start fast",
     "demo/lake/packages": "versions, for the worker, its server and their tests",
     "demo/outside": "for four modules of the demo",
-    "demo/parts/dashboard": "a part of the demo, as its neighbours",
     "java/time/units": "for SQL's syntax, formats and runtime",
     "node/broker/controller/requests": "for all APIs that the controller decides",
     "node/config/removed": "a table, also read by the documentation of settings",

@@ -29,6 +29,7 @@ Examples:
   barnabas dev --nodes 3 --racks a,b,c --directory ./cluster
   barnabas dev --secure --directory ./secure
   barnabas dev --registry --console
+  barnabas dev --registry --connect --sql --console
   barnabas dev --override num.partitions=3 --override log.retention.hours=1
 """
 
@@ -80,7 +81,23 @@ Examples:
     show_default=True,
     help="Port of the schema registry; 0 takes any free port.",
 )
-@click.option("--console", is_flag=True, help="Run a web console too, on loopback.")
+@click.option("--connect", is_flag=True, help="Run a worker of connectors too.")
+@click.option(
+    "--connect-port",
+    type=click.IntRange(0, 65535),
+    default=8083,
+    show_default=True,
+    help="Port of the worker of connectors; 0 takes any free port.",
+)
+@click.option("--sql", is_flag=True, help="Run a SQL server too, which starts a Spark.")
+@click.option(
+    "--sql-port",
+    type=click.IntRange(0, 65535),
+    default=8088,
+    show_default=True,
+    help="Port of the SQL server; 0 takes any free port.",
+)
+@click.option("--console", is_flag=True, help="Run a web console of them all too, on loopback.")
 @click.option(
     "--console-port",
     type=click.IntRange(0, 65535),
@@ -101,6 +118,10 @@ def command(
     secure: bool,
     registry: bool,
     registry_port: int,
+    connect: bool,
+    connect_port: int,
+    sql: bool,
+    sql_port: int,
     console: bool,
     console_port: int,
     overrides: tuple[str, ...],
@@ -113,16 +134,15 @@ def command(
     of them: the others continue, and the command reports it.
     """
     quiet = logs.quieter()
-    if registry or console:
-        from barnabas.cli.dev.services import (
-            console_service,
-            registry_service,
-            run_with_services,
-        )
+    if registry or connect or sql or console:
+        from barnabas.cli.dev.services import Beside, run_with_services
 
         kept, login, admin = directory, None, None
-        if secure or (directory and os.path.isdir(os.path.join(directory, "security"))):
+        is_secure = secure or (directory and os.path.isdir(os.path.join(directory, "security")))
+        if is_secure or sql:
             directory = directory or tempfile.mkdtemp(prefix="barnabas-")
+        if is_secure:
+            assert directory is not None
             login = os.path.join(directory, "security", "schema-registry.properties")
             admin = os.path.join(directory, "security", "admin.properties")
         flags = ["--nodes", str(count), "--host", host, "--port", str(port)]
@@ -132,10 +152,12 @@ def command(
         flags += ["--secure"] if secure else []
         flags += [word for pair in overrides for word in ("--override", pair)]
         flags += [*logs.flags(), *(["--json"] if as_json else [])]
+        beside = Beside(host, count, login, admin)
         try:
-            replicas = min(count, 3)
-            services = [registry_service(login, host, registry_port, replicas)] if registry else []
-            services += [console_service(admin, console_port)] if console else []
+            services = [beside.registry(registry_port)] if registry else []
+            services += [beside.connect(connect_port, has_registry=registry)] if connect else []
+            services += [beside.sql(sql_port, str(directory))] if sql else []
+            services += [beside.console(console_port)] if console else []
             return run_with_services(flags, services, logs=quiet, as_json=as_json)
         finally:
             if directory is not None and kept is None:

@@ -1,7 +1,8 @@
-"""`barnabas dev --registry --console`: services beside the nodes, each in a process of its own.
+"""`barnabas dev --registry --connect --sql --console`: services beside the nodes, each a process.
 
-This process runs others, `barnabas dev`, `barnabas registry start` and `barnabas console`, and
-passes on what they say. Services start when the nodes serve, and end before them.
+This process runs others, `barnabas dev`, `barnabas registry start`, `barnabas connect start`,
+`barnabas sql server` and `barnabas console`, and passes on what they say. Services start when the
+nodes serve, and end before them.
 """
 
 import asyncio
@@ -10,9 +11,9 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
@@ -23,6 +24,10 @@ from barnabas.cli.dev.child_process import end_with
 from barnabas.cli.errors import ExitCode
 
 READY = "Ready: bootstrap.servers="
+REGISTRY, CONNECT, SQL, CONSOLE = "schema.registry.url", "connect.url", "sql.url", "console.url"
+"""The services, by the names of their addresses in the output of `dev`."""
+REPLICAS_MAX = 3
+_JAVA = "org.apache.kafka.connect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,32 +39,99 @@ class Service:
     ready: str
     key: str
     """The name of its address in the output of `dev`."""
-    option: str | None = None
-    """The option by which later services learn its address."""
+    flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The flags by which it learns the addresses of others that run, with {} for the address."""
 
 
-def registry_service(login: str | None, host: str, port: int, replicas: int) -> Service:
-    """A registry. `login` is its properties file where the nodes want a login; they write it."""
-    command = [
-        *("registry", "start", *([login] if login is not None else [])),
-        *("--listeners", f"http://{_shown(host)}:{port}", "--override", f"host.name={host}"),
-        *("--override", f"kafkastore.topic.replication.factor={replicas}"),
-    ]
-    ready, key = "Schema registry: ", "schema.registry.url"
-    return Service("schema registry", command, ready, key, "--registry-url")
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What all services beside the nodes share."""
+
+    host: str
+    nodes: int
+    registry_login: str | None
+    """The registry's properties file if the nodes want a login; they write it."""
+    login: str | None
+    """A client's properties file if the nodes want a login."""
+
+    @property
+    def replicas(self) -> int:
+        """Of the topics that keep the state of services."""
+        return min(self.nodes, REPLICAS_MAX)
+
+    def registry(self, port: int) -> Service:
+        """A registry."""
+        command = [
+            *("registry", "start", *_given(self.registry_login)),
+            *("--listeners", self._listener(port), "--override", f"host.name={self.host}"),
+            *("--override", f"kafkastore.topic.replication.factor={self.replicas}"),
+        ]
+        return Service("schema registry", command, "Schema registry: ", REGISTRY)
+
+    def connect(self, port: int, *, has_registry: bool) -> Service:
+        """A worker of connectors that keeps its state in the cluster, and needs no Spark."""
+        values = {
+            "group.id": "connect-dev",
+            "config.storage.topic": "connect-configs",
+            "offset.storage.topic": "connect-offsets",
+            "status.storage.topic": "connect-status",
+            **{
+                f"{kind}.storage.replication.factor": str(self.replicas)
+                for kind in ("config", "offset", "status")
+            },
+            "key.converter": f"{_JAVA}.storage.StringConverter",
+            "value.converter": "io.confluent.connect.avro.AvroConverter"
+            if has_registry
+            else f"{_JAVA}.json.JsonConverter",
+            "barnabas.connect.engine": "local",
+        }
+        command = [
+            *("connect", "start", self.login or os.devnull),  # all settings are flags
+            *("--listeners", self._listener(port)),
+            *_overrides(values),
+        ]
+        flags = {REGISTRY: _overrides({"value.converter.schema.registry.url": "{}"})}
+        return Service("Connect worker", command, "Connect worker: ", CONNECT, flags)
+
+    def sql(self, port: int, directory: str) -> Service:
+        """A SQL server, which keeps Spark's checkpoints below `directory`."""
+        values = {
+            "ksql.streams.state.dir": os.path.join(directory, "sql"),
+            "ksql.internal.topic.replicas": str(self.replicas),
+            "ksql.streams.auto.offset.reset": "earliest",
+        }
+        command = [
+            *("sql", "server", "--listeners", self._listener(port), *_overrides(values)),
+            *self._command_config,
+        ]
+        flags = {REGISTRY: ("--schema-registry-url", "{}")}
+        return Service("SQL server", command, "SQL server: ", SQL, flags)
+
+    def console(self, port: int) -> Service:
+        """A console of all of them. It has no users, so it is on loopback."""
+        command = ["console", "--listeners", f"http://127.0.0.1:{port}", *self._command_config]
+        flags = {
+            REGISTRY: ("--registry-url", "{}"),
+            CONNECT: ("--connect-url", "{}"),
+            SQL: ("--sql-url", "{}"),
+        }
+        return Service("console", command, "Console: ", CONSOLE, flags)
+
+    @property
+    def _command_config(self) -> list[str]:
+        return [] if self.login is None else ["--command-config", self.login]
+
+    def _listener(self, port: int) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{port}"
 
 
-def console_service(login: str | None, port: int) -> Service:
-    """A console, on loopback. `login` is a client's properties file."""
-    command = [
-        *("console", "--listeners", f"http://127.0.0.1:{port}"),
-        *(["--command-config", login] if login is not None else []),
-    ]
-    return Service("console", command, "Console: ", "console.url")
+def _given(word: str | None) -> list[str]:
+    return [] if word is None else [word]
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _overrides(values: Mapping[str, str]) -> list[str]:
+    return [word for key, value in values.items() for word in ("--override", f"{key}={value}")]
 
 
 def run_with_services(
@@ -114,8 +186,13 @@ class _Family:
         bootstrap = facts.get("bootstrap_servers") or first.removeprefix(READY).strip()
         urls: dict[str, str] = {}
         watching = []
-        known: list[str] = []
         for service in self._services:
+            known = [
+                word.format(urls[key])
+                for key, words in service.flags.items()
+                if key in urls
+                for word in words
+            ]
             command = [*service.command, "-b", bootstrap, *known, *self._service_flags]
             process = await self._spawn(*command)
             assert process.stdout is not None
@@ -127,8 +204,6 @@ class _Family:
             else:
                 url = ready.removeprefix(service.ready).split(" ")[0].rstrip(",")
             urls[service.key] = url
-            if service.option is not None:
-                known += [service.option, url]
             watching.append(asyncio.create_task(self._watch(service, process)))
         if self._as_json:
             named = {key.replace(".", "_"): url for key, url in urls.items()}

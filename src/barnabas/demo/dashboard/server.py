@@ -228,9 +228,10 @@ def build_server(
     workers: Sequence[str] = (),
     *,
     is_iceberg: bool = False,
+    console_url: str = "",
 ) -> DashboardServer:
     """Return a server with its readers, not started yet."""
-    state = DashboardState(bootstrap)
+    state = DashboardState(bootstrap, console_url)
     threads: list[ReaderThread] = [
         OutputReader(bootstrap, RegistryClient(registry_url), state),
         ActivityReader(bootstrap, RegistryClient(registry_url), state),
@@ -250,6 +251,7 @@ def build_server(
 @click.option("--sql-server", required=True, help="The SQL server's URL.")
 @click.option("--connect", multiple=True, help="The URL of a worker of connectors.")
 @click.option("--iceberg", is_flag=True, help="A connector keeps the warehouse.")
+@click.option("--console", default="", help="The URL of a console, to which the page has a link.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8088, show_default=True)
 def main(
@@ -258,13 +260,18 @@ def main(
     sql_server: str,
     connect: tuple[str, ...],
     iceberg: bool,
+    console: str,
     host: str,
     port: int,
 ) -> None:
     """Show the demo's figures in a browser."""
     raise_limit()
     print(f"dashboard on http://{host}:{port}, reading from {bootstrap}", flush=True)
-    server = build_server(bootstrap, registry, sql_server, host, port, connect, is_iceberg=iceberg)
+    server = build_server(
+        *(bootstrap, registry, sql_server, host, port, connect),
+        is_iceberg=iceberg,
+        console_url=console,
+    )
     server.run()
 
 

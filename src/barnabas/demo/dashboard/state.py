@@ -116,8 +116,9 @@ class Connection:
 class DashboardState:
     """All that is shown. Every method may be called from any thread."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, console_url: str = "") -> None:
         self._lock = threading.Lock()
+        self._console_url = console_url
         self._board = FigureBoard()
         self._stations: dict[str, dict[str, Any]] = {}
         self._feed: deque[dict[str, Any]] = deque(maxlen=FEED_LENGTH_MAX)
@@ -269,6 +270,7 @@ class DashboardState:
                 "connectors": dict(self._connectors),
                 "cluster": asdict(self._cluster),
                 "registry": asdict(self._registry),
+                "console": self._console_url,
                 "records": {"published": self._records, "lost": self._lost},
                 "behind": self._behind(),
                 "outputs_read": dict(self._outputs_read),

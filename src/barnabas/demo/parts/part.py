@@ -49,6 +49,14 @@ class Stage:
         return self.options.bootstrap or self.settings.bootstrap
 
     @property
+    def workers(self) -> list[str]:
+        """The URLs of the workers of connectors that run."""
+        return [
+            *([] if self.capture is None else [self.settings.connect_url]),
+            *([] if self.lake is None else [self.settings.warehouse_url]),
+        ]
+
+    @property
     def is_own_cluster(self) -> bool:
         """True if the demo starts the cluster."""
         return self.options.bootstrap is None

@@ -45,6 +45,8 @@ function drawHeader(state) {
   put(byId("events-rate"), state.activity_per_second, whole.format(Math.round(state.activity_per_second)));
   put(byId("event-time"), state.event_time_ms, state.event_time_ms ? dateText(state.event_time_ms) : "–");
   setConnection(state.connection.state, state.connection.detail);
+  byId("console").hidden = !state.console;
+  if (state.console) byId("console").href = state.console;
   byId("bootstrap").textContent = `Brokers: ${state.connection.bootstrap}`;
 }
 
