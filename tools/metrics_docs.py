@@ -23,8 +23,9 @@ barnabas.metrics.listener=http://127.0.0.1:9404
 address with `--override barnabas.metrics.listener=http://127.0.0.1:9404`. For access from other
 machines use `https://`, with the node's own `ssl.keystore.…` keys or those of
 `listener.name.metrics.`, and `barnabas.metrics.users=prometheus:password` for HTTP's basic
-authentication. The registry, the SQL server and Connect workers answer at their own listeners:
-[operations.md](operations.md) lists them.
+authentication. The registry, the SQL server, Connect workers and the console answer at their own
+listeners, pipelines in Python at one that an option names: [operations.md](operations.md) lists
+them.
 
 ## Prometheus
 

@@ -72,6 +72,12 @@ def command() -> None:
 @click.option(
     "--trigger", default="0 seconds", metavar="TIME", help="Least time between micro-batches."
 )
+@click.option(
+    "--metrics-listener",
+    default="",
+    metavar="http://HOST:PORT",
+    help="Show /metrics and /health there, without a login; by default they are not shown.",
+)
 @click.option("--until-caught-up", is_flag=True, help="Process what is in the topics now, and end.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master.")
 @click.option(
@@ -98,6 +104,7 @@ def run_command(
     guarantee: str,
     checkpoints: str | None,
     trigger: str,
+    metrics_listener: str,
     until_caught_up: bool,
     master: str,
     properties: tuple[str, ...],
@@ -144,13 +151,17 @@ def run_command(
             guarantee=guarantee,
             checkpoints=checkpoints or "",
             trigger=trigger,
+            metrics_listener=metrics_listener,
             until_caught_up=until_caught_up,
             client=client,
         )
         topics = ", ".join(running.progress().queries)
         if as_json:
-            print_json({"name": loaded.name, "directory": running.directory})
+            facts = {"name": loaded.name, "directory": running.directory}
+            print_json({**facts, "metrics": running.metrics_url})
         say(f"{loaded.name}: running; writes {topics}; state in {running.directory}")
+        if running.metrics_url is not None:
+            say(f"{loaded.name}: metrics at {running.metrics_url}")
         from barnabas.streams.running import run_until_signal
 
         run_until_signal(running)

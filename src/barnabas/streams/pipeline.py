@@ -115,6 +115,8 @@ class RunOptions:
     that is there is processed, and the pipeline ends. `records_per_batch_max`: per source; None for
     no bound. `client`: settings of Kafka's clients (`security.protocol`, …).
     `restarts_max`: so often in a row a query is started again that fails without a result.
+    `metrics_listener`: where /metrics and /health are shown, as http://127.0.0.1:9405; empty: they
+    are not.
     """
 
     bootstrap_servers: str
@@ -125,6 +127,7 @@ class RunOptions:
     until_caught_up: bool = False
     records_per_batch_max: int | None = None
     restarts_max: int = 5
+    metrics_listener: str = ""
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod

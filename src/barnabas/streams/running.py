@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +15,9 @@ from barnabas.spark.supervision import Supervisor, why
 from barnabas.streams.dead_letters import FailedRows, dead_letters
 from barnabas.streams.environment import Cluster, active_session, registry_of
 from barnabas.streams.errors import PipelineError
-from barnabas.streams.running_query import LOOK_SECONDS, QueryProgress, RunningQuery
+from barnabas.streams.metrics import PipelineMetrics, listen_address
+from barnabas.streams.progress import Progress, QueryFigures
+from barnabas.streams.running_query import LOOK_SECONDS, RunningQuery
 from barnabas.streams.sources import Source
 
 if TYPE_CHECKING:
@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from barnabas.streams.pipeline import Pipeline, RunOptions
 
 _TOPIC_TIMEOUT_SECONDS: Final = 30.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a pipeline: its queries, by the topic that they write."""
-
-    name: str
-    is_running: bool
-    queries: Mapping[str, QueryProgress] = field(default_factory=dict)
 
 
 def start_pipeline(
@@ -117,12 +108,23 @@ class RunningPipeline:
             failed=self._failed,
         )
         self.error: PipelineError | None = None
+        self._address = (
+            listen_address(options.metrics_listener) if options.metrics_listener else None
+        )
+        self._metrics: PipelineMetrics | None = None
+
+    @property
+    def metrics_url(self) -> str | None:
+        """The address of its metrics; None without `metrics_listener`."""
+        return None if self._metrics is None else self._metrics.url
 
     # --- life --------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the queries, and make the topics that are missing. Called once."""
         os.makedirs(self.directory, exist_ok=True)
+        if self._address is not None:
+            self._metrics = PipelineMetrics(self._address, self._figures)
         self._make_topics()
         for query in self._queries:
             if not query.must_wait():
@@ -139,6 +141,9 @@ class RunningPipeline:
                 query.stop()
         finally:
             self._has_ended.set()
+            metrics, self._metrics = self._metrics, None
+            if metrics is not None:
+                metrics.close()
 
     def await_end(self, timeout_s: float | None = None) -> bool:
         """Wait until all has ended; False if it runs on. Raises PipelineError if it failed."""
@@ -159,6 +164,11 @@ class RunningPipeline:
             not self._has_ended.is_set(),
             {query.topic: query.progress() for query in self._queries},
         )
+
+    def _figures(self) -> tuple[Progress, list[QueryFigures]]:
+        queries = [query.figures() for query in self._queries]
+        by_topic = {one.progress.topic: one.progress for one in queries}
+        return Progress(self.pipeline.name, not self._has_ended.is_set(), by_topic), queries
 
     # --- inside ------------------------------------------------------------------------------
 

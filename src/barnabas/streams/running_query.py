@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -21,6 +20,7 @@ from barnabas.spark.supervision import QueryState, Restarts, SupervisedStream, w
 from barnabas.streams.dead_letters import FailedRows
 from barnabas.streams.environment import Cluster, query_settings
 from barnabas.streams.errors import MalformedRecordError, PipelineError
+from barnabas.streams.progress import QueryFigures, QueryProgress
 from barnabas.streams.sinks import (
     AtLeastOnce,
     ExactlyOnce,
@@ -48,29 +48,6 @@ _SHOWN: Final = {
     QueryState.RUNNING: "running",
     QueryState.ERROR: "failed",
 }
-
-
-@dataclass(frozen=True)
-class QueryProgress:
-    """The progress of one query. Times are milliseconds; `batches` counts from its first start.
-
-    `rows`, `rows_per_second`, `dropped_late` and `batch_ms` are those of the last micro-batch.
-    `lag`: how many records it was behind its topics when the last micro-batch was planned.
-    `watermark`: ISO text, or None before the first record.
-    """
-
-    topic: str
-    state: str
-    batches: int = 0
-    rows: int = 0
-    rows_per_second: float = 0.0
-    lag: int = 0
-    watermark: str | None = None
-    state_rows: int = 0
-    dropped_late: int = 0
-    batch_ms: int = 0
-    restarts: int = 0
-    error: str | None = None
 
 
 class RunningQuery:
@@ -222,10 +199,17 @@ class RunningQuery:
 
     def progress(self) -> QueryProgress:
         """Return what the query does."""
+        return self._progress(self._life.progress())
+
+    def figures(self) -> QueryFigures:
+        """Return the same, with all that Spark says of the last micro-batch."""
+        told = self._life.progress()
+        return QueryFigures(self._progress(told), told)
+
+    def _progress(self, told: dict[str, Any]) -> QueryProgress:
         state = _SHOWN[self._life.state]
         if self._life.has_ended:
             state = "ended"
-        told = self._life.progress()
         if not told:
             return QueryProgress(self.topic, state, restarts=self._restarts, error=self._error)
         operators = told["stateOperators"]
@@ -238,6 +222,7 @@ class RunningQuery:
             lag=sum(sum(lags_of(source).values()) for source in told["sources"]),
             watermark=told.get("eventTime", {}).get("watermark"),
             state_rows=sum(one["numRowsTotal"] for one in operators),
+            state_bytes=sum(one["memoryUsedBytes"] for one in operators),
             dropped_late=sum(one["numRowsDroppedByWatermark"] for one in operators),
             batch_ms=told["durationMs"].get("triggerExecution", 0),
             restarts=self._restarts,

@@ -15,13 +15,14 @@ import pytest
 
 from barnabas.app.metrics.access import metrics_access
 from barnabas.app.metrics.collecting import Show
-from barnabas.app.metrics.endpoint import CONNECTIONS_MAX, MetricsEndpoint, figure_text
+from barnabas.app.metrics.endpoint import MetricsEndpoint, figure_text
 from barnabas.app.standalone import standalone_properties
 from barnabas.base.errors import ConfigError
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.security.quotas.client_quotas import Figure
 from barnabas.web import http1
 from barnabas.web.guard import Refusal
+from barnabas.web.watch_server import CONNECTIONS_MAX
 from support.certificates import Authority
 
 FIGURES = [

@@ -61,6 +61,10 @@ def is_known(name: str) -> bool:
         text = (source / "sql/server/metrics.py").read_text()
         short = stem.removesuffix("_total")
         return f'"{short}"' in text
+    if name.startswith("barnabas_pipeline_"):
+        text = (source / "streams/metrics.py").read_text()
+        short = re.sub(r"^barnabas_pipeline_(query_)?", "", stem.removesuffix("_total"))
+        return re.search(rf"[\"_]{short}\"", text) is not None
     text = (source / "connect/worker/metrics.py").read_text()
     parts = re.sub(r"_(?:total|count)$", "", name.removeprefix("kafka_connect_worker_"))
     parts = re.sub(r"_(?:running|failed)_task", "", parts)

@@ -8,39 +8,21 @@ attribute `byte-rate`, becomes `kafka_server_produce_byte_rate`.
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from barnabas.app.metrics.access import LISTENER_NAME, Access
 from barnabas.app.metrics.collecting import Show, exposition
-from barnabas.base.descriptors import DescriptorReserve
 from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TlsSide
 from barnabas.node.security.quotas.client_quotas import Figure
-from barnabas.web.crowd import Crowd
-from barnabas.web.guard import Refusal, only_loopback
-from barnabas.web.listening import BoundListener, ListenAddress
+from barnabas.web.listening import ListenAddress
 from barnabas.web.metrics import Families, metrics_text
-from barnabas.web.protection import Protection, Refused, Rules
-from barnabas.web.server import ServerThread, WebServer
-from barnabas.web.watch import METRICS, Watch
+from barnabas.web.server import ServerThread
+from barnabas.web.watch import METRICS
+from barnabas.web.watch_server import serve_watch
 
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
-CONNECTIONS_MAX: Final = 16
-"""At a time: scrapers are few. For one more the oldest is closed."""
-IDLE_S: Final = 60.0
-STOP_S: Final = 0.5
-"""Requests that are under way at the end may take this long."""
 Answer = TypeVar("Answer")
 _Series = tuple[str, str, tuple[tuple[str, str], ...]]
-_TEXT: Final = b"text/plain; charset=utf-8"
-_REFUSALS: Final = {
-    Refusal.OTHER_HOST: (403, b"Not for this page or host\n"),
-    Refusal.OTHER_ORIGIN: (403, b"Not for this page or host\n"),
-    Refusal.NO_LOGIN: (401, b"Unauthorized\n"),
-    Refusal.NO_METHOD: (405, b"Ask with GET\n"),
-}
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -105,37 +87,19 @@ class MetricsEndpoint:
         async def ready() -> str | None:
             return await _on(loop, not_ready())
 
-        crowd = Crowd(CONNECTIONS_MAX)
-        rules = Rules(
-            own_names=() if only_loopback([access.host]) else None,
+        thread = serve_watch(
+            ListenAddress(access.host, access.port, access.is_encrypted),
+            metrics,
+            ready,
+            name="barnabas-metrics",
             login=access.login,
-            watch=Watch(metrics, ready, crowd),
-        )
-        server = WebServer(
-            Protection(_not_found, _refused, rules),
-            [BoundListener(ListenAddress(access.host, access.port, access.is_encrypted))],
-            crowd,
             tls=None if tls is None else tls.context,
-            idle_s=IDLE_S,
-            stop_s=STOP_S,
-            reserve=_OwnReserve(),
         )
-        thread = ServerThread(server, "barnabas-metrics")
-        thread.start()
         return cls(thread)
 
     def close(self) -> None:
         """Serve no more."""
         self._server.close()
-
-
-class _OwnReserve(DescriptorReserve):
-    """Scrapes are for when descriptors run short: they may have of those that are kept."""
-
-    __slots__ = ()
-
-    def is_short(self, *, is_own: bool = True) -> bool:
-        return super().is_short(is_own=is_own)
 
 
 async def _on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -146,19 +110,6 @@ async def _on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Answer]
         work.close()
         raise
     return await asyncio.wrap_future(future)
-
-
-def _refused(refusal: Refusal) -> Refused:
-    status, body = _REFUSALS.get(refusal, (503, b"Try again\n"))
-    return Refused(status, body, _TEXT)
-
-
-async def _not_found(scope: "Scope", receive: "Receive", send: "Send") -> None:
-    body = b"Look at /metrics\n"
-    headers = [(b"content-type", _TEXT), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": 404, "headers": headers})
-    body = b"" if scope["method"] == "HEAD" else body
-    await send({"type": "http.response.body", "body": body})
 
 
 def figure_text(figures: Iterable[Figure]) -> bytes:

@@ -391,10 +391,74 @@ SQL: Final = Dashboard(
         ],
     ],
 )
+_OF_QUERY: Final = "(pipeline, query)"
 STREAMS: Final = Dashboard(
     "streams",
     "Barnabas: streams",
     [
+        [
+            _number("Pipelines that run", "sum(barnabas_pipeline_up)"),
+            _number(
+                "Queries that have failed", 'sum(barnabas_pipeline_query_status{status="failed"})'
+            ),
+            Panel(
+                "Restarts",
+                {
+                    "{{pipeline}}/{{query}}": f"sum by {_OF_QUERY} "
+                    "(barnabas_pipeline_query_restarts_total)"
+                },
+            ),
+        ],
+        [
+            Panel(
+                "Records read a second",
+                {
+                    "{{pipeline}}/{{query}}": f"sum by {_OF_QUERY} "
+                    "(deriv(barnabas_pipeline_query_position[5m]))"
+                },
+                "wps",
+            ),
+            Panel(
+                "Lag of pipelines",
+                {
+                    "{{pipeline}}/{{query}}": f"sum by {_OF_QUERY} "
+                    "(barnabas_pipeline_query_consumer_lag)"
+                },
+            ),
+            Panel(
+                "Micro-batches",
+                {
+                    "{{pipeline}}/{{query}} {{phase}}": "max by (pipeline, query, phase) "
+                    "(barnabas_pipeline_query_batch_duration_seconds)"
+                },
+                "s",
+            ),
+        ],
+        [
+            Panel(
+                "State",
+                {
+                    "{{pipeline}}/{{query}}": f"sum by {_OF_QUERY} "
+                    "(barnabas_pipeline_query_state_bytes)"
+                },
+                "bytes",
+            ),
+            Panel(
+                "Late records of the last micro-batch",
+                {
+                    "{{pipeline}}/{{query}}": f"sum by {_OF_QUERY} "
+                    "(barnabas_pipeline_query_batch_late_rows)"
+                },
+            ),
+            Panel(
+                "Behind event time",
+                {
+                    "{{pipeline}}/{{query}}": "time() - "
+                    f"max by {_OF_QUERY} (barnabas_pipeline_query_watermark_seconds)"
+                },
+                "s",
+            ),
+        ],
         [
             _traffic("Records read and written", "messagesin_total", "wps"),
             _traffic("Bytes read", "bytesout_total", "Bps"),
