@@ -7,7 +7,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from barnabas.spark.forking import MODULE, SOCKET, fork_driver_processes, write_launcher
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 SECRET = "a secret"
@@ -35,12 +35,17 @@ def daemon(tmp_path: Path, launcher: str) -> Iterator[int]:
         f"serve_forks({str(tmp_path / 'socket')!r}).join()"
     )
     with subprocess.Popen([sys.executable, "-c", code], env=PYTHON) as process:
-        until = time.monotonic() + PATIENCE_S
-        while not (tmp_path / "socket").exists() and time.monotonic() < until:
-            assert process.poll() is None
-            time.sleep(0.02)
-        yield process.pid
-        process.kill()
+        try:
+            wait_until(lambda: listening(process, tmp_path / "socket"), "the daemon's start")
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def listening(process: subprocess.Popen[bytes], path: Path) -> bool:
+    """Whether the daemon has its socket; fails if it has ended."""
+    assert process.poll() is None
+    return path.exists()
 
 
 class Driver:

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # comes
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.spark.interruption import interruptible
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 
@@ -58,9 +59,7 @@ def test_a_query_that_is_stopped_in_a_micro_batch_ends_without_a_word(
     assert entered.wait(PATIENCE_S)
     # Its job runs: what is interrupted before has another error.
     jobs = spark.sparkContext.statusTracker()
-    until = time.monotonic() + PATIENCE_S
-    while not jobs.getActiveStageIds() and time.monotonic() < until:
-        time.sleep(0.02)
+    wait_until(lambda: bool(jobs.getActiveStageIds()), "the job of the micro-batch")
     query.stop()
     assert [type(error).__name__ for error in raised] == ["BatchInterruptedError"]
     assert query.exception() is None
