@@ -8,7 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
@@ -19,7 +19,14 @@ from support.ended_by_sigterm import end_by_sigterm
 HERE = Path(__file__).parent
 # No test is wrong for being slow. `make test` draws the same examples each time, so that what
 # passed here passes elsewhere; `make test-slow` draws new ones, and prints how to repeat a failure.
-settings.register_profile("barnabas", deadline=None, print_blob=True, derandomize=EFFORT == 1)
+# Drawing slowly is no fault either: 20 processes on two cores took 30 s over ten small examples.
+settings.register_profile(
+    "barnabas",
+    deadline=None,
+    print_blob=True,
+    derandomize=EFFORT == 1,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("barnabas")
 SPARK = (
     *("browser", "clients/test_spark", "clients/test_sql_spark", "clients/test_three_nodes"),

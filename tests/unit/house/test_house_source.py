@@ -12,6 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "src/barnabas"
@@ -325,6 +326,18 @@ def test_nothing_is_left_unfinished() -> None:
 def test_test_modules_have_names_of_their_own() -> None:
     names = Counter(path.name for path in tracked("tests/**/*.py") if path.name != "conftest.py")
     assert [name for name, count in names.items() if count > 1 and name != "__init__.py"] == []
+
+
+def test_no_property_fails_for_drawing_slowly() -> None:
+    """A busy machine draws slowly. A list of a property's own replaces that of the profile."""
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
+    lists = [
+        (path.name, named)
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for named in re.findall(r"suppress_health_check=(\[.*?\])", path.read_text(), re.DOTALL)
+    ]
+    assert lists
+    assert not [name for name, named in lists if "too_slow" not in named]
 
 
 def test_links_in_documents_lead_somewhere() -> None:

@@ -401,7 +401,9 @@ def test_names_that_avro_does_not_take_are_replaced(url: str) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(typed_values())
 def test_values_of_any_schema_make_the_round_trip(url: str, typed: tuple[Schema, Any]) -> None:

@@ -162,7 +162,9 @@ def parts_of(value: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["optional_for_nullables", "wrapper_for_nullables"])
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(typed=typed_values())
 def test_values_of_any_schema_make_the_round_trip(

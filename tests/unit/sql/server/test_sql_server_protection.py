@@ -273,7 +273,7 @@ bodies = st.one_of(
     max_examples=40,
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(requests=st.lists(st.tuples(st.sampled_from(PATHS), bodies), min_size=1, max_size=4))
 async def test_no_body_makes_the_interface_fail(
