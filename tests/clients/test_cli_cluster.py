@@ -19,6 +19,11 @@ from confluent_kafka import Producer
 import barnabas
 from barnabas.app.testing import Kafka
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from support.child_signals import usual_signals
 from support.cli import ClusterCli, run_cli
 from support.node_process import wait_until
@@ -56,6 +61,21 @@ def wait_for_topic(bootstrap_servers: str, topic: str, code: ErrorCode) -> None:
     for server in bootstrap_servers.split(","):
         with RawClient(server) as node:
             node.wait_for_topic(topic, code)
+
+
+def wait_until_placed(
+    bootstrap_servers: str, topic: str, wanted: dict[int, tuple[list[int], int]]
+) -> None:
+    """Wait until every node knows the replicas and the leader of each partition."""
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+
+    def placed(node: RawClient) -> dict[int, tuple[list[int], int]]:
+        (found,) = node.call(asked, MetadataResponse).topics
+        return {row.partition_index: (row.replica_nodes, row.leader_id) for row in found.partitions}
+
+    for server in bootstrap_servers.split(","):
+        with RawClient(server) as node:
+            wait_until(lambda node=node: placed(node) == wanted, f"{wanted} on {server}")
 
 
 @pytest.fixture
@@ -175,6 +195,8 @@ def test_reassign(cli: ClusterCli, topics: Kafka, tmp_path: Path) -> None:
     assert cli.json("topic", "reassign", "--plan", plan, "--dry-run")["done"] is False
     done = cli.json("topic", "reassign", "--plan", plan, "--yes")
     assert (done["done"], done["moved"]) == (True, 2)
+    # Each command may ask another node than the one that saw the moves end.
+    wait_until_placed(topics.bootstrap_servers, topic, {0: ([3, 1], 3), 1: ([2], 2)})
     rows = described(cli, topic)
     assert [rows[0]["replicas"], rows[1]["replicas"]] == [[3, 1], [2]]
     assert [rows[0]["leader"], rows[1]["leader"]] == [3, 2]
