@@ -16,14 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from barnabas.app.testing import Kafka
+from barnabas.kafka.wire import GROUP_KEY, Brokers, Connection, WireError
+from barnabas.protocol.apis import DESCRIBE_SHARE_GROUP_OFFSETS
+from barnabas.protocol.messages.share_groups import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from barnabas.spark.datasource.share import ShareReader
 from barnabas.spark.datasource.share_options import read_options
+from barnabas.spark.datasource.share_ranges import Partition
 from barnabas.spark.datasource.share_records import close_readers
-from barnabas.spark.datasource.share_session import ShareSourceError
+from barnabas.spark.datasource.share_session import Session, ShareSourceError
 from barnabas.spark.datasource.share_verdicts import write_verdicts
 from support.node_process import wait_until
 from support.share_query import Row, ShareQuery, begin_at_the_start
@@ -84,6 +92,27 @@ def nothing_owed(query: ShareQuery) -> None:
         return running._books.ledger.owed_count == 0
 
     wait_until(is_confirmed, "all acknowledgements")
+
+
+def all_acknowledged(world: World, query: ShareQuery) -> None:
+    """Wait until the group has no lag, however much the source knows.
+
+    Of an acknowledgement whose answer was lost it never hears.
+    """
+    access = read_options(world.options()).access
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=world.group, topics=None)
+    request = DescribeShareGroupOffsetsRequest(groups=[asked])
+
+    def lag() -> int:
+        query.reader.latestOffset()  # raises what failed
+        answer: Any = coordinator.call(DESCRIBE_SHARE_GROUP_OFFSETS, request)
+        ((partition,),) = [topic.partitions for topic in answer.groups[0].topics]
+        return int(partition.lag)
+
+    with contextlib.closing(Brokers(access)) as brokers:
+        _, address = brokers.coordinator(world.group, GROUP_KEY)
+        with contextlib.closing(Connection(access, *address)) as coordinator:
+            wait_until(lambda: lag() == 0, "all acknowledgements")
 
 
 def test_eight_readers_share_one_partition(world: World) -> None:
@@ -176,7 +205,35 @@ def test_a_reader_whose_connection_is_cut_loses_and_repeats_nothing(world: World
 
     query.run(1000, work=cut)
     assert offsets(query.committed()) == list(range(1000))
-    nothing_owed(query)
+    all_acknowledged(world, query)
+
+
+def test_an_acknowledgement_whose_answer_is_lost_is_neither_repeated_nor_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.produce(300)
+    query = world.query(readers="1", maxRecordsPerBatch="100")
+    send = Session._send_acknowledgements
+    lost: list[str] = []
+
+    def lose(session: Session, *given: Any, **named: Any) -> frozenset[Partition]:
+        answer = send(session, *given, **named)
+        if not lost and not named:
+            lost.append(session.name)
+            raise WireError("the answer is lost")
+        return answer
+
+    monkeypatch.setattr(Session, "_send_acknowledgements", lose)
+    rows = query.run(300)
+    all_acknowledged(world, query)
+    assert len(lost) == 1
+    assert offsets(rows) == list(range(300))
+    books = query.reader._source()._books
+    with books.changed:
+        assert books.ledger.owed_count > 0
+        books.ledger.forget_old()
+        books.ledger.forget_old()
+        assert books.ledger.owed_count == 0
 
 
 def test_a_plan_made_before_the_position_is_known_leaves_nothing_out(world: World) -> None:
