@@ -200,9 +200,11 @@ def start_session(options: SessionOptions, say: Say = lambda line: None) -> Spar
 
     `say` receives a line when packages have to be downloaded, and their progress. The first start
     takes as long as the download (about 60 MB); later ones a few seconds. Other threads wait.
-    Raises SparkStartError.
+    A JVM that ended while a session was being started in it is replaced. Raises SparkStartError.
     """
     with _starting:
+        if _has_ended():
+            forget_lost(SparkContext._active_spark_context)
         return _started(options, say)
 
 
@@ -284,20 +286,21 @@ def _check_jars(options: SessionOptions) -> None:
         raise SparkStartError(str(error)) from error
 
 
-def is_lost(session: SparkSession) -> bool:
-    """Return whether the session's JVM, a child of this process, has ended."""
+def _has_ended() -> bool:
+    """Return whether Spark's JVM, a child of this process, has ended."""
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
     return process is not None and process.poll() is not None
 
 
-def forget_lost(session: SparkSession) -> None:
-    """Let go of a session whose JVM has ended, so that another can be started."""
+def forget_lost(context: SparkContext | None) -> None:
+    """Let go of a JVM that has ended, and of its context, so that another can be started."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # it reports the lost JVM
-        with contextlib.suppress(OSError, Py4JError):
-            session.sparkContext.stop()
-        session.sparkContext.stop()  # what is left to do where the JVM did not answer
+        if context is not None:
+            with contextlib.suppress(OSError, Py4JError):
+                context.stop()
+            context.stop()  # what is left to do where the JVM did not answer
     gateway: Any = SparkContext._gateway
     with contextlib.suppress(OSError, Py4JError):
         gateway.shutdown()
@@ -330,8 +333,8 @@ class SharedSession:
                 session.stop()
 
     def _forget_lost(self) -> None:
-        if self.started is not None and is_lost(self.started):
-            forget_lost(self.started)
+        if self.started is not None and _has_ended():
+            forget_lost(self.started.sparkContext)
             self.started = None
 
 

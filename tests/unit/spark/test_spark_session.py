@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import stat
+import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -34,6 +36,7 @@ from barnabas.spark.session import (
     launch_jvm,
     start_session,
 )
+from support.spark import needs_spark
 
 SOURCES = Path(session.__file__).parents[1]
 
@@ -43,10 +46,52 @@ def test_a_session_whose_jvm_does_not_answer_is_forgotten(monkeypatch: pytest.Mo
     monkeypatch.setattr(SparkContext, "_jvm", MagicMock())
     lost = MagicMock()
     # The first call gives up the JVM, and the second does what is left.
-    lost.sparkContext.stop.side_effect = [ConnectionRefusedError(), None]
+    lost.stop.side_effect = [ConnectionRefusedError(), None]
     session.forget_lost(lost)
-    assert lost.sparkContext.stop.call_count == 2
+    assert lost.stop.call_count == 2
     assert (SparkContext._gateway, SparkContext._jvm) == (None, None)
+
+
+KILLED = """
+import sys
+from pyspark import SparkContext
+from barnabas.spark import session
+
+place = {"context": SparkContext, "session": session}[sys.argv[1]]
+name = {"context": "_do_init", "session": "use_plain_files"}[sys.argv[1]]
+usual = getattr(place, name)
+
+def kill(*arguments, **named):
+    setattr(place, name, usual)
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    return usual(*arguments, **named)
+
+setattr(place, name, kill)
+shared = session.SharedSession(
+    lambda: session.start_session(session.SessionOptions(packages=(), telemetry_path=sys.argv[2]))
+)
+try:
+    shared()
+except Exception as error:
+    print("failed:", type(error).__name__)
+print("rows:", shared().range(3).count())
+shared.stop()
+"""
+
+
+@needs_spark
+@pytest.mark.timeout(400)  # two JVMs start
+@pytest.mark.parametrize("where", ["context", "session"])
+def test_a_jvm_that_is_killed_while_a_session_starts_is_replaced(
+    where: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", KILLED, where, str(tmp_path / "spark.log")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    failed, rows = done.stdout.splitlines()
+    assert failed.startswith("failed: ")
+    assert rows == "rows: 3"
 
 
 JARS = {"4.0.0": "4.0.0", "4.0.5": "4.0.0", "4.1.4": "4.1.1", "4.2.1": "4.2.0", "4.3.0": "4.3.0"}
