@@ -41,11 +41,11 @@ def go_program(folder: str) -> Path:
     return _built(source, "*", fetch=["go", "mod", "download"], build=build) / "program"
 
 
-def go_suite(folder: str, package: str, insertion: Insertion | None = None) -> tuple[Path, Path]:
+def go_suite(folder: str, package: str, *insertions: Insertion) -> tuple[Path, Path]:
     """The compiled tests of a package that a module of `support/go` imports, and its sources.
 
-    With an insertion they are those of a copy of the module, as Go's overlays cannot replace files
-    in its cache of modules.
+    With insertions, which are all into one module, they are those of a copy of that, as Go's
+    overlays cannot replace files in its cache of modules.
     """
     _need("go")
     built = _built(
@@ -53,7 +53,7 @@ def go_suite(folder: str, package: str, insertion: Insertion | None = None) -> t
         "*",
         fetch=["go", "mod", "download"],
         build=["go", "test", "-c", "-vet=off", "-o", "program", package],
-        insertion=insertion,
+        insertions=insertions,
     )
     find = ["go", "list", "-f", "{{.Dir}}", package]
     found = subprocess.run(find, cwd=built, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
@@ -86,17 +86,18 @@ class Insertion:
     text: str
 
     def make(self, folder: Path) -> None:
-        """Make a copy of the module there, with the text, and let the module there require it."""
-        found = _go("list", "-m", "-f", "{{.Dir}}", self.module, cwd=folder)
+        """Let the module there require a copy beside it, and put the text into that."""
         copy = folder / "changed"
-        shutil.copytree(found, copy, copy_function=shutil.copyfile)
-        for directory, _, _ in os.walk(copy):
-            os.chmod(directory, 0o755)
+        if not copy.exists():
+            found = _go("list", "-m", "-f", "{{.Dir}}", self.module, cwd=folder)
+            shutil.copytree(found, copy, copy_function=shutil.copyfile)
+            for directory, _, _ in os.walk(copy):
+                os.chmod(directory, 0o755)
+            _go("mod", "edit", "-replace", f"{self.module}=./changed", cwd=folder)
         path = copy / self.file
         whole = path.read_text()
         assert whole.count(self.after) == 1, f"{self.file} has changed"
         path.write_text(whole.replace(self.after, self.after + self.text))
-        _go("mod", "edit", "-replace", f"{self.module}=./changed", cwd=folder)
 
 
 def _go(*arguments: str, cwd: Path) -> str:
@@ -119,12 +120,12 @@ def _built(
     *,
     fetch: Sequence[str],
     build: Sequence[str] = (),
-    insertion: Insertion | None = None,
+    insertions: Sequence[Insertion] = (),
 ) -> Path:
     """A folder with copies of the sources in which both commands have succeeded, once for all."""
     files = sorted(source.glob(pattern))
     digest = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files))
-    digest.update(repr(insertion).encode() if insertion else b"")
+    digest.update(repr(insertions).encode() if insertions else b"")
     built = CACHE / f"{source.name}-{digest.hexdigest()[:16]}"
     if not built.exists():
         CACHE.mkdir(exist_ok=True)
@@ -133,7 +134,7 @@ def _built(
                 shutil.copy(file, folder)
             if fault := _fault(fetch, folder):
                 pytest.skip(fault)
-            if insertion:
+            for insertion in insertions:
                 insertion.make(Path(folder))
             if build and (fault := _fault(build, folder)):
                 pytest.fail(fault)
