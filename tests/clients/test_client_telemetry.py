@@ -25,7 +25,7 @@ from barnabas.protocol.messages.telemetry import (
     PushTelemetryRequest,
     PushTelemetryResponse,
 )
-from support.apache_kafka import LIBS, needs_apache_kafka
+from support.apache_kafka import LIBS, QUICK_JVM, needs_apache_kafka
 from support.cluster_processes import ClusterProcesses
 from support.node_process import NodeProcess, wait_until
 from support.otlp import double, gauge, metrics_data
@@ -150,6 +150,7 @@ def test_the_java_client_pushes(shown: Shown) -> None:
     consumer = subprocess.Popen(
         [
             "java",
+            *QUICK_JVM,
             "-cp",
             f"{LIBS[0]}/*",
             "org.apache.kafka.tools.consumer.ConsoleConsumer",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.apache_kafka import QUICK_JVM
 from support.connect.worker import OurWorker
 from support.foreign_programs import CACHE, SOURCES, maven_jars, output_of
 
@@ -66,7 +67,7 @@ def test_each_call_of_a_client_in_java(tmp_path: Path, kafka_bootstrap_servers: 
     try:
         worker.start()
         program = SOURCES / "java" / "connect" / "ConnectClientSteps.java"
-        options = ["-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
+        options = [*QUICK_JVM, "-cp", f"{jars}/*"]
         assert output_of([java, *options, program, worker.url, lines], 200) == SAYS
     finally:
         worker.close()

@@ -12,7 +12,7 @@ import pytest
 from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.engine.local import LocalEngine
-from support.apache_kafka import JAVA, LIBS, TELEMETRY, ApacheKafka, needs_kafka_with
+from support.apache_kafka import JAVA, LIBS, QUICK_JVM, TELEMETRY, ApacheKafka, needs_kafka_with
 from support.cluster_processes import ClusterProcesses
 from support.connect.mirror import OFFSETS, MirrorRun
 from support.connect.mirror_side import Side
@@ -135,7 +135,7 @@ there.offset.flush.interval.ms=1000
     with (tmp_path / "mm2.log").open("wb") as log:
         maker = subprocess.Popen(
             [
-                *(JAVA, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                *(JAVA, "-Xmx256m", *QUICK_JVM),
                 f"-Dlog4j2.configurationFile={TELEMETRY}",
                 *("-cp", f"{LIBS[0]}/*", "org.apache.kafka.connect.mirror.MirrorMaker"),
                 str(properties),

@@ -10,6 +10,7 @@ import pytest
 from barnabas.base.disk import DirectoryInUseError
 from barnabas.base.local_disk import LocalDisk
 from support import java_host
+from support.apache_kafka import QUICK_JVM
 
 pytestmark = java_host.needs_java
 
@@ -19,7 +20,7 @@ def kafka_tries(path: Path) -> Iterator[str]:
     """What Kafka says of the lock, which it holds, if it got it, as long as the block lasts."""
     source = str(java_host.SOURCES / "LockHolder.java")
     libs = str(java_host.LIBS[-1] / "*")
-    command = [str(java_host.JAVA), "-XX:TieredStopAtLevel=1", "-cp", libs, source, str(path)]
+    command = [str(java_host.JAVA), *QUICK_JVM, "-cp", libs, source, str(path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

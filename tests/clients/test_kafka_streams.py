@@ -23,8 +23,18 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from support import client_logins
+from support.apache_kafka import QUICK_JVM
 from support.cluster_processes import EAGER
-from support.java_host import AVAILABLE, JAVA, JAVAC, LIBS, MISSING, SOURCES, JavaHost, ToolResult
+from support.java_host import (
+    AVAILABLE,
+    JAVA,
+    LIBS,
+    MISSING,
+    SOURCES,
+    JavaHost,
+    ToolResult,
+    quick_javac,
+)
 from support.node_process import wait_until
 
 HAS_STREAMS = AVAILABLE and any(LIBS[-1].glob("kafka-streams-*.jar"))
@@ -65,7 +75,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("streams-classes")
     source = SOURCES / "streams" / "ChargingApp.java"
     options = ("-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", str(directory))
-    subprocess.run([str(JAVAC), *options, str(source)], check=True)
+    subprocess.run([*quick_javac(), *options, str(source)], check=True)
     return directory
 
 
@@ -84,7 +94,7 @@ class Instance:
         self._output = directory / "out"
         self._command = (
             str(JAVA),
-            *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *("-Xmx256m", *QUICK_JVM),
             f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
             *("-cp", f"{classes}:{LIBS[-1]}/*", "ChargingApp"),
             *arguments,

@@ -15,8 +15,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from support.apache_kafka import QUICK_JVM
 from support.cluster_processes import Barnabas
-from support.java_host import JAVA, JAVAC, LIBS, SOURCES, JavaHost, needs_java
+from support.java_host import JAVA, LIBS, SOURCES, JavaHost, needs_java, quick_javac
 from support.node_process import wait_until
 from support.secured_node import SecuredNode, running
 
@@ -195,7 +196,7 @@ def test_an_application_of_kafka_streams(node: SecuredNode, tmp_path: Path, prot
 
     java_source = SOURCES / "streams" / "ChargingApp.java"
     classpath = f"{tmp_path}:{LIBS[-1]}/*"
-    compiler = (str(JAVAC), "-cp", classpath, "-d", str(tmp_path), str(java_source))
+    compiler = (*quick_javac(), "-cp", classpath, "-d", str(tmp_path), str(java_source))
     subprocess.run(compiler, check=True)
     settings = node.java("streams", "PLAIN") | {
         "group.protocol": protocol,
@@ -206,7 +207,7 @@ def test_an_application_of_kafka_streams(node: SecuredNode, tmp_path: Path, prot
     with output.open("wb") as out:
         process = subprocess.Popen(
             [
-                *(str(JAVA), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+                *(str(JAVA), "-Xmx256m", *QUICK_JVM),
                 f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
                 *("-cp", classpath, "ChargingApp"),
                 *(node.servers(), application, source, target),

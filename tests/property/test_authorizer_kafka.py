@@ -13,7 +13,7 @@ from barnabas.node.security.authorizer import Caller
 from barnabas.node.security.principal import Principal
 from barnabas.protocol.acls import Operation, PatternType, Permission, ResourceType
 from support.acl_world import AclWorld, acl
-from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.apache_kafka import java_with_kafka, needs_apache_kafka
 from support.effort import examples
 
 pytestmark = needs_apache_kafka
@@ -77,10 +77,7 @@ def test_the_same_answers() -> None:
 
 
 def _kafka(lines: str) -> list[str]:
-    assert JAVA is not None
-    source = Path(__file__).with_name("KafkaAuthorizer.java")
-    # A short run: the compiler that is quick to start is enough.
-    command = [JAVA, "-XX:TieredStopAtLevel=1", "-cp", f"{LIBS[-1]}/*", str(source)]
+    command = java_with_kafka(str(Path(__file__).with_name("KafkaAuthorizer.java")))
     done = subprocess.run(command, input=lines, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return [line[2:] for line in done.stdout.splitlines() if line.startswith("= ")]

@@ -33,7 +33,7 @@ from barnabas.protocol.records.batch import Codec, check_crc, iterate_headers
 from barnabas.protocol.records.control import encode_end_txn
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from sim.manual_clock import ManualClock
-from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.apache_kafka import java_with_kafka, needs_apache_kafka
 from support.effort import examples
 from support.logs import TOPIC_ID, TOPIC_PARTITION
 
@@ -52,8 +52,7 @@ Clean = Callable[..., int]
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Clean]:
     """Kafka's cleaner."""
-    assert JAVA is not None
-    command = [JAVA, "-cp", f"{LIBS[-1]}/*", str(Path(__file__).with_name("KafkaCleaner.java"))]
+    command = java_with_kafka(str(Path(__file__).with_name("KafkaCleaner.java")))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:
@@ -287,11 +286,10 @@ def test_kafkas_dump_finds_nothing_wrong(tmp_path: Path) -> None:
 
 def dump(*options: str, files: list[Path]) -> str:
     """What Kafka's DumpLogSegments prints."""
-    assert JAVA is not None
     tool = "org.apache.kafka.tools.DumpLogSegments"
     names = ",".join(map(str, files))
     done = subprocess.run(  # a fixed command
-        [JAVA, "-cp", f"{LIBS[-1]}/*", tool, *options, "--files", names],
+        java_with_kafka(tool, *options, "--files", names),
         capture_output=True,
         text=True,
         timeout=100,

@@ -17,7 +17,7 @@ from protocol_values import all_messages, label, struct_values, versions
 
 from barnabas.protocol.codec import encode
 from barnabas.protocol.schema import Message
-from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.apache_kafka import java_with_kafka, needs_apache_kafka
 
 pytestmark = needs_apache_kafka
 
@@ -27,8 +27,7 @@ Echo = Callable[[str, int, bytes], bytes]
 @pytest.fixture(scope="module")
 def echo() -> Iterator[Echo]:
     """A Kafka that decodes and encodes."""
-    assert JAVA is not None
-    command = [JAVA, "-cp", f"{LIBS[-1]}/*", str(Path(__file__).with_name("KafkaEcho.java"))]
+    command = java_with_kafka(str(Path(__file__).with_name("KafkaEcho.java")))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:

@@ -21,7 +21,7 @@ from barnabas.sql.errors import EvaluationError
 from barnabas.sql.functions import json_text
 from barnabas.sql.functions.java_uri import parse_uri
 from barnabas.sql.functions.regex import split_as_java
-from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.apache_kafka import java_with_kafka, needs_apache_kafka
 from support.sql_calls import call
 
 ROUNDS = 400
@@ -35,8 +35,7 @@ Java = Callable[..., str]
 @pytest.fixture(scope="module")
 def java() -> Iterator[Java]:
     """Asks Java."""
-    assert JAVA is not None
-    command = [JAVA, "-cp", f"{LIBS[-1]}/*", str(Path(__file__).with_name("JavaFacts.java"))]
+    command = java_with_kafka(str(Path(__file__).with_name("JavaFacts.java")))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     ) as process:

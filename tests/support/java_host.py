@@ -23,6 +23,7 @@ import pytest
 
 from barnabas.base.config.properties import parse_properties
 from support import client_logins
+from support.apache_kafka import QUICK_JVM
 
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(__file__).with_name("java")
@@ -255,7 +256,7 @@ def _command(token_file: Path) -> Sequence[str]:
     assert JAVA is not None
     return (
         JAVA,
-        *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *("-Xmx384m", *QUICK_JVM),
         *("--add-opens", "java.base/java.lang=ALL-UNNAMED"),
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token_file.as_uri()}",
         f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.properties'}",
@@ -264,17 +265,24 @@ def _command(token_file: Path) -> Sequence[str]:
     )
 
 
+def quick_javac() -> Sequence[str]:
+    """The compiler, in a JVM as the others."""
+    assert JAVAC is not None
+    return (JAVAC, *(f"-J{option}" for option in QUICK_JVM))
+
+
 def compiled_tools() -> Path:
     """A directory of classes, compiled again if the sources have changed."""
-    assert JAVAC is not None
     sources = sorted(SOURCES.glob("*.java"))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
     directory = ROOT / ".cache" / "java-tests" / digest[:16]
     if not directory.exists():
         partial = directory.with_name(f"{digest[:16]}.{os.getpid()}.partial")
         subprocess.run(
-            [JAVAC, "-Xlint:all,-options", "-Werror", "-cp", f"{LIBS[-1]}/*", "-d", str(partial)]
-            + [str(source) for source in sources],
+            [
+                *(*quick_javac(), "-Xlint:all,-options", "-Werror"),
+                *("-cp", f"{LIBS[-1]}/*", "-d", str(partial), *map(str, sources)),
+            ],
             check=True,
         )
         try:

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Message
 
 from support.apache_kafka import AVAILABLE as KAFKA_AVAILABLE
-from support.apache_kafka import LIBS, MISSING, ROOT, TELEMETRY
+from support.apache_kafka import LIBS, MISSING, QUICK_JVM, ROOT, TELEMETRY
 from support.connect.capture import PREFIX
 from support.connect.events import Event
 from support.foreign_programs import maven_jars
@@ -63,6 +63,7 @@ def debezium(
                 *(
                     java,
                     f"-Xmx{HEAP}",
+                    *QUICK_JVM,
                     "-Dfile.encoding=UTF-8",
                     f"-Dlog4j2.configurationFile={TELEMETRY}",
                 ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from support.apache_kafka import JAVA, LIBS, TELEMETRY, needs_kafka_with
+from support.apache_kafka import JAVA, LIBS, QUICK_JVM, TELEMETRY, needs_kafka_with
 from support.connect.worker import PATIENCE_S, WorkerProcess
 from support.node_process import wait_until
 from support.ports import free_port
@@ -30,7 +30,7 @@ class KafkaWorker(WorkerProcess):
             self.properties.write_text(text)
         mode = "ConnectDistributed" if "group.id" in text else "ConnectStandalone"
         return [
-            *(JAVA, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(JAVA, "-Xmx256m", *QUICK_JVM),
             f"-Dlog4j2.configurationFile={TELEMETRY}",
             *("-cp", f"{LIBS[0]}/*", f"org.apache.kafka.connect.cli.{mode}", str(self.properties)),
         ]

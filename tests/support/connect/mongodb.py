@@ -20,6 +20,8 @@ import pymongo.common
 import pytest
 from pymongo.synchronous.change_stream import ChangeStream
 
+from support.apache_kafka import QUICK_JVM
+
 VERSION = "1.47.0"
 _NETTY = "4.2.2.Final"
 _ARTIFACTS = (
@@ -89,7 +91,7 @@ def mongo_server(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[str]:
     accept(patch)
     (folder / "MongoMain.java").write_text(_MAIN)
     process = subprocess.Popen(
-        ["java", "-cp", class_path, str(folder / "MongoMain.java")],
+        ["java", *QUICK_JVM, "-cp", class_path, str(folder / "MongoMain.java")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -15,7 +15,7 @@ from barnabas.node.log.manager import LogManager
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.protocol.records.batch import Codec
 from barnabas.protocol.records.control import encode_end_txn
-from support.apache_kafka import JAVA, LIBS, needs_apache_kafka
+from support.apache_kafka import java_with_kafka, needs_apache_kafka
 from support.logs import make_batch
 
 TOOL = "org.apache.kafka.tools.DumpLogSegments"
@@ -72,10 +72,9 @@ def log_files(
 
 
 def dump(*options: str, files: list[Path]) -> str:
-    assert JAVA is not None
     names = ",".join(map(str, files))
     done = subprocess.run(  # a fixed command
-        [JAVA, "-cp", f"{LIBS[-1]}/*", TOOL, *options, "--files", names],
+        java_with_kafka(TOOL, *options, "--files", names),
         capture_output=True,
         text=True,
         timeout=100,

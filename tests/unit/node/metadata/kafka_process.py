@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from support.apache_kafka import LIBS
+from support.apache_kafka import LIBS, QUICK_JVM
 from support.ports import free_port
 
 CLUSTER_ID = "wNy8cT3ESyCmV0WqO_SnvA"
@@ -78,8 +78,7 @@ class Kafka:
 
 
 def _java(main_class: str, *arguments: str) -> list[str]:
-    options = ["-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return ["java", *options, "-cp", f"{LIBS[-1]}/*", main_class, *arguments]
+    return ["java", "-Xmx384m", *QUICK_JVM, "-cp", f"{LIBS[-1]}/*", main_class, *arguments]
 
 
 def _write(properties: dict[str, str], directory: Path) -> Path:
