@@ -83,7 +83,9 @@ def test_a_topic_from_creation_to_deletion(page: Console, kafka: Kafka) -> None:
         "topic",
     )
     page.done("POST", f"topics/{name}/settings", {"settings": {"retention.ms": None}})
-    assert page.get(f"topics/{name}/settings")[0]["source"] != "topic"
+    wait_until(
+        lambda: page.get(f"topics/{name}/settings")[0]["source"] != "topic", "the setting's removal"
+    )
     page.done("POST", f"topics/{name}/partitions", {"count": 3})
     wait_until(
         lambda: len(page.get(f"topics/{name}/partitions")["rows"]) == 3, "the third partition"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from barnabas.console.services.asking import AwayError, RefusedError, check
-from barnabas.console.services.cluster import EARLIEST, ClusterService, Topic, View
+from barnabas.console.services.cluster import EARLIEST, ClusterService, Node, Topic
 from barnabas.protocol.apis import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -15,7 +17,9 @@ from barnabas.protocol.apis import (
     DELETE_TOPICS,
     DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
+    METADATA,
 )
+from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,6 +27,7 @@ from barnabas.protocol.messages.configs import (
     DescribeConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -38,6 +43,9 @@ from barnabas.protocol.messages.topics import (
 
 PAGE_MAX: Final = 500
 CHANGE_MS: Final = 15_000
+KNOWN_S: Final = 5.0
+"""How long a change may take to reach all nodes before the page is shown anyway."""
+KNOWN_POLL_S: Final = 0.05
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 _SET, _DELETE = 0, 1
@@ -221,13 +229,14 @@ class TopicService:
 
     def node_settings(self, node: int) -> list[Setting]:
         """A node's settings; those that are not defaults come first."""
-        view = self._cluster.view()
-        found = self._settings(BROKER_RESOURCE, str(node), view, node)
+        known = self._cluster.view().nodes.get(node)
+        if known is None or not known.is_up:
+            raise AwayError(f"node {node} is down")
+        found = self._settings(BROKER_RESOURCE, str(node), known)
         return sorted(found, key=lambda one: (one.is_default, one.name))
 
-    def _settings(
-        self, kind: int, name: str, view: View | None = None, node: int | None = None
-    ) -> list[Setting]:
+    def _settings(self, kind: int, name: str, node: Node | None = None) -> list[Setting]:
+        """Settings as a node has them, or any."""
         resource = DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
         )
@@ -239,11 +248,7 @@ class TopicService:
         if node is None:
             answer = access.any(DESCRIBE_CONFIGS, request)
         else:
-            assert view is not None
-            known = view.nodes.get(node)
-            if known is None or not known.is_up:
-                raise AwayError(f"node {node} is down")
-            answer = access.at((known.host, known.port), DESCRIBE_CONFIGS, request)
+            answer = access.at((node.host, node.port), DESCRIBE_CONFIGS, request)
         (result,) = answer.results
         check(result.error_code, result.error_message, name)
         return [_setting(one) for one in result.configs]
@@ -265,6 +270,7 @@ class TopicService:
         answer: Any = self._cluster.access.any(CREATE_TOPICS, request)
         self._cluster.forget()
         check(answer.topics[0].error_code, answer.topics[0].error_message, name)
+        self._until_known(lambda node: self._exists_at(node, name))
 
     def delete(self, name: str) -> None:
         """Delete a topic with all its records."""
@@ -274,6 +280,7 @@ class TopicService:
         answer: Any = self._cluster.access.any(DELETE_TOPICS, request)
         self._cluster.forget()
         check(answer.responses[0].error_code, answer.responses[0].error_message, name)
+        self._until_known(lambda node: not self._exists_at(node, name))
 
     def empty(self, name: str) -> int:
         """Delete all records that a topic has now; returns how many offsets that are."""
@@ -304,6 +311,7 @@ class TopicService:
         answer: Any = self._cluster.access.any(CREATE_PARTITIONS, request)
         self._cluster.forget()
         check(answer.results[0].error_code, answer.results[0].error_message, name)
+        self._until_known(lambda node: len(self._at(node, name).partitions) >= count)
 
     def change(self, name: str, settings: Mapping[str, str | None]) -> None:
         """Set settings of a topic; None removes one, so that the cluster's applies."""
@@ -320,6 +328,46 @@ class TopicService:
         request = IncrementalAlterConfigsRequest(resources=[resource])
         answer: Any = self._cluster.access.any(INCREMENTAL_ALTER_CONFIGS, request)
         check(answer.responses[0].error_code, answer.responses[0].error_message, name)
+
+        def knows(node: Node) -> bool:
+            found = {one.name: one for one in self._settings(TOPIC_RESOURCE, name, node)}
+            return all(_is_set(found.get(key), value) for key, value in settings.items())
+
+        self._until_known(knows)
+
+    def _until_known(self, knows: Callable[[Node], bool]) -> None:
+        """Wait until every live node knows a change: the next page may ask any of them.
+
+        A node that does not answer, or refuses the question, is not waited for.
+        """
+        deadline_s = time.monotonic() + KNOWN_S
+        with suppress(AwayError):  # the change is made, and the next page says what is away
+            view = self._cluster.view()
+            behind = [view.nodes[node] for node in view.up]
+            while behind and time.monotonic() < deadline_s:
+                answers = self._cluster.access.each(knows, behind)
+                behind = [node for node, answer in answers.items() if answer is False]
+                if behind:
+                    time.sleep(KNOWN_POLL_S)
+        self._cluster.forget()
+
+    def _exists_at(self, node: Node, name: str) -> bool:
+        return bool(self._at(node, name).error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _at(self, node: Node, name: str) -> Any:
+        """A topic as one node knows it."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+        )
+        answer: Any = self._cluster.access.at((node.host, node.port), METADATA, request)
+        return answer.topics[0]
+
+
+def _is_set(found: Setting | None, value: str | None) -> bool:
+    """Whether a topic has a setting of its own with a value, or has none if that is None."""
+    if found is None or found.source != "topic":
+        return value is None
+    return value is not None and (found.is_secret or found.value == value.strip())
 
 
 def _setting(found: Any) -> Setting:
