@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from client_matrix import KEPT
 
+import barnabas
 from barnabas.app.testing import Kafka
 from support.child_signals import usual_signals
-from support.cli import ClusterCli, with_login
+from support.cli import ClusterCli, run_cli, with_login
 from support.patience import PATIENCE_S
 
 
@@ -236,6 +237,25 @@ def test_a_group_reads_on_where_it_was(cli: ClusterCli, topic: str, kafka: Kafka
     assert cli.ok("consume", topic, "-g", group, "-n", "2").lines == ["a", "b"]
     assert cli.ok("consume", topic, "-g", group).lines == ["c"]
     assert cli.ok("consume", topic, "-g", group).lines == []
+
+
+def test_a_group_without_a_coordinator_is_waited_for_aloud() -> None:
+    """Its topic of offsets needs more brokers than there are. Kafka's consumer waits, too."""
+    command = [sys.executable, "-m", "barnabas", "consume", "t", "-g", "readers"]
+    with barnabas.Cluster(config={"offsets.topic.replication.factor": "3"}) as cluster:
+        here = ["-b", cluster.bootstrap_servers]
+        assert run_cli("topic", "create", "t", *here).code == 0
+        with subprocess.Popen([*command, *here], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                assert process.stderr.readline() == (
+                    "still waiting: group readers has no coordinator (COORDINATOR_NOT_AVAILABLE); "
+                    "`barnabas doctor` may know why\n"
+                )
+                assert process.poll() is None
+            finally:
+                process.kill()
+            assert process.stderr.read() == ""
 
 
 def test_what_a_group_decides_cannot_be_given(cli: ClusterCli, topic: str) -> None:

@@ -1,8 +1,14 @@
 """Reading partitions from one place to another, in a group or by oneself."""
 
+import contextlib
+import math
+import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from barnabas.base.errors import ConfigError
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import from_kafka
 
@@ -11,6 +17,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.2
 BATCH_MAX = 500
+NOTED_AFTER_S = 5.0
+"""A member of a group that has no partitions so long says once what it waits for."""
 Partition = tuple[str, int]
 
 
@@ -71,7 +79,8 @@ def read_in_group(
     """Records of the partitions that the group gives us; committed once they were taken.
 
     It ends after `count` records, and without `follow` when every partition we have was read to
-    its end. Raises CliError.
+    its end. Without a coordinator it waits for one, as Kafka's consumer does, and says so on
+    standard error. Raises CliError.
     """
     from confluent_kafka import Consumer
 
@@ -94,9 +103,13 @@ def read_in_group(
         "enable.auto.offset.store": False,
     }
     consumer = Consumer(settings)
+    noted_at_s = time.monotonic() + NOTED_AFTER_S
     try:
         consumer.subscribe(topics, on_assign=on_assign, on_revoke=on_revoke)
         while follow or not assigned or reading:
+            if not assigned and time.monotonic() > noted_at_s:
+                noted_at_s = math.inf
+                click.echo(_why_no_partitions(connection, group), err=True)
             for message in _poll(consumer, uses_group=True):
                 key = (str(message.topic()), int(message.partition() or 0))
                 if message.error() is not None:
@@ -109,6 +122,26 @@ def read_in_group(
                     return
     finally:
         consumer.close()
+
+
+def _why_no_partitions(connection: Connection, group: str) -> str:
+    """Return what a group's member waits for, as far as brokers say it."""
+    from barnabas.cli.login import access_for
+    from barnabas.kafka.wire import GROUP_KEY, AccessError, Brokers, WireError
+    from barnabas.protocol.errors import ErrorCode
+
+    error = ErrorCode.NONE
+    # Where we cannot log in by ourselves the client library can, or reports it.
+    with contextlib.suppress(AccessError, ConfigError, WireError):
+        access = access_for(connection.bootstrap_servers, connection.config, connection.timeout_s)
+        with contextlib.closing(Brokers(access)) as brokers:
+            error, _ = brokers.coordinator(group, GROUP_KEY)
+    if error is ErrorCode.NONE:
+        return f"still waiting: group {group} has assigned no partitions to this member yet"
+    return (
+        f"still waiting: group {group} has no coordinator ({error.name}); `barnabas doctor` "
+        "may know why"
+    )
 
 
 def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
