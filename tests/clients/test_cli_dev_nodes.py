@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
+from barnabas.kafka.wire import Access, Connection
+from barnabas.protocol.api import ApiKey
 from support.cli import ClusterCli
 from support.node_process import wait_until
 
@@ -70,6 +73,18 @@ def test_three_nodes_serve_and_leave_nothing() -> None:
     assert (code, errors) == (0, "")
     assert not os.path.exists(ready["directory"])
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
+
+
+@pytest.mark.parametrize("nodes", ["1", "3"])
+def test_clients_are_asked_for_no_metrics(nodes: str) -> None:
+    """librdkafka prints a line on standard error where brokers offer to take them (KIP-714)."""
+    with dev("--nodes", nodes, "--port", "0", "--json") as process:
+        servers = ready_line(process)["bootstrap_servers"]
+        access = Access(servers)
+        for host, port in access.addresses():
+            with contextlib.closing(Connection(access, host, port)) as connection:
+                assert not connection.serves(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS)
+        end(process)
 
 
 def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:

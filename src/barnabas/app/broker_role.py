@@ -107,6 +107,7 @@ class BrokerRole:
             ask_controller=metadata.handle,
             broker_epoch=self._broker_epoch,
         )
+        takes_telemetry = times is not None and config.get_bool("barnabas.metrics.clients")
         self._directories = LogDirectories(
             config.node_id, logs, self.replicas, metadata, self._background.start
         )
@@ -175,7 +176,7 @@ class BrokerRole:
             authorizer=authorizer,
             unfolding=Unfolding(logs.turns),
             client_telemetry=(
-                None if times is None else ClientTelemetry(config.get_int("telemetry.max.bytes"))
+                ClientTelemetry(config.get_int("telemetry.max.bytes")) if takes_telemetry else None
             ),
         )
         worker: Worker = (
@@ -189,7 +190,7 @@ class BrokerRole:
             checkpoint=logs.save_cleaned,
         )
         self._dispatcher = Dispatcher(
-            self.services, ROUTES if times is None else (*ROUTES, *TELEMETRY_ROUTES)
+            self.services, (*ROUTES, *TELEMETRY_ROUTES) if takes_telemetry else ROUTES
         )
         self.server = Server(network, clock, self._dispatcher, server_limits(config), times=times)
         self.gates = Gates(

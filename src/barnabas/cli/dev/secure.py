@@ -10,8 +10,14 @@ from barnabas.app.secured import ADMIN, DEMO_PREFIX, DEMO_USER, Secured, Securit
 from barnabas.base.telemetry import Logs
 from barnabas.cli.errors import CliError, ExitCode, extra_packages
 
-METRICS_ON: Final = {"barnabas.metrics.listener": "http://127.0.0.1:0"}
-"""Development nodes show metrics at any free port of this machine, unless told otherwise."""
+METRICS_ON: Final = {
+    "barnabas.metrics.listener": "http://127.0.0.1:0",
+    "barnabas.metrics.clients": "false",
+}
+"""Development nodes show metrics at any free port of this machine, unless told otherwise.
+
+They ask clients for none: each client of librdkafka prints a line on standard error if it is asked.
+"""
 PORT_HINT = "choose others with --port, or take free ones with --port 0"
 
 
