@@ -110,7 +110,9 @@ TYPE_CIRCLES = {
 IGNORE = re.compile(r"#\s*type:\s*ignore")
 IGNORE_WITH_REASON = re.compile(r"#\s*type:\s*ignore\[[a-z, -]+\]\s*#\s*\S+")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|NotImplementedError")
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)")
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)(?:#([^)]*))?\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -342,12 +344,21 @@ def test_no_property_fails_for_drawing_slowly() -> None:
 
 def test_links_in_documents_lead_somewhere() -> None:
     broken = [
-        f"{named(path)}: {target}"
+        f"{named(path)}: {target}#{heading}"
         for path in tracked("*.md", "docs/**/*.md")
-        for target, _ in LINK.findall(path.read_text())
-        if "://" not in target and not (path.parent / target).exists()
+        for target, heading in LINK.findall(path.read_text())
+        if "://" not in target and not leads_somewhere(path, target, heading)
     ]
     assert broken == []
+
+
+def leads_somewhere(path: Path, target: str, heading: str) -> bool:
+    """Return whether a link of a document leads to a file, and to a heading if it names one."""
+    document = path.parent / target if target else path
+    if not document.exists() or not heading or document.suffix != ".md":
+        return document.exists()
+    titles = HEADING.findall(FENCED.sub("", document.read_text()))
+    return heading in {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in titles}
 
 
 def test_large_files_stay_out() -> None:
