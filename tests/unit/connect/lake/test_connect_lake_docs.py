@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,20 @@ COMMON = (
     *("name", "tasks.max", "topics", "connector.class", "key.converter", "value.converter"),
     "transforms",
 )
-FREE = ("iceberg.catalog.", "iceberg.hadoop.", "delta.storage.")
+FREE = ("iceberg.catalog.", "iceberg.hadoop.", "delta.storage.", "value.converter.")
 
 
 def examples(document: str) -> list[dict[str, str]]:
     text = (DOCS / document).read_text()
+    joined = text.replace("\\\n", " ")
+    commands = re.findall(r"^barnabas connect create (.*)$", joined, re.MULTILINE)
     found = [json.loads(one)["config"] for one in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
     found += [
         dict(line.split("=", 1) for line in block.splitlines())
         for block in re.findall(r"```properties\n(.*?)```", text, re.DOTALL)
     ]
+    for command in commands:
+        found.append(dict(word.split("=", 1) for word in shlex.split(command)[1:]))
     return [one for one in found if "connector.class" in one]
 
 
@@ -45,7 +50,7 @@ def test_settings_of_examples_are_defined_and_valid(document):
 
 def test_files_and_delta_run_as_they_are_shown(tmp_path):
     sink, source = examples("files.md")
-    (delta,) = [one for one in examples("lakes.md") if "delta.location" in one]
+    (delta,) = [one for one in examples("lakes.md") if "delta.storage.AWS_REGION" in one]
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.json").write_bytes(b'{"id": 1}\n')
     with ConnectKit() as kit:
