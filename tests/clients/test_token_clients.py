@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokenProvid
 
 from barnabas.app.cluster import Cluster
 from barnabas.base.clock import SystemClock
+from barnabas.cli.errors import ExitCode
 from barnabas.kafka.wire_producer import WireProducer
 from barnabas.node.net.client import Peer
 from barnabas.node.net.dialing import Dialing
@@ -26,6 +28,7 @@ from barnabas.node.net.login import PlainLogin
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.protocol.messages.credentials import CreatableRenewers, CreateDelegationTokenRequest
 from kafka import KafkaProducer
+from support.cli import Result, run_cli
 from support.identity_provider import IdentityProvider
 from support.java_host import JavaHost
 
@@ -98,6 +101,43 @@ def test_librdkafka_asks_the_provider_itself(cluster: Cluster, provider: Identit
         }
     )
     assert provider.times("/token") >= 1
+
+
+def test_every_command_logs_in_with_a_token(
+    cluster: Cluster,
+    provider: IdentityProvider,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of librdkafka, and those of our own connections."""
+    provider.subject = "by-oidc"
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": "s3cret",
+        "sasl.oauthbearer.token.endpoint.url": f"{provider.url}/token",
+    }
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={one}\n" for key, one in login.items()))
+
+    def run(command: str) -> Result:
+        flags = ["-b", cluster.bootstrap_servers, "--command-config", str(file)]
+        return run_cli(*command.split(), *flags, "--json")
+
+    for command in ("topic list", "cluster status", "token list"):
+        result = run(command)
+        assert result.code == 0, result.err
+    provider.failures.append(401)
+    refused = run("topic list")
+    assert refused.code == ExitCode.REFUSED
+    assert "no token" in json.loads(refused.err)["error"]
+    monkeypatch.setattr(provider, "lifetime_seconds", -3600)
+    refused = run("topic list")
+    assert refused.code == ExitCode.REFUSED
+    assert "by OAUTHBEARER failed" in json.loads(refused.err)["error"]
+    assert json.loads(refused.err)["hint"].startswith("check the token")
 
 
 @pytest.mark.parametrize("is_callback", [True, False])

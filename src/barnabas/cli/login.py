@@ -9,18 +9,22 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 
+from barnabas.base.errors import ConfigError
 from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.cli.client_config import TOKEN_KEY
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import MECHANISMS
 from barnabas.kafka.wire import (
+    OAUTHBEARER,
     Access,
     AccessError,
     BrokenOffError,
     Connection,
     LoginError,
     NoTlsError,
+    NoTokenError,
+    TokenError,
     UntrustedError,
     WireError,
 )
@@ -29,6 +33,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 
 CLIENT_ID: Final = "barnabas-cli"
 OPENING_MAX_S: Final = 5.0
+_TOKENS: Final = "sasl.oauthbearer."
 CONFIG_HINT: Final = "in the file of --command-config, or with -X"
 
 
@@ -40,7 +45,12 @@ def access_for(
 ) -> Access:
     """How connections are opened. Raises ConfigError for what is not spoken here or not whole."""
     security = Security(PropertyKeys(config))
-    access = security.access(bootstrap_servers, timeout_s)
+    bearer = None
+    if security.mechanism == OAUTHBEARER:
+        from barnabas.kafka.bearer_login import bearer_login
+
+        bearer = bearer_login(config)
+    access = security.access(bootstrap_servers, timeout_s, bearer)
     if security.has_tls:
         security.tls()  # which names the setting that is wrong
     return replace(
@@ -56,11 +66,16 @@ def check(host: str, port: int, config: Mapping[str, str], timeout_s: float) -> 
 
     Checks nothing if it cannot log in as the configuration says. Raises ConfigError.
     """
-    if Security(PropertyKeys(config)).mechanism not in (None, *MECHANISMS):
+    if Security(PropertyKeys(config)).mechanism not in (None, OAUTHBEARER, *MECHANISMS):
         return
     if "ssl.keystore.location" in config and find_spec("cryptography") is None:
         return  # librdkafka reads PKCS 12 by itself
-    access = access_for("", config, timeout_s, timeout_s)
+    try:
+        access = access_for("", config, timeout_s, timeout_s)
+    except ConfigError as error:
+        if error.key.startswith(_TOKENS):
+            return  # librdkafka has more ways to get a token
+        raise
     try:
         with contextlib.closing(Connection(access, host, port)) as connection:
             # The first request that is not answered before a login.
@@ -75,8 +90,15 @@ def refusal(
     error: WireError | AccessError, where: str, config: Mapping[str, str]
 ) -> CliError | None:
     """Return what a failed connection means, and what to do; None where it is only unreachable."""
+    if isinstance(error, TokenError | NoTokenError):
+        hint = f"check sasl.oauthbearer.* {CONFIG_HINT}"
+        code = ExitCode.REFUSED if isinstance(error, TokenError) else ExitCode.UNREACHABLE
+        return CliError(f"no token: {error}", code, hint)
     if isinstance(error, LoginError):
-        hint = f"check the name, password and sasl.mechanism {CONFIG_HINT}"
+        what = "name, password"
+        if Security(PropertyKeys(config)).mechanism == OAUTHBEARER:
+            what = "token"
+        hint = f"check the {what} and sasl.mechanism {CONFIG_HINT}"
         return CliError(str(error), ExitCode.REFUSED, hint)
     if isinstance(error, NoTlsError | UntrustedError):
         hint = _tls_hint(error.reason, where)

@@ -17,7 +17,7 @@ from barnabas.base.oauth.bearer import InvalidTokenError, take_apart, time_ms
 from barnabas.base.oauth.fetch import FetchError, FetchSettings
 from barnabas.base.oauth.retrieval import RetrievalSettings, retrieve
 from barnabas.base.tls.contexts import client_context
-from barnabas.kafka.wire import AccessError, BearerLogin, WireError
+from barnabas.kafka.wire import BearerLogin, NoTokenError, TokenError
 
 _LIFE_USED: Final = 0.8
 
@@ -82,7 +82,7 @@ def _asked(settings: RetrievalSettings) -> tuple[str, float]:
     try:
         token = retrieve(settings, lambda: time.time_ns() // 1_000_000)
     except FetchError as error:
-        raise (AccessError if error.is_final else WireError)(str(error)) from error
+        raise (TokenError if error.is_final else NoTokenError)(str(error)) from error
     try:
         return token, (time_ms(take_apart(token).claims, "exp") or 0) / 1000
     except InvalidTokenError:

@@ -90,6 +90,10 @@ class NoTlsError(WireError):
     is_final = True
 
 
+class NoTokenError(WireError):
+    """The provider of tokens cannot be reached, or has none now."""
+
+
 class UnservedError(WireError):
     """The broker does not know an API, or none of its versions that we know."""
 
@@ -102,6 +106,10 @@ class AccessError(_ReasonedError):
 
 class LoginError(AccessError):
     """The login failed."""
+
+
+class TokenError(AccessError):
+    """The provider of tokens refuses us."""
 
 
 class UntrustedError(AccessError):
