@@ -71,10 +71,10 @@ what it means, what to look at and what to do.
 ## Metrics of clients
 
 A node that shows metrics also accepts the metrics that clients push (KIP-714), unless
-`barnabas.metrics.clients=false`, as it is with `barnabas dev`. Java clients from 3.7 on and librdkafka
-from 2.5 on can do it without a plugin. (librdkafka then logs a line `GETSUBSCRIPTIONS` for each client,
-on standard error by default; `enable.metrics.push=false` in the client's settings avoids it.) Configure
-what they should push:
+`barnabas.metrics.clients=false`, as it is with `barnabas dev`. Java clients from 3.7 on and
+librdkafka from 2.5 on can do it without a plugin. (librdkafka then logs a line `GETSUBSCRIPTIONS`
+for each client, on standard error by default; `enable.metrics.push=false` in the client's settings
+avoids it.) Configure what they should push:
 
 ```sh
 kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all \\
