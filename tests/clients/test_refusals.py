@@ -10,15 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from client_cluster import NODES
 
 from barnabas.app.cluster import Cluster
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import InitProducerIdRequest, InitProducerIdResponse
 from support.refusals import METADATA_BYTES_MAX, SEQUENCE_MAX, Wire
-
-if NODES > 1:
-    pytest.skip("one connection speaks to every coordinator", allow_module_level=True)
 
 Case = Callable[[Wire], int]
 LONG = "m" * (METADATA_BYTES_MAX + 1)

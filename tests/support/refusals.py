@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.base.ids import Uuid
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages import consumer_groups, groups, offsets, transactions
 from barnabas.protocol.messages import produce as produce_messages
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.protocol.schema import Message
 from support.node_process import wait_until
 from support.raw_client import RawClient
 
+M = TypeVar("M", bound=Message)
 WAITABLE = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,32 +34,96 @@ METADATA_BYTES_MAX = 4096
 SEQUENCE_MAX = 2**31 - 1
 
 
-class Wire:
-    """One connection, a topic, and names that nobody else has. For clusters of one node."""
+GROUP, TRANSACTION = 0, 1
+"""Kinds of keys that FindCoordinator takes."""
+
+
+class RoutedClient(RawClient):
+    """Sends each request to its coordinator, and all others to the first node."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.raw = RawClient(bootstrap_servers)
+        super().__init__(bootstrap_servers)
+        self._others: dict[int, RawClient] = {}
+        self._coordinators: dict[tuple[int, str], int] = {}
+        self._first = -1  # not known yet
+        self._first = self.node_id()
+
+    def close(self) -> None:
+        for client in (self, *self._others.values()):
+            client.socket.close()
+
+    def call(self, request: Message, response_class: type[M], version: int | None = None) -> M:
+        kind, key = _coordinated(request)
+        node = self._first if key is None else self._coordinator(kind, key)
+        if node == self._first:
+            return super().call(request, response_class, version)
+        return self._others[node].call(request, response_class, version)
+
+    def create_topic(self, topic: str, configs: dict[str, str] | None = None) -> None:
+        """Create a topic that the first node leads, and that every node knows."""
+        super().create_topic(topic, configs)
+        for broker in self.call(MetadataRequest(topics=[]), MetadataResponse).brokers:
+            with RawClient(f"{broker.host}:{broker.port}") as node:
+                node.wait_for_topic(topic, ErrorCode.NONE)
+
+    def _coordinator(self, kind: int, key: str) -> int:
+        """The node that coordinates, once one does."""
+        if (kind, key) not in self._coordinators:
+            request = groups.FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+
+            def is_found() -> bool:
+                (found,) = self.call(request, groups.FindCoordinatorResponse).coordinators
+                if found.error_code != ErrorCode.NONE:
+                    return False
+                self._coordinators[kind, key] = found.node_id
+                if found.node_id not in (self._first, *self._others):
+                    self._others[found.node_id] = RawClient(f"{found.host}:{found.port}")
+                return True
+
+            wait_until(is_found, f"a coordinator of {key}")
+        return self._coordinators[kind, key]
+
+
+def _coordinated(request: Message) -> tuple[int, str | None]:
+    """The kind and name of what a request is about, if a coordinator has it.
+
+    None has an empty transactional id.
+    """
+    match request:
+        case (
+            transactions.TxnOffsetCommitRequest(group_id=key)
+            | offsets.OffsetCommitRequest(group_id=key)
+            | groups.JoinGroupRequest(group_id=key)
+            | groups.SyncGroupRequest(group_id=key)
+            | groups.HeartbeatRequest(group_id=key)
+            | consumer_groups.ConsumerGroupHeartbeatRequest(group_id=key)
+        ):
+            return GROUP, key
+        case (
+            transactions.InitProducerIdRequest(transactional_id=key)
+            | transactions.AddPartitionsToTxnRequest(v3_and_below_transactional_id=key)
+            | transactions.AddOffsetsToTxnRequest(transactional_id=key)
+            | transactions.EndTxnRequest(transactional_id=key)
+            | transactions.DescribeTransactionsRequest(transactional_ids=[key])
+        ):
+            return TRANSACTION, key or None
+    return GROUP, None
+
+
+class Wire:
+    """A topic that the first node leads, and names that nobody else has."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.raw = RoutedClient(bootstrap_servers)
         self.name = f"refused-{uuid.uuid4().hex[:10]}"
         self.topic = f"{self.name}-topic"
         self.group = f"{self.name}-group"
         self.raw.create_topic(self.topic)
         self.producer_id = -1
         self.epoch = -1
-        for key_type, key in ((0, self.group), (1, self.name)):
-            self._await_coordinator(key_type, key)
 
     def close(self) -> None:
-        self.raw.socket.close()
-
-    def _await_coordinator(self, key_type: int, key: str) -> None:
-        request = groups.FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-        wait_until(
-            lambda: (
-                self.raw.call(request, groups.FindCoordinatorResponse).coordinators[0].error_code
-                == ErrorCode.NONE
-            ),
-            "a coordinator",
-        )
+        self.raw.close()
 
     # Producers
 
@@ -185,10 +252,16 @@ class Wire:
 
     def time_out(self, version: int = 3) -> None:
         """Have a transaction under way until the coordinator ends it."""
-        self.take(timeout_ms=100)
-        if version == 3:
-            assert self.add_partitions() == [ErrorCode.NONE]
-        assert self.produce(0, transactional=True, version=11 if version == 3 else 12) == 0
+
+        def is_begun() -> bool:
+            """A slow machine may take longer than the time it has: then it begins again."""
+            self.take(timeout_ms=100)
+            if version == 3 and self.add_partitions() != [ErrorCode.NONE]:
+                return False
+            found = self.produce(0, transactional=True, version=11 if version == 3 else 12)
+            return found == ErrorCode.NONE
+
+        wait_until(is_begun, "a transaction with a record")
         # The coordinator looks every few seconds.
         wait_until(lambda: self.state() == "CompleteAbort", "the end of its time", 40)
 
