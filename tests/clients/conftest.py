@@ -21,19 +21,24 @@ from support.connect.postgres import database_server
 
 __all__ = ["database_server"]
 
-
+CLUSTER_TIMEOUT_S = 300
+"""The limit of a test against three nodes, where the first one waits for their start as well."""
 CLUSTERS = frozenset({"kafka_bootstrap_servers", "three_nodes", "secured_node", "node_ids"})
 """The fixtures that differ with the session's cluster; every other one of that kind asks these."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out of runs with another cluster what takes no part in them."""
+    """Leave out of runs with another cluster what takes no part in them; give others time."""
     if NODES == 1 and not SECURITY:
         return
     taking_part = [item for item in items if _takes_part(item)]
     apart = [item for item in items if not _takes_part(item)]
     items[:] = taking_part
     config.hook.pytest_deselected(items=apart)
+    if NODES > 1 and config.getoption("timeout") is None:
+        for item in taking_part:
+            if not any(map(item.get_closest_marker, ("timeout", "hypothesis"))):
+                item.add_marker(pytest.mark.timeout(CLUSTER_TIMEOUT_S))
 
 
 def _takes_part(item: pytest.Item) -> bool:
