@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "constraints.txt"
-EXTRAS = ("connect", "console", "demo", "registry", "security", "spark", "sql")
+EXTRAS = ("connect", "console", "demo", "otel", "registry", "security", "spark", "sql")
 BUILD = "hatchling>=1.25,<2"
 HEAD = """\
 # What all extras need and what builds the package, with hashes: see docs/install.md.

@@ -61,6 +61,7 @@ from barnabas.node.metadata.metadata_log import PROTOCOL_NUMBERS
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.replay import ImageDelta
 from barnabas.node.net.request_times import RequestTimes
+from barnabas.node.net.request_trace import Tracer
 from barnabas.node.net.server import Server
 from barnabas.node.replication.fetcher_manager import FETCHER_KEYS
 from barnabas.node.replication.partition import Partition
@@ -252,6 +253,10 @@ class BrokerRole:
         return role
 
     # -- life
+
+    def trace_by(self, tracer: Tracer) -> None:
+        """Have requests traced from now on."""
+        self._dispatcher.tracer = tracer
 
     async def start(self) -> None:
         """Join the cluster, then serve; the metadata has been started."""

@@ -20,6 +20,7 @@ from barnabas.node.config.node_config import NodeConfig
 from barnabas.node.config.tls import TLS_KEYS
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.net.request_times import RequestTimes
+from barnabas.node.net.request_trace import Tracer
 from barnabas.node.net.server import Server
 from barnabas.node.security.authorizer import Authorizer
 
@@ -72,6 +73,10 @@ class ControllerRole:
         encrypted = bind_listeners(self.server, config, config.controller_listeners, self.gates)
         self.certificates = ListenerCertificates(clock)
         self.certificates.watch(encrypted)
+
+    def trace_by(self, tracer: Tracer) -> None:
+        """Have requests traced from now on."""
+        self._dispatcher.tracer = tracer
 
     async def start(self) -> None:
         """Accept requests; the metadata has been started."""

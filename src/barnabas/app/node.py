@@ -19,6 +19,7 @@ from barnabas.app.controller_role import ControllerRole
 from barnabas.app.logins import Gates
 from barnabas.app.metrics.access import LISTENER_KEY
 from barnabas.app.quotas import ListenerQuotas, busy_clock
+from barnabas.app.tracing import RequestTracer, open_tracer
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.descriptors import DescriptorReserve
 from barnabas.base.disk import Disk
@@ -32,6 +33,7 @@ from barnabas.node.metadata.image import Endpoint
 from barnabas.node.metadata.node import MetadataNode
 from barnabas.node.metadata.storage_format import log_directories
 from barnabas.node.net.request_times import RequestTimes
+from barnabas.node.net.request_trace import Tracer
 from barnabas.node.net.server import Server
 from barnabas.node.net.tcp import TcpNetwork
 from barnabas.node.security.quotas.client_quotas import Figure
@@ -48,6 +50,9 @@ class Role(Protocol):
     quotas: ListenerQuotas
     certificates: ListenerCertificates
     gates: Gates
+
+    def trace_by(self, tracer: Tracer) -> None:
+        """Have requests traced from now on."""
 
     async def start(self) -> None:
         """Take part; the node's metadata has been started."""
@@ -96,6 +101,7 @@ class Node:
         failure: NodeFailure,
         clock: Clock,
         times: RequestTimes | None = None,
+        tracer: RequestTracer | None = None,
     ) -> None:
         """Use `open`. `own_disk` is the disk where nobody else closes it."""
         self.clock = clock
@@ -110,6 +116,10 @@ class Node:
         self._failure = failure
         self._roles: Sequence[Role] = [role for role in (controller, broker) if role is not None]
         """In the order in which they start."""
+        self._tracer = tracer
+        if tracer is not None:
+            for role in self._roles:
+                role.trace_by(tracer)
 
     @classmethod
     async def open(
@@ -134,12 +144,14 @@ class Node:
         random = random if random is not None else SystemRandom()
         failure = NodeFailure()
         times = RequestTimes(busy_clock(clock)) if config.get_str_or_none(LISTENER_KEY) else None
+        tracer: RequestTracer | None = None
         metadata: MetadataNode | None = None
         authorization: Authorization | None = None
         broker: BrokerRole | None = None
         controller: ControllerRole | None = None
         try:
             lock_directories(disk, config)
+            tracer = open_tracer(config, busy_clock(clock), SystemRandom())
             metadata = MetadataNode.open(
                 config=config,
                 disk=disk,
@@ -178,6 +190,8 @@ class Node:
                 steps.append(broker.abandon)
             if authorization is not None:
                 steps.append(authorization.close)
+            if tracer is not None:
+                steps.append(tracer.close)
             if own_disk is not None:
                 steps.append(own_disk.close)
             await give_up(*steps)
@@ -192,6 +206,7 @@ class Node:
             failure=failure,
             clock=clock,
             times=times,
+            tracer=tracer,
         )
 
     @property
@@ -280,6 +295,8 @@ class Node:
         steps.append(self.metadata.stop)
         steps.extend(role.abandon for role in self._roles)
         steps.append(self._authorization.close)
+        if self._tracer is not None:
+            steps.append(self._tracer.close)
         if self._own_disk is not None:
             steps.append(self._own_disk.close)
         await give_up(*steps)
@@ -293,6 +310,8 @@ class Node:
         steps.append(self.metadata.stop)
         steps.extend(role.close for role in self._roles)
         steps.append(self._authorization.close)
+        if self._tracer is not None:
+            steps.append(self._tracer.close)
         if self._own_disk is not None:
             steps.append(self._own_disk.close)
         await take_all(*steps)

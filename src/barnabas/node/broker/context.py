@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from barnabas.node.net.connection import Connection
+from barnabas.node.net.request_trace import RequestTrace
 from barnabas.node.security.authorizer import Caller
 from barnabas.node.security.principal import Principal
 
@@ -20,6 +21,7 @@ class RequestContext:
         "correlation_id",
         "listener_name",
         "principal",
+        "trace",
     )
 
     def __init__(
@@ -41,6 +43,8 @@ class RequestContext:
         self.principal = principal
         self.clock_ns: Callable[[], int] | None = None
         """Set where the time that the request takes counts."""
+        self.trace: RequestTrace | None = None
+        """Set where the request is traced."""
 
     def failed(self, error: int) -> None:
         """Count an error that is answered."""

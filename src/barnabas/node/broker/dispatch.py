@@ -16,6 +16,7 @@ from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.route import AnswerRequest, RefuseVersion, Route, WaitingRequests
 from barnabas.node.broker.throttling import Throttling
 from barnabas.node.net.connection import Connection, Reply
+from barnabas.node.net.request_trace import RequestTrace, Tracer
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.frames import decode_request_header
@@ -54,6 +55,8 @@ class Dispatcher(Generic[S]):
         self._waiting = WaitingRequests()
         self.throttling: Throttling | None = None
         """Set while any client has a quota; it measures each request."""
+        self.tracer: Tracer | None = None
+        """Set where requests are traced."""
         self._served = {route.api.key: self._serve(services, route) for route in routes}
         services.served_apis.update(self._served)
 
@@ -75,9 +78,10 @@ class Dispatcher(Generic[S]):
         if self.throttling is not None and not is_measured:
             return self.throttling.answer(self, connection, frame)
         state = connection.state
+        is_traced = self.tracer is not None and self.tracer.wants()
         if not isinstance(state, ClientState):
             state = client_state(connection)
-        elif state.repeated is not None:
+        elif state.repeated is not None and not is_traced:
             repeated = state.repeated
             if is_measured:
                 answer = repeated.answer(connection, frame, alone=True)
@@ -105,11 +109,34 @@ class Dispatcher(Generic[S]):
         )
         if is_measured and self.throttling is not None:
             context.clock_ns = self.throttling.clock_ns
+        if is_traced and self.tracer is not None:
+            trace = context.trace = _begin(self.tracer, context)
+            return trace.watch(lambda: served.answer(context, frame, position))
         return served.answer(context, frame, position)
 
     async def close(self) -> None:
         """Cancel the requests that still wait."""
         await self._waiting.close()
+
+
+def _begin(tracer: Tracer, context: RequestContext) -> RequestTrace:
+    """Begin the trace of a request, from the time at which it arrived if that is known.
+
+    Names of attributes: OpenTelemetry's semantic conventions for messaging.
+    """
+    connection, now_ns = context.connection, tracer.clock_ns()
+    arrived_ns = connection.arrived_ns
+    attributes: dict[str, str | int | bool] = {
+        "messaging.system": "kafka",
+        "messaging.client.id": context.client_id or "",
+        "client.address": context.client_host,
+        "barnabas.listener": context.listener_name,
+        "barnabas.api.version": context.api_version,
+        "barnabas.correlation_id": context.correlation_id,
+    }
+    name = ApiKey(context.api_key).name
+    root = tracer.request(name, min(arrived_ns or now_ns, now_ns), attributes)
+    return RequestTrace(root, tracer.clock_ns)
 
 
 def _rest_of_header(frame: bytearray, id_size: int, is_flexible: bool) -> tuple[str | None, int]:

@@ -15,7 +15,7 @@ from barnabas.base.clock import Clock, Timer
 from barnabas.base.network import ListenerOptions, Part, TlsSession, Transport
 from barnabas.base.peer_lines import peer_logger
 from barnabas.node.net.frames import FrameReader
-from barnabas.node.net.reply import Reply
+from barnabas.node.net.reply import Reply, Timed
 from barnabas.node.net.request_memory import RequestMemory, RequestShare
 from barnabas.node.net.request_times import FETCH_KEY, RequestTimes, Sample
 from barnabas.protocol.errors import DecodeError
@@ -171,6 +171,11 @@ class Connection:
         return self._transport.peer_port
 
     @property
+    def arrived_ns(self) -> int:
+        """When the newest bytes arrived, by the clock of `times`; 0 if requests are not timed."""
+        return self._arrived_ns
+
+    @property
     def is_waiting(self) -> bool:
         """True if an answer is outstanding, or the client has been told to wait."""
         return (
@@ -281,7 +286,7 @@ class Connection:
         out: list[Part] = []
         out_bytes = 0
         times = self.times
-        samples: list[Sample] = []
+        samples: list[Timed] = []
         try:
             if self._replies:
                 self._collect(out, samples)
@@ -330,7 +335,7 @@ class Connection:
             self._regulate()
 
     def _answer_counted(
-        self, frame: bytearray, times: RequestTimes, samples: list[Sample]
+        self, frame: bytearray, times: RequestTimes, samples: list[Timed]
     ) -> "Sequence[Part] | Reply":
         """Answer a request, count it, and time it if it is the turn of its API."""
         frames = self.frames
@@ -351,21 +356,22 @@ class Connection:
         api.count += (1 + left - len(frames)) if left else 1
         if api.left > 0:
             api.left -= 1
-            sample = Sample(api, self._arrived_ns, begun_ns, times.clock_ns())
+            clock_ns = times.clock_ns
+            sample = Sample(api, self._arrived_ns, begun_ns, clock_ns(), clock_ns)
             if isinstance(answer, Reply):
-                answer.timed(sample, times.clock_ns)
+                answer.counted(sample)
             else:
                 samples.append(sample)
         return answer
 
-    def _send(self, out: list[Part], samples: list[Sample]) -> None:
-        times = self.times
-        if not samples or times is None:
+    def _send(self, out: list[Part], samples: list[Timed]) -> None:
+        if not samples:
             self._transport.send(out)
             return
-        collected_ns = times.clock_ns()
+        clock_ns = samples[0].clock_ns
+        collected_ns = clock_ns()
         self._transport.send(out)
-        now_ns = times.clock_ns()
+        now_ns = clock_ns()
         for sample in samples:
             sample.sent(collected_ns, now_ns)
 
@@ -397,7 +403,7 @@ class Connection:
             self._transport.send(out)
         self.close()
 
-    def _collect(self, out: list[Part], samples: list[Sample]) -> None:
+    def _collect(self, out: list[Part], samples: list[Timed]) -> None:
         replies = self._replies
         while replies and replies[0].is_done:
             reply = replies.popleft()

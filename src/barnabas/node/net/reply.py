@@ -1,13 +1,33 @@
 """An answer that comes later, and the connection that waits for it."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.base.network import Part
 from barnabas.node.net.request_times import Sample
 
 if TYPE_CHECKING:
     from barnabas.node.net.connection import Connection
+
+
+class Timed(Protocol):
+    """What notes the times of a request: a `Sample` that counts, or a trace."""
+
+    completed: int
+    """When the answer was there, in nanoseconds of `clock_ns`."""
+
+    @property
+    def clock_ns(self) -> Callable[[], int]:
+        """The clock of all its times."""
+
+    def with_count(self, sample: Sample) -> None:
+        """Tell `sample` the same times."""
+
+    def sent(self, collected: int, now: int) -> None:
+        """Its answer was next at `collected`, and had been given to the socket at `now`."""
+
+    def lost(self) -> None:
+        """Nobody waits for the answer any more."""
 
 
 class Reply:
@@ -30,8 +50,8 @@ class Reply:
         self.busy_ns = 0
         """Time that making it kept the loop, if that is measured."""
         self.on_abandon: Callable[[], None] | None = None
-        self.sample: Sample | None = None
-        """Set where the request is timed."""
+        self.sample: Timed | None = None
+        """Set where the request is timed or traced."""
         self._clock_ns: Callable[[], int] | None = None
 
     @property
@@ -58,7 +78,14 @@ class Reply:
         if self._parts is not None:
             self._parts = change(self._parts)
 
-    def timed(self, sample: Sample, clock_ns: Callable[[], int]) -> None:
+    def counted(self, sample: Sample) -> None:
+        """Note in `sample` when the answer comes, and in the trace of the request if it has one."""
+        if self.sample is None:
+            self.timed(sample, sample.clock_ns)
+        else:
+            self.sample.with_count(sample)
+
+    def timed(self, sample: Timed, clock_ns: Callable[[], int]) -> None:
         """Note in `sample` when the answer comes."""
         self.sample = sample
         self._clock_ns = clock_ns
@@ -77,5 +104,7 @@ class Reply:
     def abandon(self) -> None:
         """The connection has gone: nobody waits any more."""
         self._connection = None
+        if self.sample is not None:
+            self.sample.lost()
         if self.on_abandon is not None:
             self.on_abandon()

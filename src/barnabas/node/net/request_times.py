@@ -66,10 +66,18 @@ class ApiTimes:
 class Sample:
     """One request that is timed, in nanoseconds of the clock."""
 
-    __slots__ = ("api", "arrived", "begun", "completed", "handled")
+    __slots__ = ("api", "arrived", "begun", "clock_ns", "completed", "handled")
 
-    def __init__(self, api: ApiTimes, arrived: int, begun: int, handled: int) -> None:
+    def __init__(
+        self,
+        api: ApiTimes,
+        arrived: int,
+        begun: int,
+        handled: int,
+        clock_ns: Callable[[], int],
+    ) -> None:
         self.api = api
+        self.clock_ns = clock_ns
         self.arrived = arrived
         self.begun = begun
         self.handled = handled
@@ -84,6 +92,13 @@ class Sample:
         api.response_queue.add((collected - self.completed) // 1000)
         api.send.add((now - collected) // 1000)
         api.total.add((now - self.arrived) // 1000)
+
+    def with_count(self, sample: "Sample") -> None:
+        """A request is counted once."""
+        raise AssertionError("a request is counted once")
+
+    def lost(self) -> None:
+        """Nobody waits for the answer any more: it has no times."""
 
 
 class RequestTimes:

@@ -54,6 +54,9 @@ ADDED = {
     "barnabas.log.format",
     "barnabas.metrics.listener",
     "barnabas.metrics.users",
+    "barnabas.tracing.endpoint",
+    "barnabas.tracing.headers",
+    "barnabas.tracing.sample.ratio",
 }
 """Keys that Apache Kafka's definitions lack: its authorizer's, schema validation's, and ours."""
 

@@ -274,6 +274,7 @@ def handle_end_txn(
             request.committed,
             client_version_of(context.api_version, VERSION_2_FROM_VERSION),
         ),
+        context.trace,
     )
     if isinstance(outcome, EndTxnResponse):
         return _level(context, outcome)

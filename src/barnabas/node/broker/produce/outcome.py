@@ -149,12 +149,20 @@ class Outcome:
                 self.refuse(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 return
             checked = rejection
+        trace = self._context.trace
+        span = None if trace is None else trace.begin("log append", **_where(partition))
         try:
             result = partition.append(records, now_ms, terms=terms, checked=checked)
         except LogDirFailure as failure:
+            if span is not None:
+                span.end(ErrorCode.KAFKA_STORAGE_ERROR.name)
             telemetry.error("cannot append to %s: %s", partition.topic_partition, failure)
             self.refuse(index, ErrorCode.KAFKA_STORAGE_ERROR)
             return
+        if span is not None:
+            error = ErrorCode.of(result.error).name if result.error else None
+            offset = {"messaging.kafka.offset": result.first_offset}
+            span.end(error, **offset, **{"messaging.message.body.size": len(records)})
         self.take(partition, index, result)
 
     def refuse(self, index: int, error: ErrorCode, message: str | None = None) -> None:
@@ -200,6 +208,12 @@ class Outcome:
         if self._wait is not None:
             return self._wait.start(self._answers, self._messages, timeout_ms)
         return respond(self._services, self._context, self._answers, self._messages)
+
+
+def _where(partition: Partition) -> dict[str, str | int | bool]:
+    """A partition as spans name it."""
+    topic, index = partition.topic_partition
+    return {"messaging.destination.name": topic, "messaging.destination.partition.id": str(index)}
 
 
 def find_partition(

@@ -10,6 +10,7 @@ from barnabas.node.broker.produce.fast_path import Shape
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.partition_log import AppendResult
 from barnabas.node.net.connection import Connection, Reply
+from barnabas.node.net.request_trace import OpenSpan, RequestTrace
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.apis import ApiKey
 from barnabas.protocol.errors import ErrorCode
@@ -129,12 +130,26 @@ class ProduceWait:
         self._answers = answers
         self._messages = messages
         self._timer = self._services.clock.call_later(max(timeout_ms, 0), self._expire)
+        if self._context.trace is not None:
+            self._note_waits(self._context.trace)
         for pending in list(self._pending):
             if self.acks == ACKS_ALL:
                 pending.partition.when_committed(pending.end_offset, pending)
             else:
                 pending.partition.when_stored(pending.end_offset, pending)
         return self._reply
+
+    def _note_waits(self, trace: RequestTrace) -> None:
+        name = "wait for replicas" if self.acks == ACKS_ALL else "wait for flush"
+        for pending in self._pending:
+            topic, index = pending.partition.topic_partition
+            attributes: dict[str, str | int | bool] = {
+                "messaging.destination.name": topic,
+                "messaging.destination.partition.id": str(index),
+                "barnabas.end_offset": pending.end_offset,
+                "barnabas.in_sync_replicas": pending.partition.isr_size,
+            }
+            pending.span = trace.begin(name, **attributes)
 
     def settled(self, pending: "PendingCommit") -> None:
         """One partition has its answer."""
@@ -154,7 +169,7 @@ class ProduceWait:
 class PendingCommit:
     """One partition of a `ProduceWait`; called when its fate is known."""
 
-    __slots__ = ("_answers", "_position", "_wait", "end_offset", "partition")
+    __slots__ = ("_answers", "_position", "_wait", "end_offset", "partition", "span")
 
     def __init__(
         self,
@@ -168,9 +183,13 @@ class PendingCommit:
         self.end_offset = end_offset
         self._answers = answers
         self._position = len(answers)
+        self.span: OpenSpan | None = None
+        """Its wait, where the request is traced."""
 
     def __call__(self, error: ErrorCode) -> None:
         error = verdict(self._wait.acks, self.partition, error)
+        if self.span is not None:
+            self.span.end(error.name if error else None)
         if error:
             index = self._answers[self._position].partition
             self._answers[self._position] = PartitionAnswer(index, error, -1, -1, -1)

@@ -18,6 +18,7 @@ from barnabas.node.loop.promise import Promise
 from barnabas.node.metadata.broker_peers import BrokerPeers
 from barnabas.node.metadata.image import MetadataImage
 from barnabas.node.net.question_queue import QuestionQueue
+from barnabas.node.net.request_trace import OpenSpan, RequestTrace
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import (
     WritableTxnMarker,
@@ -52,6 +53,28 @@ class Markers:
     transaction_version: int
     missing: dict[TopicPartition, None] = field(default_factory=dict)
     is_cancelled: bool = False
+    trace: RequestTrace | None = None
+    """The request that ended the transaction, if that is traced."""
+    spans: dict[TopicPartition, OpenSpan] = field(default_factory=dict)
+    """The markers that are under way, of a traced one."""
+
+    def note_sending(self, partition: TopicPartition, leader: int) -> None:
+        """A marker begins to go to a leader; -1: to none yet."""
+        if self.trace is not None and partition not in self.spans:
+            attributes: dict[str, str | int | bool] = {
+                "messaging.destination.name": partition.topic,
+                "messaging.destination.partition.id": str(partition.partition),
+                "barnabas.leader": leader,
+                "barnabas.producer_id": self.producer_id,
+                "barnabas.producer_epoch": self.producer_epoch,
+            }
+            self.spans[partition] = self.trace.begin("write marker", **attributes)
+
+    def note_settled(self, partition: TopicPartition, error: str | None = None) -> None:
+        """A marker is written, or is to be tried again, or never."""
+        span = self.spans.pop(partition, None)
+        if span is not None:
+            span.end(error)
 
 
 Batch = dict[Markers, dict[TopicPartition, None]]
@@ -100,7 +123,7 @@ class MarkerSender:
         """Have markers written; what was under way for the same transactional id is given up."""
         before = self._pending.get(markers.transactional_id)
         if before is not None:
-            before.is_cancelled = True
+            self._cancel(before)
         self._pending[markers.transactional_id] = markers
         self._route(markers, list(markers.missing))
 
@@ -122,6 +145,8 @@ class MarkerSender:
 
     def _cancel(self, markers: Markers) -> None:
         markers.is_cancelled = True
+        for partition in list(markers.spans):
+            markers.note_settled(partition, "given up")
         if self._pending.get(markers.transactional_id) is markers:
             del self._pending[markers.transactional_id]
 
@@ -134,7 +159,11 @@ class MarkerSender:
             if placed is None:
                 telemetry.info("%s was deleted and needs no marker", partition)
                 markers.missing.pop(partition, None)
-            elif placed.leader == self._node_id:
+                markers.note_settled(partition)
+                continue
+            if markers.trace is not None:
+                markers.note_sending(partition, placed.leader)
+            if placed.leader == self._node_id:
                 self._here.setdefault(markers, {})[partition] = None
             elif not self._others.reaches(placed.leader) or not self._queue.put(
                 placed.leader, (markers, partition)
@@ -180,6 +209,8 @@ class MarkerSender:
 
     def _failed(self, node_id: int, queued: list[_Marker], error: Exception) -> None:
         telemetry.info("cannot send markers to node %d yet: %s", node_id, error)
+        for markers, partition in queued:
+            markers.note_settled(partition, "cannot be sent yet")
         self._retry_later(_batch_of(queued))
 
     def _answered(self, queued: Iterable[_Marker], response: WriteTxnMarkersResponse) -> None:
@@ -209,6 +240,8 @@ class MarkerSender:
         self, markers: Markers, partition: TopicPartition, error: ErrorCode, failed: Batch
     ) -> None:
         """Take one partition's answer."""
+        if markers.spans:
+            markers.note_settled(partition, error.name if error else None)
         if not error or error is ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT:
             markers.missing.pop(partition, None)
         elif error in FENCED:

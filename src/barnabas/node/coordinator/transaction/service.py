@@ -26,7 +26,8 @@ from barnabas.node.coordinator.transaction.shard import (
 )
 from barnabas.node.coordinator.transaction.states import TransactionState
 from barnabas.node.coordinator.transaction.transaction import Transaction
-from barnabas.node.loop.promise import Promise, gather
+from barnabas.node.loop.promise import Promise, gather, then
+from barnabas.node.net.request_trace import OpenSpan, RequestTrace
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.transactions import (
     TRANSACTION_RECORDS,
@@ -91,6 +92,8 @@ class TransactionCoordinator:
         self._sender = sender
         self._allocate_producer_id = allocate_producer_id
         self._is_closed = False
+        self._traces: dict[str, RequestTrace] = {}
+        """Traced requests that end a transaction, by transactional id, until it is prepared."""
         self._waiting: dict[str, list[Promise[None]]] = {}
         """The requests that wait for a transaction to complete."""
         sender.on_written = self._markers_written
@@ -116,6 +119,7 @@ class TransactionCoordinator:
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """Another node leads the partition (or none): its transactions are found elsewhere."""
         self._sender.forget(partition)
+        self._traces.clear()
         self.runtime.unload(partition, leader_epoch)
 
     async def close(self) -> None:
@@ -181,11 +185,47 @@ class TransactionCoordinator:
         )
 
     def end(
-        self, transactional_id: str, request: EndRequest
+        self, transactional_id: str, request: EndRequest, trace: RequestTrace | None = None
     ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
-        """Commit or abort; the answer comes when the decision is committed."""
+        """Commit or abort; the answer comes when the decision is committed.
+
+        `trace` is of the request, if that is traced; the markers' spans come later.
+        """
         if not transactional_id:
             return end_error(ErrorCode.INVALID_REQUEST)
+        if trace is None:
+            return self._end(transactional_id, request)
+        self._traces[transactional_id] = trace
+        attributes: dict[str, str | int | bool] = {
+            "barnabas.transactional_id": transactional_id,
+            "barnabas.state_partition": self.partition_for(transactional_id),
+            "barnabas.is_commit": request.is_commit,
+        }
+        span = trace.begin("prepare", **attributes)
+        response = self._end(transactional_id, request)
+        if isinstance(response, EndTxnResponse):
+            self._note_prepared(transactional_id, span, response)
+            return response
+        return self._end_traced(transactional_id, span, response)
+
+    async def _end_traced(
+        self, transactional_id: str, span: OpenSpan, response: Awaitable[EndTxnResponse]
+    ) -> EndTxnResponse:
+        found = await response
+        self._note_prepared(transactional_id, span, found)
+        return found
+
+    def _note_prepared(
+        self, transactional_id: str, span: OpenSpan, response: EndTxnResponse
+    ) -> None:
+        error = ErrorCode.of(response.error_code)
+        span.end(error.name if error else None)
+        if error:
+            self._traces.pop(transactional_id, None)
+
+    def _end(
+        self, transactional_id: str, request: EndRequest
+    ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
         response: Any = self._run(
             transactional_id,
             lambda shard, now: shard.end(transactional_id, request, NO_PRODUCER_ID, now),
@@ -332,6 +372,7 @@ class TransactionCoordinator:
                 is_commit=transaction.state is TransactionState.PREPARE_COMMIT,
                 transaction_version=transaction.client_version,
                 missing=dict(transaction.partitions),
+                trace=self._traces.pop(transactional_id, None),
             )
         )
 
@@ -343,13 +384,16 @@ class TransactionCoordinator:
                 self._clock.call_later(RETRY_MS, lambda: self._markers_written(markers))
             return error
 
-        self._run(
+        span = None if markers.trace is None else markers.trace.begin("complete")
+        completed: Any = self._run(
             transactional_id,
             lambda shard, now: shard.complete(
                 transactional_id, markers.producer_id, markers.producer_epoch, now
             ),
             failed,
         )
+        if span is not None:
+            then(completed, lambda error: span.end(error.name if error else None))
         for promise in self._waiting.get(transactional_id, ()):
             promise.settle(None)
 
