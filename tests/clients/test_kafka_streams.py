@@ -130,7 +130,7 @@ class Instance:
         """SIGTERM, upon which the application leaves its group."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGTERM)
-        self._process.wait(30)
+        self._process.wait(TIMEOUT_S)
         assert self.says("closed")
 
 
@@ -279,7 +279,9 @@ def check_tool(charging: Charging, last: Instance, java: JavaHost) -> None:
     def tool(action: str, *arguments: str) -> list[list[str]]:
         return result(action, *arguments).table
 
-    assert tool("--list", "--state")[1:] == [[name, "Stable"]]
+    # The member left takes over what the other one had.
+    stable = [[name, "Stable"]]
+    wait_until(lambda: tool("--list", "--state")[1:] == stable, "a stable group", TIMEOUT_S)
     (described,) = tool("--describe", "--state", "--verbose")[1:]
     assert [described[0], described[-4], described[-1]] == [name, "Stable", "1"]
     assert described[-3] == described[-2], "the group's epoch is that of its assignment"
