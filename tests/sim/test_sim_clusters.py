@@ -12,7 +12,7 @@ import pytest
 
 from sim.campaign import Verdict, run_campaign
 from sim.workloads import run
-from support.effort import examples
+from support.effort import EFFORT, examples
 
 ROOT = Path(__file__).parents[2]
 REGRESSIONS = {
@@ -29,7 +29,7 @@ REGRESSIONS = {
 """Seeds that found something once, and what."""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 * EFFORT)
 @pytest.mark.parametrize(
     ("topology", "seeds"),
     [

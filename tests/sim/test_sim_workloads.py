@@ -17,7 +17,7 @@ from sim.sim_history import Outcome
 from sim.simulation import run_simulation
 from sim.transactions import TransactionalSimulation
 from sim.workloads import WORKLOADS
-from support.effort import examples
+from support.effort import EFFORT, examples
 
 if TYPE_CHECKING:
     import asyncio
@@ -56,7 +56,7 @@ REGRESSIONS = {
 """Seeds that found something once, and what."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(300 * EFFORT)
 @pytest.mark.parametrize("workload", SEEDS)
 def test_seeds_come_to_a_good_end(workload: str) -> None:
     campaign = run_campaign((seed, "three", workload) for seed in SEEDS[workload])
