@@ -78,8 +78,8 @@ def server_spec(
         SERVER,
         command,
         grace_seconds=25.0,
-        advice="See the log; the first start of Spark downloads its Kafka connector and Avro "
-        "functions and needs the network.",
+        advice="See the log. If packages are missing: the first start of Spark downloads its Kafka "
+        "connector and Avro functions, and needs the network.",
     )
 
 
