@@ -9,7 +9,9 @@ results, with state over a dictionary of bytes. Rounds of both ways alternate; t
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal as Number
 from time import process_time
 from typing import Any
@@ -27,7 +29,7 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.schema import Column, Part
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import COLUMNS_FROM, Hosting
-from barnabas.sql.spark.parcels import Parcel, Raw
+from barnabas.sql.spark.parcels import Parcel, Raw, decode_parcel, encode_parcel
 from barnabas.sql.spark.state import PartitionState
 from barnabas.sql.syntax.parser import parse
 from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, STRING, Decimal
@@ -35,9 +37,12 @@ from barnabas.sql.types import BIGINT, DOUBLE, INTEGER, STRING, Decimal
 RECORDS = 10_000
 ROUNDS = 15
 KEYS = 1_000
+PARTITIONS = 2
+"""Of state, where records get a new key; topics have one."""
 SOURCE = """
 CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d {type}, t STRING)
   WITH (kafka_topic='s', value_format='{format}');
+CREATE TABLE p (k STRING PRIMARY KEY, name STRING) WITH (kafka_topic='p', value_format='JSON');
 """
 FILTER = "CREATE STREAM q AS SELECT k, i + 1 AS i, d, t FROM s WHERE b % 4 < 3;"
 CALLS = """
@@ -46,6 +51,7 @@ CREATE STREAM q AS SELECT k, UCASE(t) AS u, SUBSTRING(t, 1, 4) AS p, ROUND(d) AS
   FROM s WHERE t LIKE 'text%' AND LEN(t) > 3 AND ABS(i) < 1000;
 """
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
+JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
 CASES = {
     "Filter": (FILTER, "JSON", "DOUBLE"),
     "Filter, DELIMITED in and out": (FILTER, "DELIMITED", "DOUBLE"),
@@ -61,6 +67,18 @@ CASES = {
         "JSON",
         "DOUBLE",
     ),
+    "PARTITION BY another column": (
+        "CREATE STREAM q AS SELECT * FROM s PARTITION BY t;",
+        "JSON",
+        "DOUBLE",
+    ),
+    "Windowed count by another column": (
+        COUNT.replace("k,", "t,").format(more="GROUP BY t"),
+        "JSON",
+        "DOUBLE",
+    ),
+    "Stream joined to a table": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
+    "Stream joined to a table by another column": (JOIN.format(key="s.t"), "JSON", "DOUBLE"),
 }
 
 
@@ -88,7 +106,7 @@ def plan_of(statements: str) -> QueryPlan:
     metastore, plan = MetaStore(), None
     for parsed in parse(statements):
         command = analyse(
-            parsed.statement, metastore, {}, functions(), topics={"s": 1}, text=parsed.text
+            parsed.statement, metastore, {}, functions(), topics={"s": 1, "p": 1}, text=parsed.text
         )
         apply(command, metastore, parsed.text)
         if isinstance(command, QueryCommand):
@@ -134,30 +152,62 @@ def batch(format_name: str, number: str, round_: int, registry: MemoryRegistry) 
     )
 
 
+def table() -> RawColumns:
+    """A row for each key and each text of the stream's records."""
+    names = [*(f"key-{n}" for n in range(KEYS)), *(f"text {n}" for n in range(50))]
+    values = [json.dumps({"NAME": f"name of {name}"}).encode() for name in names]
+    offsets = list(range(len(names)))
+    return RawColumns.of_lists(0, offsets, [0] * len(names), [n.encode() for n in names], values)
+
+
 class Way:
     """A plan, run from some number of records on as columns; None: never."""
 
     def __init__(self, plan: QueryPlan, columns_from: int | None, registry: MemoryRegistry) -> None:
-        hosting = Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from)
-        self._plan = HostedPlan(hosting, registry, plan)
-        self._pages, self._state = Pages(), PartitionState()
+        one = Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from)
+        self._plan = HostedPlan(one, registry, plan)
+        if len(self._plan.stages) > 1:
+            many = replace(one, partitions=PARTITIONS, tasks=PARTITIONS)
+            self._plan = HostedPlan(many, registry, plan)
+        self._pages: dict[tuple[int, int], Pages] = defaultdict(Pages)
+        self._states: dict[tuple[int, int], PartitionState] = defaultdict(PartitionState)
+        for (stage, place), topic in self._plan.topology.topics.items():
+            if topic == "p":
+                self._run([Raw(stage, place, table())])
+        self._plan.take_notes()
 
     def microseconds(self, records: RawColumns) -> float:
         """Of a record."""
+        topics = self._plan.topology.topics
+        raws = [
+            Raw(stage, place, records) for (stage, place), name in topics.items() if name == "s"
+        ]
         began = process_time()
-        parcels: list[Parcel] = []
-        operators = range(len(self._plan.topology.operators))
-        for _, operator, parcel in self._plan.from_source(Raw(0, 0, records)):
-            parcels += [parcel] if operator is not None else []
-        for number in operators:
-            self._state.attach(self._pages)
-            list(self._plan.run_operator(number, 0, parcels, self._state.open))
-            self._state.flush()
+        self._run(raws)
         took = process_time() - began
         notes = self._plan.take_notes()
         is_columnar = self._plan.hosting.columns_from is not None
         assert notes.by_columns == (len(records) if is_columnar else 0), notes
         return took / len(records) * 1e6
+
+    def _run(self, raws: Sequence[Raw]) -> None:
+        """Run a batch; parcels between operators become bytes, as on their way through Spark."""
+        waiting: dict[tuple[int, int], list[Parcel]] = defaultdict(list)
+        for raw in raws:
+            for partition, operator, parcel in self._plan.from_source(raw):
+                if operator is not None:
+                    waiting[operator, partition].append(self._sent(parcel))
+        for number in range(len(self._plan.topology.operators)):
+            for partition in range(self._plan.topology.partitions):
+                at = number, partition
+                state = self._states[at]
+                state.attach(self._pages[at])
+                list(self._plan.run_operator(*at, waiting.pop(at, []), state.open))
+                state.flush()
+
+    def _sent(self, parcel: Parcel) -> Parcel:
+        is_alone = self._plan.topology.partitions == 1
+        return parcel if is_alone else decode_parcel(encode_parcel(parcel))
 
 
 def main() -> None:

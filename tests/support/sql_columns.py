@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -118,6 +119,127 @@ TEXTS = st.one_of(
     st.sampled_from(("a", "b", "abc", "é", "\ud83d\ude00", '"', "\\", "\n", "K", "\uffff", "")),
     st.text(max_size=4),
 )
+
+
+SOURCES = """
+CREATE STREAM s (k STRING KEY, i INT, b BIGINT, d DOUBLE, t STRING, o BOOLEAN, ts TIMESTAMP)
+  WITH (kafka_topic='s', value_format='JSON');
+"""
+ODD = st.sampled_from((True, 1, "7", "x", 1.5, [1], {"a": 1}, "\ud800"))
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "I": WHOLES,
+    "B": WHOLES,
+    "D": DOUBLES,
+    "T": TEXTS,
+    "O": st.booleans(),
+    "TS": st.integers(-(10**6), 2 * 10**12),
+}
+MALFORMED = (
+    b"",
+    b" ",
+    b"null",
+    b"7",
+    b"[]",
+    b"{",
+    b"{}",
+    b'{"I":1}{"I":2}',
+    b'{"I":1},{"I":2}',
+    b'{"I":1} tail}',
+    b'{"I":[{"B":1}',
+    b'{"B":1}]}',
+    b'{"I":1,"I":2}',
+    b'{"I":1,"i":2}',
+    b'{"i":1,"I":null}',
+    b'{"\\u0049":1}',
+    b'{"T":"\xff"}',
+    b'{"T":"a\nb"}',
+    b'{"T":"\\ud800"}',
+    b'{"D":NaN}',
+    b'{"D":-0}',
+    b'{"D":1e999}',
+    b'{"I":01}',
+    b'\xef\xbb\xbf{"I":1}',
+    '{"\u0131":5}'.encode(),
+    b'{"A\\u0054":1}',
+    b'{"x":' + b"[" * 600 + b"]" * 600 + b"}",
+    b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, *, odd: bool) -> bytes | None:
+    """The bytes of a value."""
+    kind = draw(st.integers(0, 30))
+    if odd and kind == 0:
+        return draw(st.sampled_from((None, *MALFORMED)))
+    lower = odd and kind % 3 == 1
+    members: dict[str, Any] = {}
+    for name, values in VALUES.items():
+        choice = draw(st.integers(0, 12))
+        if choice == 0:
+            continue
+        value = draw(values)
+        if choice == 1:
+            value = None
+        elif odd and choice == 2:
+            value = draw(ODD)
+        members[name.lower() if lower else name] = value
+    if odd and kind == 2:
+        members["extra"] = draw(ODD)
+    return json.dumps(members, ensure_ascii=draw(st.booleans()), separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
+    """Micro-batches of records, mostly in the order of their timestamps."""
+    odd = draw(st.booleans())
+    now_ms = draw(st.sampled_from((0, 1_600_000_000_000)))
+    made = []
+    for _ in range(draw(st.integers(1, 3))):
+        batch = []
+        for _ in range(draw(st.integers(1, 12))):
+            now_ms = max(0, now_ms + draw(st.integers(-2_000, 9_000)))
+            keys: Any = st.sampled_from((b"a", b"b", b"c"))
+            key = draw(st.one_of(keys, st.sampled_from((None, b"\xff", b""))) if odd else keys)
+            headers = (("h", b"1"),) if draw(st.integers(0, 9)) == 0 else ()
+            batch.append(("s", TopicRecord(key, draw(bodies(odd=odd)), now_ms, headers)))
+        made.append(batch)
+    return made
+
+
+JOINED = """
+CREATE STREAM s (k STRING KEY, i INT, t STRING) WITH (kafka_topic='s', value_format='JSON');
+CREATE TABLE p (k STRING PRIMARY KEY, name STRING, age INT)
+  WITH (kafka_topic='p', value_format='JSON');
+"""
+
+
+@st.composite
+def both_sides(draw: st.DrawFn) -> list[list[tuple[str, TopicRecord]]]:
+    """Micro-batches of a stream's records and a table's changes."""
+    now_ms, made = 0, []
+    odd = draw(st.booleans())
+    for _ in range(draw(st.integers(1, 3))):
+        batch = []
+        for _ in range(draw(st.integers(1, 14))):
+            now_ms = max(0, now_ms + draw(st.integers(-1_000, 2_000)))
+            key: bytes | None = draw(st.sampled_from((b"a", b"b", b"c", b"d")))
+            if odd and draw(st.integers(0, 9)) == 0:
+                key = draw(st.sampled_from((None, b"\xff")))
+            headers = (("h", b"1"),) if draw(st.integers(0, 9)) == 0 else ()
+            if draw(st.integers(0, 3)):
+                value = draw(bodies(odd=odd))
+                batch.append(("s", TopicRecord(key, value, now_ms, headers)))
+                continue
+            row = {"NAME": draw(TEXTS), "AGE": draw(st.integers(0, 3))}
+            body = json.dumps(row).encode()
+            given = (None, body, body, b"{}", b'{"NAME":"\\ud800"}' if odd else body, b"x")
+            value = draw(st.sampled_from(given[: None if odd else 5]))
+            batch.append(("p", TopicRecord(key, value, now_ms, headers)))
+        made.append(batch)
+    return made
 
 
 EMPTY_BYTES_MAX = 32

@@ -10,44 +10,46 @@ changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from barnabas.java.numbers import wrap_bigint, wrap_integer
-from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.compiling import Kernel
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.having import EachState, Groups, Having, Shown, each_count, each_state
 from barnabas.sql.columns.kernels import KernelCompiler
-from barnabas.sql.columns.merging import ByRows, Merged
-from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
-from barnabas.sql.columns.steps import Step, only_renames, run, step_of
-from barnabas.sql.columns.vectors import WHOLE, Indexes, Numbers, Vector
+from barnabas.sql.columns.merging import ByRows, Merged, Source
+from barnabas.sql.columns.sources import Header
+from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, step_of
+from barnabas.sql.columns.vectors import (
+    KEYS,
+    WHOLE,
+    Indexes,
+    Numbers,
+    Vector,
+    codes_of,
+    combined,
+)
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.functions.aggregates.base import Fold
 from barnabas.sql.functions.aggregates.extremes import Extreme
 from barnabas.sql.functions.catalog import Aggregator, Function
-from barnabas.sql.plan.steps import StreamSource, TableSink
+from barnabas.sql.plan.steps import TableSink, TableSource
 from barnabas.sql.runtime.aggregates import (
     AggregateNode,
     StateRow,
     StreamAggregateNode,
     failure,
 )
-from barnabas.sql.runtime.forms import AggregateForm, FilterForm, SinkForm, SourceForm
+from barnabas.sql.runtime.forms import AggregateForm, FilterForm, SinkForm
 from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
-from barnabas.sql.runtime.stage import Emitted, Exit, Stage
+from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Stage
 from barnabas.sql.runtime.tables import TableFilterNode
-from barnabas.sql.runtime.topics import TopicReader
 from barnabas.sql.runtime.windows import NEVER, WindowedAggregateNode
 from barnabas.sql.syntax.expressions import FunctionCall
 from barnabas.sql.types import BaseType, Value
-
-_KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOOLEAN)
-"""Types of keys that are equal for vectors exactly where stores have them equal."""
 
 
 class Late(NamedTuple):
@@ -69,20 +71,26 @@ class AggregateProgram:
         self,
         stage: Stage,
         node: StreamAggregateNode | WindowedAggregateNode,
-        source: ColumnSource,
+        source: Source,
         steps: Sequence[Step],
         arguments: Sequence[tuple[Kernel | None, AddAll]],
         having: Having | None,
+        *,
+        needs_rows: bool,
     ) -> None:
+        """`needs_rows`: a step may note something of a record without a row."""
         self._stage, self._node, self._having = stage, node, having
+        self._needs_rows = needs_rows
         self._source, self._steps = source, tuple(steps)
         self._arguments = tuple(arguments)
 
-    def run(self, inputs: Sequence[Sequence[RawColumns]]) -> Emitted | ByRows:
+    def run(self, inputs: Sequence[Sequence[Any]]) -> Emitted | ByRows:
         """Return what comes out of the stage, or the records if the row engine must run them."""
         (raws,) = inputs
         merged = Merged(self._source, raws)
         frame, rowless = merged.frame, merged.rowless
+        if self._needs_rows:
+            frame.doubt |= rowless
         frame.keep(~rowless | frame.doubt)
         left = run(frame, self._steps)
         columns = [] if len(left) else self._evaluated(frame)
@@ -208,7 +216,7 @@ class AggregateProgram:
     def _grouped(self, frame: Frame) -> tuple[Groups, Late | None]:
         codes = np.zeros(len(frame), np.int64)
         for key in frame.keys:
-            codes = _combined(codes, _codes(key))
+            codes = combined(codes, codes_of(key))
         node = self._node
         if not isinstance(node, WindowedAggregateNode):
             return _groups(codes, np.arange(len(frame), dtype=np.int64), None), None
@@ -221,7 +229,7 @@ class AggregateProgram:
         if is_late.any():
             records, starts = records[~is_late], starts[~is_late]
         _, window_codes = np.unique(starts, return_inverse=True)
-        return _groups(_combined(codes[records], window_codes), records, starts), late
+        return _groups(combined(codes[records], window_codes), records, starts), late
 
     def _note_late(self, frame: Frame, records: Indexes, starts: Indexes) -> None:
         node = self._node
@@ -234,29 +242,6 @@ class AggregateProgram:
         for at, start_ms in zip(back.tolist(), starts.tolist(), strict=True):
             window = WindowBounds(start_ms, start_ms + node.size_ms)
             node.log(f"Skipping record for expired window {window}", rows[at], None)
-
-
-def _codes(vector: Vector) -> Indexes:
-    """Numbers that are equal where values are."""
-    if vector.is_text:
-        found: Indexes = (
-            pc.dictionary_encode(vector.data)
-            .indices.to_numpy(zero_copy_only=False)
-            .astype(np.int64)
-        )
-        return found
-    _, codes = np.unique(vector.data, return_inverse=True)
-    return codes.astype(np.int64)
-
-
-def _combined(one: Indexes, other: Indexes) -> Indexes:
-    """A number for each pair."""
-    if not len(one):
-        return one
-    combined: Indexes = one * (int(other.max()) + 1) + other
-    if int(combined.max()) > 4 * len(combined) + 1_000:
-        _, combined = np.unique(combined, return_inverse=True)
-    return combined.astype(np.int64)
 
 
 def _groups(codes: Indexes, records: Indexes, starts: Indexes | None) -> Groups:
@@ -381,17 +366,22 @@ def _adding(call: FunctionCall, aggregator: Aggregator, base: BaseType | None) -
 def aggregate_program(
     stage: Stage,
     functions: Mapping[str, Function],
-    schemas: SchemaStore | None,
-    reader: Callable[[], TopicReader],
+    source: Source | None,
+    feeder: Stage | None = None,
 ) -> AggregateProgram | None:
-    """The stage for batches; None if it can only run row by row."""
+    """The stage for batches; None if it can only run row by row. `source`: its input's, or that of
+    the stage that feeds it."""
     if len(stage.inputs) != 1 or stage.takes_batches or len(stage.outputs) != 1:
         return None
-    if not isinstance(stage.inputs[0], StreamSource):
+    given = stage.inputs[0]
+    if source is None or isinstance(given, TableSource):
         return None
-    first, *nodes = stage.chain(0)
+    keys = given.keys if isinstance(given, Channel) else given.schema.key
+    nodes = stage.chain(0)[1:]
+    if feeder is not None:
+        nodes = [*feeder.chain(0)[1:-1], *nodes]
     places = [at for at, node in enumerate(nodes) if isinstance(node, AggregateNode)]
-    if len(places) != 1 or not isinstance(first.form, SourceForm):
+    if len(places) != 1:
         return None
     between, node, after = nodes[: places[0]], nodes[places[0]], nodes[places[0] + 1 :]
     if not isinstance(node, StreamAggregateNode | WindowedAggregateNode):
@@ -406,11 +396,10 @@ def aggregate_program(
     form = node.form
     if not isinstance(form, AggregateForm) or not _only_shows(after):
         return None
-    if any(column.type.base not in _KEYS for column in first.form.step.schema.key):
+    if any(column.type.base not in KEYS for column in keys):
         return None
     steps = [step_of(each, functions) for each in between]
-    source = column_source(first.form, schemas, reader)
-    if source is None or any(step is None for step in steps):
+    if any(step is None for step in steps):
         return None
     arguments = _arguments(form, node, functions)
     if arguments is None:
@@ -421,7 +410,8 @@ def aggregate_program(
         having = Having(*condition, functions, each)
     taken = [step for step in steps if step is not None]
     adding = [(kernel, add) for kernel, add, _ in arguments]
-    return AggregateProgram(stage, node, source, taken, adding, having)
+    needs_rows = any(map(needs_row, between))
+    return AggregateProgram(stage, node, source, taken, adding, having, needs_rows=needs_rows)
 
 
 def _only_shows(nodes: Sequence[Node]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from barnabas.sql.columns.vectors import Indexes, Mask, Vector
+from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated
 
 
 class Frame:
@@ -35,14 +37,51 @@ class Frame:
     def __len__(self) -> int:
         return len(self.places)
 
+    def part(self, at: Indexes) -> Frame:
+        """The records at these places of the frame, as a frame of their own."""
+        part = Frame(
+            self.places, self.columns, self.keys, self.has_key, self.timestamps, self.doubt
+        )
+        part._take(at)
+        return part
+
     def keep(self, kept: Mask) -> None:
         """Leave out the records that are not in `kept`."""
-        if kept.all():
-            return
-        at = np.flatnonzero(kept)
+        if not kept.all():
+            self._take(np.flatnonzero(kept))
+
+    def _take(self, at: Indexes) -> None:
         self.places = self.places[at]
         self.columns = [column.take(at) for column in self.columns]
         self.keys = [key.take(at) for key in self.keys]
         self.has_key = None if self.has_key is None else self.has_key[at]
         self.timestamps = self.timestamps[at]
         self.doubt = self.doubt[at]
+
+
+def together(frames: Sequence[Frame]) -> Frame:
+    """Certain records of frames as one, in the order of their places."""
+    if len(frames) == 1:
+        return frames[0]
+    places = np.concatenate([frame.places for frame in frames])
+    order = np.argsort(places, kind="stable")
+    has_key = None
+    if any(frame.has_key is not None for frame in frames):
+        has_key = np.concatenate(
+            [
+                np.ones(len(frame), np.bool_) if frame.has_key is None else frame.has_key
+                for frame in frames
+            ]
+        )[order]
+
+    def all_of(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
+        return [concatenated(column).take(order) for column in zip(*parts, strict=True)]
+
+    return Frame(
+        places[order],
+        all_of([frame.columns for frame in frames]),
+        all_of([frame.keys for frame in frames]),
+        has_key,
+        np.concatenate([frame.timestamps for frame in frames])[order],
+        np.zeros(len(order), np.bool_),
+    )

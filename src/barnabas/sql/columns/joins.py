@@ -7,27 +7,26 @@ that a later one of the same key replaces before any record sees them are not wr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import SchemaStore
-from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.merging import ByRows, Merged
-from barnabas.sql.columns.sources import ColumnSource, RawColumns, column_source
-from barnabas.sql.columns.steps import Step, only_renames, run, step_of
+from barnabas.sql.columns.frames import Frame, together
+from barnabas.sql.columns.merging import ByRows, Merged, Source
+from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, step_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
-from barnabas.sql.columns.vectors import Indexes, Mask, Vector, concatenated, vector_of
+from barnabas.sql.columns.vectors import Indexes, vector_of
 from barnabas.sql.functions.catalog import Function
-from barnabas.sql.plan.steps import StreamSource, TableSource
-from barnabas.sql.runtime.forms import JoinForm, SinkForm, SourceForm
+from barnabas.sql.plan.steps import TableSource
+from barnabas.sql.runtime.forms import JoinForm, SinkForm
 from barnabas.sql.runtime.node import StoreKey
 from barnabas.sql.runtime.records import Record, Row
-from barnabas.sql.runtime.stage import Exit, Stage
+from barnabas.sql.runtime.stage import Channel, Emitted, Exit, Stage
 from barnabas.sql.runtime.stream_joins import StreamTableJoinNode
 from barnabas.sql.runtime.tables import TableSourceNode
-from barnabas.sql.runtime.topics import TopicReader, TopicWriter
+from barnabas.sql.runtime.topics import TopicWriter
 from barnabas.sql.types import BaseType
 
 CUTS_MAX: Final = 100
@@ -40,32 +39,40 @@ class JoinProgram:
 
     def __init__(
         self,
-        stage: Stage,
+        process: Callable[[Record], Emitted],
         stream: int,
         join: StreamTableJoinNode,
         table: TableSourceNode,
-        sources: tuple[ColumnSource, ColumnSource],
+        sources: tuple[Source, Source],
         before: Sequence[Step],
         after: Sequence[Step],
         ending: Ending,
+        *,
+        is_first: bool,
+        needs_rows: bool,
     ) -> None:
-        """`stream`: the number of the stream's input. `sources`: the stream's, the table's."""
-        self._stage, self._stream = stage, stream
+        """`process` takes a record of the stream. `stream`: the number of its input. `sources`: the
+        stream's, the table's. `is_first`: a record of the stream comes before a change of its time.
+        `needs_rows`: a step may note something of a record without a row."""
+        self._process, self._stream, self._is_first = process, stream, is_first
+        self._needs_rows = needs_rows
         self._join, self._table = join, table
         self._sources = sources
         self._before, self._after, self._ending = tuple(before), tuple(after), ending
         assert isinstance(join.form, JoinForm)
         self._form = join.form
 
-    def run(self, inputs: Sequence[Sequence[RawColumns]]) -> Made | ByRows | None:
+    def run(self, inputs: Sequence[Sequence[Any]]) -> Made | ByRows | None:
         """The results, or the records of all inputs in their order if the row engine must run
         them. `inputs`: the batches of both, in the stage's order."""
-        # In the order of the inputs, as the row engine notes what it cannot read.
-        merged = [
-            Merged(self._sources[0 if place == self._stream else 1], raws) if raws else None
-            for place, raws in enumerate(inputs)
-        ]
-        records, changes = merged[self._stream], merged[1 - self._stream]
+        # In this order, as the row engine notes what it cannot read.
+        places = (self._stream, 1 - self._stream)
+        merged = {
+            place: Merged(self._sources[place != self._stream], inputs[place])
+            for place in (places if self._is_first else reversed(places))
+            if inputs[place]
+        }
+        records, changes = map(merged.get, places)
         if changes is not None and changes.frame.doubt.any():
             return self._by_rows(records, changes)
         if records is None:
@@ -73,7 +80,7 @@ class JoinProgram:
                 self._change(changes, 0, len(changes.frame))
             return None
         # A tie is decided by the order of the inputs.
-        side: Literal["left", "right"] = "left" if self._stream == 0 else "right"
+        side: Literal["left", "right"] = "left" if self._is_first else "right"
         seen = np.zeros(len(records.due), np.int64)
         if changes is not None:
             seen = np.searchsorted(changes.due, records.due, side=side)
@@ -86,12 +93,14 @@ class JoinProgram:
     def _by_rows(self, records: Merged | None, changes: Merged | None) -> ByRows:
         of_stream = [] if records is None else records.records()
         of_table = [] if changes is None else changes.records()
-        return ByRows([*of_stream, *of_table] if self._stream == 0 else [*of_table, *of_stream])
+        return ByRows([*of_stream, *of_table] if self._is_first else [*of_table, *of_stream])
 
     def _joined(
         self, records: Merged, changes: Merged | None, seen: Indexes, cuts: Sequence[int]
     ) -> Made:
         frame = records.frame
+        if self._needs_rows:
+            frame.doubt |= records.rowless
         frame.keep(~records.rowless | frame.doubt)
         left = run(frame, self._before)
         done = 0
@@ -102,7 +111,9 @@ class JoinProgram:
             if changes is not None:
                 self._change(changes, done, cut)
                 done = cut
-            part = frame if len(cuts) == 1 else _of(frame, seen[frame.places] == cut)
+            part = (
+                frame if len(cuts) == 1 else frame.part(np.flatnonzero(seen[frame.places] == cut))
+            )
             doubtful = left[seen[left] == cut]
             self._look_up(part)
             doubtful = np.sort(np.concatenate([doubtful, run(part, self._after)]))
@@ -112,14 +123,13 @@ class JoinProgram:
         if changes is not None:
             self._change(changes, done, len(changes.frame))
         headers = records.headers if records.has_headers else None
-        return self._ending.made(_together(frames), rows, count, headers)
+        return self._ending.made(together(frames), rows, count, headers)
 
     def _rows(self, records: Merged, places: Indexes) -> list[tuple[int, Record]]:
-        process = self._stage.process
         return [
             (place, made)
             for place in places.tolist()
-            for _, made in process(self._stream, records.record(place))
+            for _, made in self._process(records.record(place))
         ]
 
     def _change(self, changes: Merged, start: int, stop: int) -> None:
@@ -180,52 +190,25 @@ class JoinProgram:
         frame.columns = [wide[place] for place in form.places]
 
 
-def _of(frame: Frame, kept: Mask) -> Frame:
-    part = Frame(
-        frame.places, frame.columns, frame.keys, frame.has_key, frame.timestamps, frame.doubt
-    )
-    part.keep(kept)
-    return part
-
-
-def _together(frames: Sequence[Frame]) -> Frame:
-    """Frames as one, in the order of the places."""
-    if len(frames) == 1:
-        return frames[0]
-    places = np.concatenate([frame.places for frame in frames])
-    has_key = None
-    if frames[0].has_key is not None:
-        has_key = np.concatenate([f.has_key for f in frames if f.has_key is not None])
-    order = np.argsort(places, kind="stable")
-
-    def all_of(parts: Sequence[Sequence[Vector]]) -> list[Vector]:
-        return [concatenated(column).take(order) for column in zip(*parts, strict=True)]
-
-    return Frame(
-        places[order],
-        all_of([frame.columns for frame in frames]),
-        all_of([frame.keys for frame in frames]),
-        None if has_key is None else has_key[order],
-        np.concatenate([frame.timestamps for frame in frames])[order],
-        np.zeros(len(order), np.bool_),
-    )
-
-
 def join_program(
     stage: Stage,
     functions: Mapping[str, Function],
     schemas: SchemaStore | None,
-    reader: Callable[[int], TopicReader],
+    sources: Sequence[Source | None],
     writer: Callable[[], TopicWriter],
+    feeder: Stage | None = None,
 ) -> JoinProgram | None:
-    """The stage for batches; None if it can only run row by row. `reader` takes an input."""
-    kinds = [type(given) for given in stage.inputs]
-    if sorted(kinds, key=str) != sorted((StreamSource, TableSource), key=str):
+    """The stage for batches; None if it can only run row by row. `sources`: of its inputs, or of
+    the stage that feeds the stream's."""
+    are_tables = [isinstance(given, TableSource) for given in stage.inputs]
+    if sorted(are_tables) != [False, True]:
         return None
     if stage.takes_batches or len(stage.outputs) != 1:
         return None
-    stream = kinds.index(StreamSource)
-    first, *nodes = stage.chain(stream)
+    stream = are_tables.index(False)
+    nodes = stage.chain(stream)[1:]
+    if feeder is not None:
+        nodes = [*feeder.chain(0)[1:-1], *nodes]
     (table, *others) = stage.chain(1 - stream)
     places = [at for at, node in enumerate(nodes) if isinstance(node, StreamTableJoinNode)]
     if len(places) != 1 or not all(map(only_renames, others)) or len(nodes) < places[0] + 3:
@@ -233,34 +216,40 @@ def join_program(
     join, last = nodes[places[0]], nodes[-2]
     if not isinstance(table, TableSourceNode) or table.sends_old or not table.is_stored:
         return None
-    forms = first.form, table.form, last.form
     if not isinstance(join, StreamTableJoinNode) or not isinstance(nodes[-1], Exit):
         return None
-    if not isinstance(forms[0], SourceForm) or not isinstance(forms[1], SourceForm):
-        return None
-    keys = (forms[0].step.schema.key, forms[1].step.schema.key)
+    keys = [
+        given.keys if isinstance(given, Channel) else given.schema.key for given in stage.inputs
+    ]
     if any(len(key) != 1 or key[0].type.base not in _KEYS for key in keys):
         return None
-    if keys[0][0].type != keys[1][0].type or not isinstance(forms[2], SinkForm):
+    if keys[0][0].type != keys[1][0].type or not isinstance(last.form, SinkForm):
         return None
-    sources = (
-        column_source(forms[0], schemas, lambda: reader(stream)),
-        column_source(forms[1], schemas, lambda: reader(1 - stream)),
-    )
     before = [step_of(node, functions) for node in nodes[: places[0]]]
     after = [step_of(node, functions) for node in nodes[places[0] + 1 : -2]]
-    sink = column_sink(forms[2], schemas)
-    if sources[0] is None or sources[1] is None or sink is None:
+    sink = column_sink(last.form, schemas)
+    of_stream, of_table = sources[stream], sources[1 - stream]
+    if of_stream is None or of_table is None or sink is None:
         return None
     if None in before or None in after:
         return None
+
+    def process(record: Record) -> Emitted:
+        if feeder is None:
+            return stage.process(stream, record)
+        fed = feeder.process(0, record)
+        return [made for _, given in fed for made in stage.process(stream, given)]
+
     return JoinProgram(
-        stage,
+        process,
         stream,
         join,
         table,
-        (sources[0], sources[1]),
+        (of_stream, of_table),
         [step for step in before if step],
         [*(step for step in after if step), sink.check],
         Ending(sink, writer),
+        # The feeding stage comes before this one.
+        is_first=stream == 0 or feeder is not None,
+        needs_rows=any(map(needs_row, nodes[: places[0]])),
     )

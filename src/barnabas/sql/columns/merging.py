@@ -1,4 +1,4 @@
-"""The records of several partitions of a topic in the order in which the row engine takes them.
+"""The records of several partitions in the order in which the row engine takes them.
 
 Of the heads of all queues the earliest is next. So a record comes when the latest timestamp up to
 it, in its own queue, is due; of equal ones the first queue's come first.
@@ -7,12 +7,12 @@ it, in its own queue, is due; of equal ones the first queue's come first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns
+from barnabas.sql.columns.sources import Header
 from barnabas.sql.columns.vectors import Indexes, Mask, concatenated
 from barnabas.sql.runtime.records import Record
 
@@ -23,13 +23,29 @@ class ByRows(NamedTuple):
     records: list[list[Record]]
 
 
+class Source(Protocol):
+    """Reads batches, of a topic or a channel, as frames."""
+
+    def read(self, raw: Any, /) -> tuple[Frame, Mask]:
+        """All records that can be read, and which of them have no row."""
+        ...
+
+    def record(self, raw: Any, place: int, /) -> Record:
+        """A record that `read` could read, as the row engine has it."""
+        ...
+
+    def records(self, raw: Any, places: Indexes, /) -> list[Record]:
+        """The same of several."""
+        ...
+
+
 class Merged:
     """All records of batches that can be read, as one frame whose `places` count from 0.
 
     `rowless`: which have no value. `due`: when each comes.
     """
 
-    def __init__(self, source: ColumnSource, raws: Sequence[RawColumns]) -> None:
+    def __init__(self, source: Source, raws: Sequence[Any]) -> None:
         self._source, self._raws = source, raws
         batches = [source.read(raw) for raw in raws]
         self._readable = [frame.places for frame, _ in batches]
@@ -46,7 +62,7 @@ class Merged:
     def records(self) -> list[list[Record]]:
         """The records of each batch, as the row engine has them."""
         return [
-            [self._source.record(raw, place) for place in places.tolist()]
+            self._source.records(raw, places)
             for raw, places in zip(self._raws, self._readable, strict=True)
         ]
 

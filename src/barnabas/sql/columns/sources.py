@@ -156,6 +156,10 @@ class ColumnSource:
         assert record is not None, "a record that was read once"
         return record
 
+    def records(self, raw: RawColumns, places: Indexes) -> list[Record]:
+        """The same of several."""
+        return [self.record(raw, place) for place in places.tolist()]
+
     def _read_rows(
         self,
         raw: RawColumns,

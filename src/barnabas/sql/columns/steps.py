@@ -1,4 +1,4 @@
-"""Steps between a source and what ends a stage, over frames: filter and selection."""
+"""Steps between a source and what ends a stage, over frames: filter, selection, new key."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.vectors import Indexes
-from barnabas.sql.functions.catalog import Function
-from barnabas.sql.runtime.forms import FilterForm, SelectForm
+from barnabas.sql.functions.catalog import BUILT_IN, Function
+from barnabas.sql.runtime.forms import FilterForm, KeyForm, NeededKeyForm, SelectForm
 from barnabas.sql.runtime.node import Node, TableNode
-from barnabas.sql.syntax.expressions import ColumnReference
+from barnabas.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
+from barnabas.sql.syntax.rewriting import walk
 
 Step = Callable[[Frame], None]
 """Changes a frame, and may put more of its records in doubt."""
@@ -25,6 +26,11 @@ def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
         return _filter(form, functions)
     if isinstance(form, SelectForm):
         return _select(form, functions)
+    if isinstance(form, KeyForm):
+        # A record in doubt gets its key again, which a function of the user's may not give twice.
+        return _new_key(form, functions) if _only_ours(form.expressions, functions) else None
+    if isinstance(form, NeededKeyForm):
+        return _pass_on if form.keeps else _needed_key
     if type(node) is Node:
         return _pass_on
     return None
@@ -35,6 +41,27 @@ def only_renames(node: Node) -> bool:
     form = node.form
     return isinstance(form, SelectForm) and all(
         isinstance(expression, ColumnReference) for expression in form.expressions
+    )
+
+
+def _only_ours(expressions: Sequence[Expression], functions: Mapping[str, Function]) -> bool:
+    """Return whether expressions call only functions that ship with us."""
+    calls = [
+        part.name.upper()
+        for expression in expressions
+        for part in walk(expression)
+        if isinstance(part, FunctionCall)
+    ]
+    return all(name in BUILT_IN and functions.get(name) is BUILT_IN[name] for name in calls)
+
+
+def needs_row(node: Node) -> bool:
+    """Return whether a node may fail for a record without a row: a key made of the old one."""
+    form = node.form
+    return (
+        isinstance(form, KeyForm)
+        and not form.is_group
+        and not all(isinstance(expression, ColumnReference) for expression in form.expressions)
     )
 
 
@@ -66,6 +93,33 @@ def _select(form: SelectForm, functions: Mapping[str, Function]) -> Step:
                 frame.has_key = np.zeros(len(frame), np.bool_)
 
     return step
+
+
+def _new_key(form: KeyForm, functions: Mapping[str, Function]) -> Step:
+    compiler = KernelCompiler(form.columns, functions)
+    kernels = [compiler.kernel(expression) for expression in form.expressions]
+    places = form.places
+
+    def step(frame: Frame) -> None:
+        keys = [kernel(frame) for kernel in kernels]
+        wide = [*frame.columns, *keys]
+        if places is not None:
+            frame.columns = [wide[place] for place in places]
+        frame.keys = keys
+        frame.has_key = None if keys else np.zeros(len(frame), np.bool_)
+        if len(keys) == 1 and not form.is_group:
+            frame.has_key = keys[0].valid
+            return
+        for key in keys:
+            if key.valid is not None:
+                frame.doubt |= ~key.valid
+
+    return step
+
+
+def _needed_key(frame: Frame) -> None:
+    if frame.has_key is not None:
+        frame.keep(frame.has_key | frame.doubt)
 
 
 def run(frame: Frame, steps: Sequence[Step]) -> Indexes:

@@ -23,7 +23,8 @@ from barnabas.sql.columns.steps import Step, run, step_of
 from barnabas.sql.columns.vectors import Vector
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSink, StreamSource
-from barnabas.sql.runtime.forms import SinkForm, SourceForm
+from barnabas.sql.runtime.forms import KeyForm, SinkForm, SourceForm
+from barnabas.sql.runtime.node import Node
 from barnabas.sql.runtime.records import Record
 from barnabas.sql.runtime.stage import Exit, Stage
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter, key_part, value_part
@@ -173,9 +174,16 @@ def stream_program(
         return None
     if not isinstance(first.form.step, StreamSource):
         return None
+    if _may_have_null_keys(between) and last.form.step.formats.key.name == "DELIMITED":
+        return None
     steps = [step_of(node, functions) for node in between]
     source, sink = column_source(first.form, schemas, reader), column_sink(last.form, schemas)
     if source is None or sink is None or any(step is None for step in steps):
         return None
     taken = [*(step for step in steps if step is not None), sink.check]
     return StreamProgram(stage, place, source, taken, Ending(sink, writer))
+
+
+def _may_have_null_keys(nodes: Sequence[Node]) -> bool:
+    """Return whether a new key may be NULL, which every format but DELIMITED has as no key."""
+    return any(isinstance(node.form, KeyForm) for node in nodes)

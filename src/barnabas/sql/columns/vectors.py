@@ -33,6 +33,8 @@ WHOLE: Final = (
     BaseType.TIMESTAMP,
 )
 """Types whose values are whole numbers of at most 64 bits."""
+KEYS: Final = (BaseType.STRING, BaseType.INTEGER, BaseType.BIGINT, BaseType.BOOLEAN)
+"""Types of keys that are equal for vectors exactly where stores have them equal."""
 _DTYPES: Final[dict[BaseType, type]] = {
     BaseType.BOOLEAN: np.bool_,
     BaseType.DOUBLE: np.float64,
@@ -185,6 +187,26 @@ def both_valid(*vectors: Vector) -> Mask | None:
 def texts_are_ascii(vector: Vector) -> bool:
     """Whether all texts are ASCII; then their order as bytes is that of their UTF-16 units."""
     return bool(pc.all(pc.string_is_ascii(vector.data), min_count=0).as_py() is not False)
+
+
+def codes_of(vector: Vector) -> Indexes:
+    """Numbers that are equal where values are."""
+    if vector.is_text:
+        indices = pc.dictionary_encode(vector.data).indices.fill_null(0)
+        found: Indexes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return found
+    _, codes = np.unique(vector.data, return_inverse=True)
+    return codes.astype(np.int64)
+
+
+def combined(one: Indexes, other: Indexes) -> Indexes:
+    """A number for each pair."""
+    if not len(one):
+        return one
+    pairs: Indexes = one * (int(other.max()) + 1) + other
+    if int(pairs.max()) > 4 * len(pairs) + 1_000:
+        _, pairs = np.unique(pairs, return_inverse=True)
+    return pairs.astype(np.int64)
 
 
 # --- what readers of bytes give -------------------------------------------------------------

@@ -31,6 +31,7 @@ from barnabas.sql.runtime.forms import (
     AggregateForm,
     FilterForm,
     JoinForm,
+    KeyForm,
     SelectForm,
     SinkForm,
     SourceForm,
@@ -210,8 +211,9 @@ class _PlanBuilder(Graph):
             for expression in by
         ]
         of_key = [references(expression) <= set(keys) for expression in by]
-        layout, pick = self.derive(source, step.schema.key if by else (), step.schema)
+        layout, pick, places = self.derive(source, step.schema.key if by else (), step.schema)
         node = SelectKeyNode(getters, of_key, _key_row(source, keys), pick)
+        node.form = KeyForm(by, source.columns, places, is_group=False)
         parts = self.next(flow, node)
         keys_now = step.schema.key if by else ()
         rekeyed = Flow(node, layout, keys_now, parts, flow.has_sessions, is_rekeyed=True)
@@ -226,10 +228,11 @@ class _PlanBuilder(Graph):
         group = grouper(
             [self.compiler.expression(e, flow.layout.columns) for e in step.expressions], self.log
         )
-        layout, pick = self.derive(flow.layout, step.schema.key, step.schema)
+        layout, pick, places = self.derive(flow.layout, step.schema.key, step.schema)
         node: Node
         if isinstance(step, steps.StreamGroupBy):
             node = StreamGroupByNode(group, pick)
+            node.form = KeyForm(step.expressions, flow.layout.columns, places, is_group=True)
         else:
             node = table_nodes.TableGroupByNode(flow.table, group, pick)
         grouped = Flow(node, layout, step.schema.key, self.next(flow, node))
@@ -379,7 +382,7 @@ class _PlanBuilder(Graph):
         ),
     ) -> tuple[Layout, Joiner]:
         both = Layout(left.layout.columns + right.layout.columns)
-        layout, pick = self.derive(both, step.schema.key, step.schema, prefers_made=False)
+        layout, pick, _ = self.derive(both, step.schema.key, step.schema, prefers_made=False)
         return layout, joiner(len(left.layout.columns), len(right.layout.columns), pick)
 
 

@@ -40,6 +40,26 @@ class SelectForm:
 
 
 @dataclass(frozen=True)
+class KeyForm:
+    """A new key of what `expressions` over `columns` give, and rows of the values at `places` of a
+    row and its key behind each other; None leaves rows as they are. `is_group`: a row for which an
+    expression gives NULL is left out, with a note."""
+
+    expressions: Sequence[Expression]
+    columns: Sequence[Column]
+    places: Sequence[int] | None
+    is_group: bool
+
+
+@dataclass(frozen=True)
+class NeededKeyForm:
+    """Records without a key are left out, unless `keeps` is set. A NULL as the only value of a key
+    is none."""
+
+    keeps: bool
+
+
+@dataclass(frozen=True)
 class AggregateForm:
     """The calls over `columns`, one for each of the node's aggregates."""
 
@@ -66,4 +86,13 @@ class SinkForm:
     places: Sequence[int]
 
 
-Form = SourceForm | FilterForm | SelectForm | AggregateForm | JoinForm | SinkForm
+Form = (
+    SourceForm
+    | FilterForm
+    | SelectForm
+    | KeyForm
+    | NeededKeyForm
+    | AggregateForm
+    | JoinForm
+    | SinkForm
+)

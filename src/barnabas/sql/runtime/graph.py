@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
+from typing import NamedTuple
 
 from barnabas.sql.runtime.evaluation import BatchedCall, Compiler, Log, value_or_none
 from barnabas.sql.runtime.flow import Flow, Parts
+from barnabas.sql.runtime.forms import NeededKeyForm
 from barnabas.sql.runtime.layout import Layout, Pick, picker
 from barnabas.sql.runtime.mentions import names_of
 from barnabas.sql.runtime.node import Node
@@ -17,6 +19,15 @@ from barnabas.sql.runtime.stage import Channel, Exit, Stage
 from barnabas.sql.runtime.streams import Getter, NotNullKeyNode
 from barnabas.sql.schema import Column, Schema
 from barnabas.sql.syntax.expressions import ColumnReference, Expression
+
+
+class Derived(NamedTuple):
+    """A layout made of another one: `pick` takes its rows from a row and the values made behind it,
+    at `places`; None if the row is it."""
+
+    layout: Layout
+    pick: Pick | None
+    places: list[int] | None
 
 
 class Graph:
@@ -67,6 +78,7 @@ class Graph:
     def cut(self, flow: Flow, name: str, *, keeps_no_key: bool = False) -> Flow:
         """Repartition a flow: its records go through a channel into a new stage."""
         before = NotNullKeyNode(keeps=keeps_no_key)
+        before.form = NeededKeyForm(keeps_no_key)
         self.next(flow, before)
         return self.through_channel(replace(flow, node=before), name)
 
@@ -81,7 +93,7 @@ class Graph:
         self, flow: Flow, name: str, into: Parts, process: Callable[[Record], None]
     ) -> None:
         """Send a flow's records through a channel into a stage's node."""
-        channel = Channel(len(self.channels), name)
+        channel = Channel(len(self.channels), name, flow.layout.columns, flow.keys)
         self.channels.append(channel)
         out = Exit()
         self.next(flow, out)
@@ -99,9 +111,9 @@ class Graph:
 
     def derive(
         self, source: Layout, made: Sequence[Column], schema: Schema, *, prefers_made: bool = True
-    ) -> tuple[Layout, Pick | None]:
+    ) -> Derived:
         """The layout of rows with the schema's value columns, taken by name from those of the
-        source and those `made` behind them; and what picks it, None if the source's row is it.
+        source and those `made` behind them.
 
         Columns that are nowhere are left out: nothing mentions them, or they would be there.
         """
@@ -117,7 +129,8 @@ class Graph:
                 place = behind[column.name]
             assert place is not None
             places.append(place)
-        return layout, changed(places, width, width + len(made))
+        pick = changed(places, width, width + len(made))
+        return Derived(layout, pick, None if pick is None else places)
 
 
 def changed(places: list[int], width: int, whole: int) -> Pick | None:

@@ -27,15 +27,18 @@ from barnabas.sql.plan.steps import (
 )
 from barnabas.sql.runtime.node import Node, OpenStore, give_all
 from barnabas.sql.runtime.records import Record
-from barnabas.sql.schema import Schema
+from barnabas.sql.schema import Column, Schema
 
 
 @dataclass(frozen=True)
 class Channel:
-    """Records on their way between two stages, partitioned by their new key."""
+    """Records on their way between two stages, partitioned by their new key: the columns of their
+    rows and of their keys."""
 
     index: int
     name: str
+    columns: tuple[Column, ...] = ()
+    keys: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)

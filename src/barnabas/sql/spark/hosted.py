@@ -14,15 +14,15 @@ from copy import copy
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import pyarrow.compute as pc
 
 from barnabas.schemas.registry_client import RegistryClient, SchemaStore
-from barnabas.sql.columns.aggregates import AggregateProgram, aggregate_program
-from barnabas.sql.columns.joins import JoinProgram, join_program
+from barnabas.sql.columns.channels import ChannelColumns, ChannelProgram, Sent
 from barnabas.sql.columns.merging import ByRows
 from barnabas.sql.columns.sources import RawColumns
-from barnabas.sql.columns.streams import Made, StreamProgram, stream_program
+from barnabas.sql.columns.streams import Made
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.encoding import decode_plan, encode_plan
 from barnabas.sql.plan.steps import QueryPlan, StreamSink, TableSink
@@ -32,13 +32,16 @@ from barnabas.sql.runtime.compiler import PlanCompiler
 from barnabas.sql.runtime.node import OpenStore
 from barnabas.sql.runtime.records import Record, Row
 from barnabas.sql.runtime.rows_encoding import partition_of
-from barnabas.sql.runtime.stage import Channel, Emitted
+from barnabas.sql.runtime.stage import Channel, Emitted, Output
 from barnabas.sql.runtime.topics import TopicReader, TopicRecord, TopicWriter
+from barnabas.sql.spark.column_programs import ColumnPrograms
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.parcels import (
     NOTES_CHARS_MAX,
     NOTES_MAX,
+    Columns,
     Header,
+    Incoming,
     Notes,
     Origin,
     Parcel,
@@ -101,7 +104,6 @@ class HostedPlan:
         catalog = load_extensions(hosting.extension_directory) if functions is None else functions
         compiler = PlanCompiler(catalog, dict(hosting.properties), self._log)
         self.stages = build(self.plan, compiler, self._log).stages
-        self._place(hosting)
         self._schemas = schemas
         if schemas is None and hosting.registry_urls:
             tls = hosting.registry_tls
@@ -112,13 +114,21 @@ class HostedPlan:
             )
         self._readers: dict[Place, TopicReader] = {}
         self._functions = catalog
-        self._stream_programs: dict[Place, StreamProgram | None] = {}
-        self._operator_programs: dict[int, AggregateProgram | JoinProgram | None] = {}
+        self._place(hosting)
 
     def _place(self, hosting: Hosting) -> None:
         self.hosting = hosting
         self.topology = topology(self.stages, hosting.partitions)
         self.labels = labels(self.topology.partitions, hosting.tasks)
+        self._programs = ColumnPrograms(
+            self.stages,
+            self.topology,
+            hosting,
+            self._functions,
+            self._schemas,
+            self._reader,
+            lambda: self._writer,
+        )
 
     def spread(self, hosting: Hosting) -> HostedPlan:
         """The same stages over other partitions and tasks, for Spark's driver: it runs nothing."""
@@ -166,7 +176,12 @@ class HostedPlan:
             members = self.topology.entries[raw.stage]
             program = None
             if len(members) == 1 and self._is_for_columns(len(raw.records)):
-                program = self._stream_program(raw.stage, raw.place)
+                program = self._programs.stream(raw.stage, raw.place)
+            if isinstance(program, ChannelProgram):
+                sent = program.run(raw.records, count)
+                self._notes.by_columns += len(raw.records) - sent.by_rows
+                yield from self._send(raw, self.stages[raw.stage].outputs[0], sent)
+                return
             if program is not None:
                 made = program.run(raw.records)
                 self._notes.by_columns += len(raw.records) - made.by_rows
@@ -174,17 +189,29 @@ class HostedPlan:
                     yield raw.partition % count, None, results_of(made)
                 return
             yield from self._run(members, [raw], -1, raw.partition, raw.first_offset)
-        elif count == 1 or self._is_partitioned_as_topics(operator):
+        elif self._programs.is_partitioned_as_topics(operator):
             yield raw.partition % count, operator, raw
         else:
-            records = self._read(raw)
-            yield from self._spread(
-                operator, raw.stage, raw.place, (-1, raw.partition), raw.first_offset, records
-            )
+            reads = self._programs.topic(raw.stage, raw.place, operator)
+            # A table's few changes must not send many records of the stream through the rows.
+            if reads is not None and self.hosting.columns_from is not None:
+                sent = reads.run(raw.records, count)
+            else:
+                sent = Sent([], self._read(raw), len(raw.records))
+            yield from self._send(raw, None, sent)
 
-    def _is_partitioned_as_topics(self, operator: int) -> bool:
-        alone = self.topology.takes_topics_only(operator, self.stages)
-        return alone and self.hosting.is_copartitioned
+    def _send(self, raw: Raw, channel: Output | None, sent: Sent) -> Iterator[Placed]:
+        """What a batch of a topic gives a channel, or the stage that takes the topic."""
+        stage, place = raw.stage, raw.place
+        if isinstance(channel, Channel):
+            stage, place = self.topology.channels[channel.index]
+        operator = self.topology.operator_of(stage)
+        assert operator is not None
+        origin, sequence = (-1, raw.partition), raw.first_offset
+        for partition, columns in sent.columns:
+            yield partition, operator, Columns(stage, place, origin, sequence, columns)
+        if sent.records:
+            yield from self._spread(operator, stage, place, origin, sequence, sent.records)
 
     def _read(self, raw: Raw) -> list[Record]:
         read = self._reader(raw.stage, raw.place).read
@@ -207,52 +234,7 @@ class HostedPlan:
     @property
     def column_stages(self) -> tuple[int, ...]:
         """The stages that run batches as columns."""
-        found = {
-            stage
-            for members in self.topology.operators
-            if self._operator_program(members) is not None
-            for stage in members
-        }
-        for stage, place in self.topology.topics:
-            alone = len(self.topology.entries.get(stage, ())) == 1
-            if alone and self._stream_program(stage, place) is not None:
-                found.add(stage)
-        return tuple(sorted(found))
-
-    def _stream_program(self, stage: int, input_place: int) -> StreamProgram | None:
-        """Return what runs records of a topic to the sink as columns."""
-        place = stage, input_place
-        if place not in self._stream_programs:
-            self._stream_programs[place] = stream_program(
-                self.stages[stage],
-                input_place,
-                self._functions,
-                self._schemas,
-                lambda: self._reader(*place),
-                lambda: self._writer,
-            )
-        return self._stream_programs[place]
-
-    def _operator_program(self, members: frozenset[int]) -> AggregateProgram | JoinProgram | None:
-        """Return what runs an operator's records to the sink as columns."""
-        if len(members) != 1:
-            return None
-        (number,) = members
-        if number not in self._operator_programs:
-            stage = self.stages[number]
-            program: AggregateProgram | JoinProgram | None = join_program(
-                stage,
-                self._functions,
-                self._schemas,
-                lambda place: self._reader(number, place),
-                lambda: self._writer,
-            )
-            if program is None and not self.hosting.emits_every_change:
-                program = aggregate_program(
-                    stage, self._functions, self._schemas, lambda: self._reader(number, 0)
-                )
-            self._operator_programs[number] = program
-        return self._operator_programs[number]
+        return self._programs.stages
 
     # --- operators ---------------------------------------------------------------------------
 
@@ -266,7 +248,7 @@ class HostedPlan:
             stage.bind(open_store)
         incoming = []
         for parcel in parcels:
-            if isinstance(parcel, Raw | Records):
+            if isinstance(parcel, Incoming):
                 if parcel.stage in members:
                     incoming.append(parcel)
                 else:
@@ -278,45 +260,64 @@ class HostedPlan:
     def _run_columns(
         self,
         members: frozenset[int],
-        parcels: Sequence[Raw | Records],
+        parcels: Sequence[Incoming],
         number: int,
         partition: int,
     ) -> Iterator[Placed]:
         """Run parcels as columns if that can be done, else record by record."""
-        raws = [parcel for parcel in parcels if isinstance(parcel, Raw)]
-        count = sum(len(raw.records) for raw in raws)
-        program = self._operator_program(members) if self._is_for_columns(count) else None
-        if program is None or len(raws) != len(parcels):
+        count = sum(len(parcel.records) for parcel in parcels)
+        runs = self._programs.operator(number) if self._is_for_columns(count) else None
+        queues = None if runs is None else self._queues(parcels)
+        if runs is None or queues is None:
             yield from self._run(members, parcels, number, partition, 0)
             return
-        queues: dict[Place, list[RawColumns]] = {}
-        for raw in sorted(raws, key=lambda raw: raw.order):
-            queues.setdefault((raw.place, raw.partition), []).append(raw.records)
-        batches = {place: RawColumns.joined(parts) for place, parts in queues.items()}
-        (stage,) = members
-        inputs = range(len(self.stages[stage].inputs))
-        made = program.run([[b for at, b in batches.items() if at[0] == i] for i in inputs])
+        batches = {at: _joined(parts) for at, parts in queues.items()}
+        made = runs.program.run(
+            [[batch for (at, _), batch in batches.items() if at == given] for given in runs.inputs]
+        )
         if isinstance(made, ByRows):
             rows = [
-                Records(stage, place, (-1, of_partition), 0, records)
-                for (place, of_partition), records in zip(batches, made.records, strict=True)
+                Records(*at, origin, 0, records)
+                for (at, origin), records in zip(batches, made.records, strict=True)
             ]
             yield from self._run(members, rows, number, partition, 0)
             return
-        self._notes.by_columns += count
+        of_topics = [len(batch) for (at, _), batch in batches.items() if at in self.topology.topics]
+        self._notes.by_columns += sum(of_topics)
         results = None
         if isinstance(made, list):
             results = self._written([record for _, record in made])
         elif made is not None:
-            self._notes.by_columns -= made.by_rows
+            if len(of_topics) == len(batches):
+                self._notes.by_columns -= made.by_rows
             results = results_of(made)
         if results is not None and results.keys:
             yield partition % self.topology.partitions, None, results
 
+    def _queues(
+        self, parcels: Sequence[Incoming]
+    ) -> dict[tuple[Place, Origin], list[RawColumns | ChannelColumns]] | None:
+        """Batches by input and origin, in their order; None if some must go record by record."""
+        queues: dict[tuple[Place, Origin], list[RawColumns | ChannelColumns]] = {}
+        for parcel in sorted(parcels, key=lambda parcel: parcel.order):
+            stage, place, origin, _ = parcel.order
+            records: RawColumns | ChannelColumns | None
+            if isinstance(parcel, Records):
+                records = None
+                if isinstance(self.stages[stage].inputs[place], Channel):
+                    source = self._programs.channel_source(stage, place)
+                    records = source.of_records(parcel.records)
+                if records is None:
+                    return None
+            else:
+                records = parcel.records
+            queues.setdefault(((stage, place), origin), []).append(records)
+        return queues
+
     def _run(
         self,
         members: frozenset[int],
-        parcels: Sequence[Raw | Records],
+        parcels: Sequence[Incoming],
         number: int,
         partition: int,
         sequence: int,
@@ -334,16 +335,25 @@ class HostedPlan:
         if results:
             yield partition % self.topology.partitions, None, self._written(results)
 
-    def _in_order(self, parcels: Sequence[Raw | Records]) -> Iterable[tuple[int, int, Record]]:
+    def _in_order(self, parcels: Sequence[Incoming]) -> Iterable[tuple[int, int, Record]]:
         """All records; of the heads of the inputs' queues the earliest is next, as in Streams."""
         queues: dict[tuple[int, int, Origin], list[tuple[int, int, Record]]] = defaultdict(list)
         for parcel in sorted(parcels, key=lambda parcel: parcel.order):
             stage, place, origin, _ = parcel.order
-            records = self._read(parcel) if isinstance(parcel, Raw) else parcel.records
+            records = self._records(parcel)
             queues[stage, place, origin] += [(stage, place, record) for record in records]
         if len(queues) == 1:
             return next(iter(queues.values()))
         return heapq.merge(*queues.values(), key=lambda entry: entry[2].timestamp_ms)
+
+    def _records(self, parcel: Incoming) -> Sequence[Record]:
+        if isinstance(parcel, Raw):
+            return self._read(parcel)
+        if isinstance(parcel, Columns):
+            return self._programs.channel_source(parcel.stage, parcel.place).all_records(
+                parcel.records
+            )
+        return parcel.records
 
     def _spread(
         self,
@@ -406,6 +416,16 @@ class HostedPlan:
             [record.timestamp_ms for record in made],
             headers if any(headers) else None,
         )
+
+
+def _joined(
+    parts: Sequence[RawColumns | ChannelColumns],
+) -> RawColumns | ChannelColumns:
+    """Batches of one origin behind each other; of one input all are of one kind."""
+    first = parts[0]
+    joined: Any = type(first).joined
+    whole: RawColumns | ChannelColumns = joined(parts)
+    return whole
 
 
 def results_of(made: Made) -> Results:

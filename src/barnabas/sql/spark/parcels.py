@@ -6,6 +6,7 @@ come from one place, as bytes.
 
     Raw      records of a topic as they are there, for an operator that reads them itself
     Records  records of a channel, or of a topic once read
+    Columns  the same as columns
     Results  records for the sink's topic
     Notes    how many records were read, what the processing log gets
     Written  a transaction with results, which a task has left open
@@ -20,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from barnabas.spark.datasource.protocol import Prepared
+from barnabas.sql.columns.channels import ChannelColumns
 from barnabas.sql.columns.sources import RawColumns
 from barnabas.sql.runtime.records import Record, WindowBounds
 from barnabas.sql.runtime.rows_encoding import pack, unpack
@@ -66,6 +68,21 @@ class Records:
     origin: Origin
     sequence: int
     records: list[Record]
+
+    @property
+    def order(self) -> tuple[int, int, Origin, int]:
+        return self.stage, self.place, self.origin, self.sequence
+
+
+@dataclass(slots=True)
+class Columns:
+    """Records of one partition on their way to the operator that takes them, from one place."""
+
+    stage: int
+    place: int
+    origin: Origin
+    sequence: int
+    records: ChannelColumns
 
     @property
     def order(self) -> tuple[int, int, Origin, int]:
@@ -123,9 +140,11 @@ class Written:
     """True if the task had run before."""
 
 
-Parcel = Raw | Records | Results | Notes | Written
+Incoming = Raw | Records | Columns
+"""What operators take."""
+Parcel = Incoming | Results | Notes | Written
 
-_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN = range(5)
+_RAW, _RECORDS, _RESULTS, _NOTES, _WRITTEN, _COLUMNS = range(6)
 
 
 def encode_parcel(parcel: Parcel) -> bytes:
@@ -138,6 +157,8 @@ def encode_parcel(parcel: Parcel) -> bytes:
     if isinstance(of, Records):
         rows = [_record_row(record) for record in of.records]
         return pack((_RECORDS, of.stage, of.place, of.origin, of.sequence, rows))
+    if isinstance(of, Columns):
+        return pack((_COLUMNS, of.stage, of.place, of.origin, of.sequence, of.records.packed()))
     if isinstance(of, Results):
         return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
     if isinstance(of, Written):
@@ -154,6 +175,9 @@ def decode_parcel(data: bytes) -> Parcel:
     if kind == _RECORDS:
         stage, place, origin, sequence, rows = rest
         return Records(stage, place, tuple(origin), sequence, [_row_record(row) for row in rows])
+    if kind == _COLUMNS:
+        stage, place, origin, sequence, packed = rest
+        return Columns(stage, place, tuple(origin), sequence, ChannelColumns.unpacked(packed))
     if kind == _NOTES:
         read, count, notes, *others = rest
         return Notes(read, count, list(map(tuple, notes)), *others)
