@@ -7,16 +7,19 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barnabas.sql import types
 from barnabas.sql.columns.compiling import Compiling, Kernel
 from barnabas.sql.columns.frames import Frame
+from barnabas.sql.columns.functions import MAPPED, mapped
 from barnabas.sql.columns.text_functions import joined_texts
 from barnabas.sql.columns.vectors import (
     Numbers,
     Vector,
     both_valid,
 )
+from barnabas.sql.expressions.casts import cast_maker
 from barnabas.sql.syntax import expressions as nodes
 from barnabas.sql.syntax.expressions import (
     ArithmeticOperator,
@@ -126,14 +129,17 @@ def sign(compiler: Compiling, node: nodes.Sign) -> Kernel | None:
 
 
 def cast(compiler: Compiling, node: nodes.Cast) -> Kernel | None:
-    """Casts between numbers, and of whole ones to STRING."""
+    """Casts between numbers, and to STRING; others once for each distinct value."""
     source, target = compiler.type_of(node.operand), node.type
     if source is None:
         return None
+    operand = compiler.kernel(node.operand)
     convert = same if source == target else CASTS.get((source.base, target.base))
     if convert is None:
-        return None
-    operand = compiler.kernel(node.operand)
+        each = cast_maker(source, target)
+        if each is None or source.base not in MAPPED:
+            return None
+        return lambda frame: mapped(frame, operand(frame), target, each)
 
     def kernel(frame: Frame) -> Vector:
         vector = operand(frame)
@@ -152,6 +158,11 @@ def _number_texts(vector: Vector) -> Any:
     return pa.array(vector.data, mask=mask).cast(pa.string())
 
 
+def _boolean_texts(vector: Vector) -> Any:
+    mask = None if vector.valid is None else ~vector.valid
+    return pc.if_else(pa.array(vector.data, mask=mask), "true", "false")
+
+
 CASTS: Final[dict[tuple[BaseType, BaseType], Callable[[Vector], Any]]] = {
     (BaseType.INTEGER, BaseType.BIGINT): same,
     (BaseType.BIGINT, BaseType.INTEGER): lambda vector: wrap_integers(vector.data),
@@ -159,4 +170,5 @@ CASTS: Final[dict[tuple[BaseType, BaseType], Callable[[Vector], Any]]] = {
     (BaseType.BIGINT, BaseType.DOUBLE): lambda vector: vector.data.astype(np.float64),
     (BaseType.INTEGER, BaseType.STRING): _number_texts,
     (BaseType.BIGINT, BaseType.STRING): _number_texts,
+    (BaseType.BOOLEAN, BaseType.STRING): _boolean_texts,
 }

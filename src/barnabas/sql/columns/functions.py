@@ -23,6 +23,9 @@ from barnabas.sql.expressions.calls import ScalarCall
 from barnabas.sql.functions.catalog import BUILT_IN, Function
 from barnabas.sql.types import BIGINT, INTEGER, BaseType, SqlType, Value
 
+MAPPED: Final = (BaseType.STRING, BaseType.DOUBLE, *WHOLE)
+"""Types of whose vectors `mapped` takes the distinct values."""
+
 
 class Call(NamedTuple):
     """A call of a function that ships with us, and what its arguments are."""
@@ -65,7 +68,7 @@ def _by_distinct_values(call: Call) -> Form | None:
     if call.is_volatile or overload.takes_types or len(varying) != 1:
         return None
     (place,) = varying
-    if call.bases[place] not in (BaseType.STRING, BaseType.DOUBLE, *WHOLE):
+    if call.bases[place] not in MAPPED:
         return None
     implementation = overload.implementation
     given = [value for _, value in call.literals]
