@@ -50,6 +50,10 @@ CREATE STREAM q AS SELECT k, UCASE(t) AS u, SUBSTRING(t, 1, 4) AS p, ROUND(d) AS
   COALESCE(t, '') AS t, URL_EXTRACT_HOST('http://' + REPLACE(t, ' ', '.')) AS h
   FROM s WHERE t LIKE 'text%' AND LEN(t) > 3 AND ABS(i) < 1000;
 """
+CASTS = """
+CREATE STREAM q AS SELECT k, CAST(d AS STRING) AS x, CAST(i AS STRING) AS y,
+  CAST(SUBSTRING(t, 6) AS INT) AS z FROM s;
+"""
 COUNT = "CREATE TABLE q AS SELECT k, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 10 SECONDS) {more};"
 JOIN = "CREATE STREAM q AS SELECT {key}, s.i, p.name FROM s JOIN p ON {key} = p.k;"
 CASES = {
@@ -67,6 +71,14 @@ CASES = {
         "JSON",
         "DOUBLE",
     ),
+    "Windowed count, EMIT FINAL": (
+        COUNT.replace("SECONDS)", "SECONDS, GRACE PERIOD 1 SECONDS)").format(
+            more="GROUP BY k EMIT FINAL"
+        ),
+        "JSON",
+        "DOUBLE",
+    ),
+    "Three casts": (CASTS, "JSON", "DOUBLE"),
     "PARTITION BY another column": (
         "CREATE STREAM q AS SELECT * FROM s PARTITION BY t;",
         "JSON",

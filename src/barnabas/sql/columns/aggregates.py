@@ -53,11 +53,12 @@ from barnabas.sql.types import BaseType, Value
 
 
 class Late(NamedTuple):
-    """Records of windows that are closed, the windows' starts, and the stream time after all."""
+    """Records of windows that are closed, the windows' starts, and the stream time after each
+    record of the batch."""
 
     records: Indexes
     starts: Indexes
-    stream_time: int
+    stream_times: Indexes
 
 
 AddAll = Callable[[list[Value], Indexes, Vector], list[Value]]
@@ -118,6 +119,9 @@ class AggregateProgram:
         if not len(frame):
             return []
         groups, late = self._grouped(frame)
+        is_final = isinstance(node, WindowedAggregateNode) and node.is_final
+        if is_final and self._having is not None and late is not None and len(late.records):
+            return None  # notes of late records and of HAVING take turns
         firsts = groups.records[groups.first]
         key_rows = list(zip(*(key.take(firsts).to_list() for key in frame.keys), strict=True))
         starts = groups.starts[groups.first].tolist() if groups.starts is not None else None
@@ -128,7 +132,7 @@ class AggregateProgram:
         stored = [store.get(key) or (NEVER, initial) for key in keys]
         stamps, states = [one[0] for one in stored], [one[1] for one in stored]
         shown = None
-        if self._having is not None:
+        if self._having is not None and not is_final:
             shown = self._shown(self._having, frame, columns, groups, states, key_rows)
             if shown is None:
                 return None
@@ -137,19 +141,39 @@ class AggregateProgram:
         changed = self._changed(frame, columns, groups, states)
         for place, timestamp_ms, state in zip(keys, latest.tolist(), changed, strict=True):
             store.put(place, [timestamp_ms, state])
-        if isinstance(node, WindowedAggregateNode):
-            assert late is not None
-            node.stream_time = late.stream_time
+        if isinstance(node, WindowedAggregateNode) and late is not None:
             if len(late.records):
                 self._note_late(frame, late.records, late.starts)
-            if starts:
-                node.latest_start = max(node.latest_start, max(starts))
+            if node.is_final:
+                self._close(node, frame, late.stream_times, headers)
+            node.stream_time = int(late.stream_times[-1])
+            node.latest_start = max([node.latest_start, *(starts or ())])
+        if not is_final:
+            self._emit(frame, groups, key_rows, (stamps, latest), changed, shown, headers)
+        if isinstance(node, WindowedAggregateNode):
+            node.expire()
+        return self._stage.emitted()
+
+    def _emit(
+        self,
+        frame: Frame,
+        groups: Groups,
+        key_rows: Sequence[tuple[Value, ...]],
+        stamped: tuple[Sequence[int], Indexes],
+        changed: Sequence[StateRow],
+        shown: Shown | None,
+        headers: Callable[[int], tuple[Header, ...]],
+    ) -> None:
+        """Emit the last row of each group. `stamped`: when the groups changed last, before the
+        batch and after it."""
+        node, (before, latest) = self._node, stamped
         ends, until = groups.last, latest
         if shown is not None:
-            ends, until = shown.places, np.array(stamps, np.int64)
+            ends, until = shown.places, np.array(before, np.int64)
             counted = np.arange(len(groups.of)) <= ends[groups.of]
-            stamped = frame.timestamps[groups.records[counted]]
-            np.maximum.at(until, groups.of[counted], stamped)
+            times = frame.timestamps[groups.records[counted]]
+            np.maximum.at(until, groups.of[counted], times)
+        starts = None if groups.starts is None else groups.starts[groups.first].tolist()
         order = np.argsort(ends, kind="stable")
         for at in order[ends[order] >= 0].tolist():
             window = None
@@ -161,9 +185,23 @@ class AggregateProgram:
                 node.send(record, window, None, changed[at], int(latest[at]))
             elif self._having is not None:
                 self._having.node.forward(record)
-        if isinstance(node, WindowedAggregateNode):
-            node.expire()
-        return self._stage.emitted()
+
+    @staticmethod
+    def _close(
+        node: WindowedAggregateNode,
+        frame: Frame,
+        stream_times: Indexes,
+        headers: Callable[[int], tuple[Header, ...]],
+    ) -> None:
+        """EMIT FINAL: emit the windows that the batch has closed."""
+        of_batch = np.maximum.accumulate(frame.timestamps)
+        latest_starts = np.maximum(of_batch // node.advance_ms * node.advance_ms, node.latest_start)
+        places = frame.places
+        node.emit_closed(
+            (stream_times - node.grace_ms).tolist(),
+            latest_starts.tolist(),
+            lambda number: headers(int(places[number])),
+        )
 
     def _shown(
         self,
@@ -225,7 +263,7 @@ class AggregateProgram:
         records, starts = _windows(stamps, node.size_ms, node.advance_ms)
         ends = starts + node.size_ms
         is_late = ends <= stream_times[records] - node.grace_ms
-        late = Late(records[is_late], starts[is_late], int(stream_times[-1]))
+        late = Late(records[is_late], starts[is_late], stream_times)
         if is_late.any():
             records, starts = records[~is_late], starts[~is_late]
         _, window_codes = np.unique(starts, return_inverse=True)
@@ -390,8 +428,6 @@ def aggregate_program(
     if isinstance(after[0], TableFilterNode) and isinstance(after[0].form, FilterForm):
         condition, after = (after[0], after[0].form), after[1:]
     elif node.sends_old:
-        return None
-    if isinstance(node, WindowedAggregateNode) and node.is_final:
         return None
     form = node.form
     if not isinstance(form, AggregateForm) or not _only_shows(after):

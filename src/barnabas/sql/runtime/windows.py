@@ -8,12 +8,17 @@ deleted as a range, and EMIT FINAL reads those that close as a range.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.runtime.aggregates import AggregateNode, Aggregation
 from barnabas.sql.runtime.evaluation import Log
 from barnabas.sql.runtime.node import StoreKey
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.syntax.tree import Window
+
+Headers = tuple[tuple[str, bytes | None], ...]
 
 NEVER = -1
 """No timestamp seen yet."""
@@ -117,6 +122,32 @@ class WindowedAggregateNode(AggregateNode):
                 closed = Record(list(place[1:]), None, 0, None, record.headers)
                 self.send(closed, window, None, state, timestamp_ms)
         self.emitted_until = close_ms
+
+    def emit_closed(
+        self,
+        closed_until: Sequence[int],
+        latest_starts: Sequence[int],
+        headers: Callable[[int], Headers],
+    ) -> None:
+        """Emit windows that records of a batch closed, after all of them were added: the same as
+        after each one, as no record comes into a closed window.
+
+        `closed_until`: after each record, the end of the latest windows that are closed;
+        `latest_starts`: the latest start of a window then; `headers`: of a record by its number.
+        """
+        until_ms = closed_until[-1]
+        last = until_ms - self.size_ms
+        if self.emitted_until >= until_ms or last < 0:
+            return
+        first = 0 if self.emitted_until == NEVER else max(0, self.emitted_until - self.size_ms) + 1
+        assert self.store is not None
+        for place, (timestamp_ms, state) in self.store.range((first,), (last + 1,)):
+            window = WindowBounds(place[0], place[0] + self.size_ms)
+            number = bisect_left(closed_until, window.end_ms)
+            if window.start_ms >= latest_starts[number] - self._retention_ms:
+                closed = Record(list(place[1:]), None, 0, None, headers(number))
+                self.send(closed, window, None, state, timestamp_ms)
+        self.emitted_until = until_ms
 
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
         """`key` ends with the window's start and end."""

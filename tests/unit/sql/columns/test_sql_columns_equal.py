@@ -144,6 +144,11 @@ PLAIN = [
         *(f"CREATE TABLE q AS SELECT k, {made} FROM s GROUP BY k;" for made in AGGREGATES),
         *(f"CREATE TABLE q AS SELECT k, COUNT(*) FROM s {w} GROUP BY k;" for w in WINDOWS),
         *(
+            f"CREATE TABLE q AS SELECT k, COUNT(*) FROM s {w} GROUP BY k {having} EMIT FINAL;"
+            for w in WINDOWS[1:]
+            for having in ("", "HAVING COUNT(*) > 1")
+        ),
+        *(
             f"CREATE TABLE q AS SELECT k, {made} FROM s {w} GROUP BY k HAVING {having};"
             for made, having in HAVINGS[:7]
             for w in WINDOWS[:2]
