@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Generic, TypeVar
 
 from barnabas.base.tls.contexts import PropertyKeys
@@ -25,6 +25,10 @@ IDLE_MAX: Final = 8
 """Sets of connections that are kept for later requests."""
 TOGETHER_MAX: Final = 16
 """Nodes that are asked at the same time."""
+
+KNOWN_S: Final = 5.0
+"""How long a change may take to reach the nodes that show it, before the page is shown anyway."""
+KNOWN_POLL_S: Final = 0.05
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -62,6 +66,18 @@ def check(code: int, message: str | None = None, what: str = "") -> None:
     )
     kind = AbsentError if error in absent else RefusedError
     raise kind(f"{what}: {text}" if what else text)
+
+
+def until_known(is_known: Callable[[], bool]) -> None:
+    """Wait, for `KNOWN_S`, until nodes know a change that was made.
+
+    Brokers answer once the controller has decided, and hear of it from the metadata log. If one
+    cannot be asked, the change is made all the same, and the next page says what is wrong.
+    """
+    deadline_s = time.monotonic() + KNOWN_S
+    with suppress(AwayError, RefusedError, AdminError):
+        while not is_known() and time.monotonic() < deadline_s:
+            time.sleep(KNOWN_POLL_S)
 
 
 class ClusterAccess:

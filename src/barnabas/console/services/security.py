@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas.console.services.asking import AbsentError, Kept, RefusedError
+from barnabas.console.services.asking import AbsentError, Kept, RefusedError, until_known
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.topics import Slice, sliced
-from barnabas.kafka.acls import Acl, AclFilter, add_acls, list_acls, remove_acls
+from barnabas.kafka.acls import Acl, AclFilter, add_acls, exactly, list_acls, remove_acls
 from barnabas.kafka.client_quotas import Entity, change_quota, entity_text, list_quotas
 from barnabas.kafka.scram_users import (
     Credential,
@@ -88,12 +88,15 @@ class AclService:
         """Add ACLs; those that exist stay."""
         with self._cluster.access.admin() as admin:
             add_acls(admin, acls)
+            filters = [exactly(acl) for acl in acls]
+            until_known(lambda: set(acls) <= set(list_acls(admin, filters)))
         self._all.forget()
 
     def remove(self, acl: Acl) -> None:
         """Remove one. Raises AbsentError."""
         with self._cluster.access.admin() as admin:
             count = remove_acls(admin, [acl])
+            until_known(lambda: not list_acls(admin, [exactly(acl)]))
         self._all.forget()
         if not count:
             raise AbsentError(f"there is no such ACL: {acl.text}")
@@ -135,6 +138,7 @@ class UserService:
             if list_users(admin, [name]):
                 raise RefusedError(f"there is a user {name} already; change the password instead")
             set_password(admin, name, password, mechanisms, iterations)
+            until_known(lambda: name in list_users(admin, [name]))
         self._all.forget()
 
     def change_password(self, name: str, password: str, iterations: int | None = None) -> None:
@@ -146,12 +150,16 @@ class UserService:
             for one in _known(admin, name):
                 count = one.iterations if iterations is None else iterations
                 set_password(admin, name, password, [one.mechanism], count)
+            if iterations is not None:
+                wanted = {iterations}
+                until_known(lambda: {one.iterations for one in _known(admin, name)} == wanted)
         self._all.forget()
 
     def delete(self, name: str) -> None:
         """Delete a user with all mechanisms. Raises AbsentError."""
         with self._cluster.access.admin() as admin:
             delete_credentials(admin, name, [one.mechanism for one in _known(admin, name)])
+            until_known(lambda: not list_users(admin, [name]))
         self._all.forget()
 
     def _ask(self) -> list[UserRow]:
@@ -188,7 +196,9 @@ class QuotaService:
     def change(self, entity: Entity, values: Mapping[str, float], removed: Iterable[str]) -> None:
         """Set and remove limits of one entity."""
         with self._cluster.access.admin() as admin:
+            removed = list(removed)
             change_quota(admin, entity, values, removed)
+            until_known(lambda: _has_limits(admin, entity, values, removed))
         self._all.forget()
 
     def remove(self, entity: Entity) -> Sequence[str]:
@@ -199,6 +209,7 @@ class QuotaService:
             if not removed:
                 raise AbsentError(f"{entity_text(entity)} has no quotas")
             change_quota(admin, entity, {}, removed)
+            until_known(lambda: _has_limits(admin, entity, {}, removed))
         self._all.forget()
         return removed
 
@@ -206,3 +217,12 @@ class QuotaService:
         with self._cluster.access.admin() as admin:
             found = list_quotas(admin, {})
         return [QuotaRow(one.entity, entity_text(one.entity), one.values) for one in found]
+
+
+def _has_limits(
+    admin: WireAdmin, entity: Entity, values: Mapping[str, float], removed: Sequence[str]
+) -> bool:
+    """Whether an entity has these limits, and none of those that were removed."""
+    found = list_quotas(admin, entity, is_strict=True)
+    limits = found[0].values if found else {}
+    return values.items() <= limits.items() and not limits.keys() & set(removed)

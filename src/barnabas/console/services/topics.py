@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from barnabas.console.services.asking import AwayError, RefusedError, check
+from barnabas.console.services.asking import AwayError, RefusedError, check, until_known
 from barnabas.console.services.cluster import EARLIEST, ClusterService, Node, Topic
 from barnabas.protocol.apis import (
     CREATE_PARTITIONS,
@@ -43,9 +41,6 @@ from barnabas.protocol.messages.topics import (
 
 PAGE_MAX: Final = 500
 CHANGE_MS: Final = 15_000
-KNOWN_S: Final = 5.0
-"""How long a change may take to reach all nodes before the page is shown anyway."""
-KNOWN_POLL_S: Final = 0.05
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
 _SET, _DELETE = 0, 1
@@ -340,15 +335,18 @@ class TopicService:
 
         A node that does not answer, or refuses the question, is not waited for.
         """
-        deadline_s = time.monotonic() + KNOWN_S
-        with suppress(AwayError):  # the change is made, and the next page says what is away
-            view = self._cluster.view()
-            behind = [view.nodes[node] for node in view.up]
-            while behind and time.monotonic() < deadline_s:
-                answers = self._cluster.access.each(knows, behind)
-                behind = [node for node, answer in answers.items() if answer is False]
-                if behind:
-                    time.sleep(KNOWN_POLL_S)
+        behind: list[Node] | None = None
+
+        def is_known() -> bool:
+            nonlocal behind
+            if behind is None:
+                view = self._cluster.view()
+                behind = [view.nodes[node] for node in view.up]
+            answers = self._cluster.access.each(knows, behind)
+            behind = [node for node, answer in answers.items() if answer is False]
+            return not behind
+
+        until_known(is_known)
         self._cluster.forget()
 
     def _exists_at(self, node: Node, name: str) -> bool:
