@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from client_cluster import PROGRAM
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages import share_fetch
 from barnabas.protocol.records.records import Record, encode_batch
 from support.raw_client import RawClient
 from support.share_client import ShareMember, begin_group
@@ -196,6 +198,33 @@ def test_only_the_holder_acknowledges(raw: RawClient, topic: str, join: Join) ->
     assert holder.acknowledged([(0, 1, ACCEPT)]) == "NONE"
     # All is done and forgotten, as what was never in flight.
     assert holder.acknowledged([(0, 1, ACCEPT)]) == "NONE"
+
+
+@pytest.mark.skipif(PROGRAM == "kafka", reason="says that node 0 leads")
+def test_only_a_leader_that_is_elsewhere_is_named(raw: RawClient, topic: str, join: Join) -> None:
+    """franz-go goes to the node that an answer with an error names: 0 exists in no cluster here."""
+    unknown = share_fetch.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
+    produce(raw, topic, 2)
+    holder, other = join(), join()
+    holder.send_fetch()
+    assert partition_of(holder.receive_fetch()).current_leader == unknown
+    other.fetch(max_wait_ms=0)
+    refused = partition_of(other.acknowledge([(0, 1, ACCEPT)]))
+    assert refused.error_code == ErrorCode.INVALID_RECORD_STATE
+    assert refused.current_leader == unknown
+    assert partition_of(holder.acknowledge([(0, 1, ACCEPT)])).current_leader == unknown
+    stranger = join()
+    stranger.topic_id = uuid.uuid4().bytes
+    stranger.send_fetch()
+    nowhere = partition_of(stranger.receive_fetch())
+    assert nowhere.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert nowhere.current_leader == unknown
+
+
+def partition_of(response: Any) -> Any:
+    """The only partition of an answer."""
+    ((partition,),) = [topic.partitions for topic in response.responses]
+    return partition
 
 
 def test_partitions_that_are_not_there(raw: RawClient, topic: str, join: Join) -> None:

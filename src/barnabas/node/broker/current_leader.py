@@ -11,6 +11,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 
 HINTED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+"""The errors with which answers name the leader. With others they say that it is unknown."""
 
 
 def current_leader(services: BrokerServices, topic: str | Uuid, index: int) -> tuple[int, int]:

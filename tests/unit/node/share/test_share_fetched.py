@@ -86,6 +86,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
         [(TOPIC_ID, [answer, full, refused])],
         [NodeAddress(2, "host", 9092, None), NodeAddress(3, "other", 9093, "r")],
     )
+    unknown = LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
     response = ShareFetchResponse(
         acquisition_lock_timeout_ms=30_000,
         responses=[
@@ -102,6 +103,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
                     ),
                     ShareFetchPartitionData(
                         partition_index=4,
+                        current_leader=unknown,
                         records=b"abcde",
                         acquired_records=[
                             AcquiredRecords(first_offset=1, last_offset=2, delivery_count=3),
@@ -112,6 +114,7 @@ def test_the_answer_is_that_of_the_compiled_codec(version: int) -> None:
                         partition_index=5,
                         error_code=ErrorCode.UNKNOWN_SERVER_ERROR,
                         error_message="not initialised",
+                        current_leader=unknown,
                         records=b"",
                     ),
                 ],

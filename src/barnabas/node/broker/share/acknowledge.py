@@ -15,6 +15,7 @@ from barnabas.node.broker.share.requests import (
     readable_topics,
     request_error,
 )
+from barnabas.node.metadata.image import NO_LEADER
 from barnabas.node.share.sessions import SessionKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import (
@@ -25,6 +26,7 @@ from barnabas.protocol.messages.share_fetch import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 from barnabas.protocol.well_known import FINAL_EPOCH, INITIAL_EPOCH
 
 
@@ -57,13 +59,16 @@ async def handle_share_acknowledge(
     for (topic_id, index), outcome in outcomes.items():
         if not isinstance(outcome, AckOutcome):
             outcome = AckOutcome(await outcome)
-        entry = ShareAcknowledgePartitionData(
-            partition_index=index, error_code=outcome.error, error_message=outcome.message
-        )
+        leader, leader_epoch = NO_LEADER, NO_LEADER_EPOCH  # Kafka says 0, 0: see ShareAnswer
         if outcome.error in HINTED:
             leader, leader_epoch = current_leader(services, topic_id, index)
-            entry.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch)
             leaders.append(leader)
+        entry = ShareAcknowledgePartitionData(
+            partition_index=index,
+            error_code=outcome.error,
+            error_message=outcome.message,
+            current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=leader_epoch),
+        )
         topics.setdefault(topic_id, []).append(entry)
     if epoch == FINAL_EPOCH:
         services.share_partitions.release_session(key)

@@ -10,8 +10,10 @@ from struct import Struct
 from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.node.broker.fetch.codec import NodeAddress, write_string
+from barnabas.node.metadata.image import NO_LEADER
 from barnabas.node.share.core.states import Acquired
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records.batch import NO_LEADER_EPOCH
 from barnabas.protocol.varint import write_unsigned_varint
 
 _TOP = Struct(">ihBi")
@@ -48,8 +50,12 @@ class ShareAnswer:
         """The share coordinator's error message, if the error is its."""
         self.ack_error = ErrorCode.NONE
         self.ack_message: str | None = None
-        self.leader: tuple[int, int] = (0, 0)
-        """(leader, leader epoch), told with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH."""
+        self.leader: tuple[int, int] = (NO_LEADER, NO_LEADER_EPOCH)
+        """(leader, leader epoch), told with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH.
+
+        Kafka says (0, 0) otherwise, its defaults: with an error, franz-go then fetches from node 0
+        and, where no such node exists, never again from the leader.
+        """
         self.parts: Sequence[Part] = ()
         self.size_bytes = 0
         self.acquired: Sequence[Acquired] = ()
