@@ -14,6 +14,7 @@ console.roles.NAME.topics    patterns such as orders-*; all by default; also .gr
 console.read.only            true: nothing can be changed
 console.masked.fields        fields of keys, values and headers that need the right `unmasked`
 console.audit.file           where the audit log is written
+console.trusted.proxies      addresses of proxies whose x-forwarded-… headers are believed
 console.session.minutes      how long a login lasts; 480 by default
 console.oidc.…               a login by an identity provider: see `oidc/settings.py`
 """
@@ -32,6 +33,7 @@ from barnabas.base.tls.contexts import PropertyKeys, configured_client
 from barnabas.console.access import ROLE_PREFIX, Role, roles_of
 from barnabas.console.oidc.settings import ISSUER, OidcSettings, oidc_settings
 from barnabas.console.oidc.settings import PREFIX as OIDC_PREFIX
+from barnabas.console.proxies import PROXIES, Proxies, proxies_of
 from barnabas.kafka.settings import check_servers
 from barnabas.schemas.data.errors import ConfigError as SchemaConfigError
 from barnabas.schemas.registry_access import RegistryAccess, access_of, is_access_setting
@@ -53,7 +55,7 @@ DEFAULT_LISTENERS: Final = "http://127.0.0.1:8090"
 _OWN: Final = frozenset(
     {
         *(BOOTSTRAP, LISTENERS, REGISTRY, USERS_FILE, READ_ONLY, MASKED),
-        *(AUDIT_FILE, SESSION_MINUTES),
+        *(AUDIT_FILE, SESSION_MINUTES, PROXIES),
         *(f"{name}.{key}" for name in BESIDE for key in ("url", "basic.auth.user.info")),
     }
 )
@@ -79,6 +81,8 @@ class ConsoleConfig:
     roles: Mapping[str, Role] = field(init=False)
     is_read_only: bool = field(init=False)
     """True if nothing can be changed."""
+    proxies: Proxies = field(init=False)
+    """The proxies that are believed."""
     oidc: OidcSettings | None = field(init=False)
     """The login by an identity provider; None without one."""
 
@@ -98,6 +102,7 @@ class ConsoleConfig:
         object.__setattr__(self, "bootstrap_servers", servers)
         object.__setattr__(self, "listeners", listeners)
         object.__setattr__(self, "roles", roles_of(values))
+        object.__setattr__(self, "proxies", proxies_of(str(values.get(PROXIES) or "")))
         object.__setattr__(self, "is_read_only", _is_true(values, READ_ONLY))
         for key in (REGISTRY, *(f"{name}.url" for name in BESIDE)):
             for url in self.urls(key):

@@ -140,16 +140,65 @@ def test_secrets_are_never_shown_and_stay_when_others_change(
     found = page.get("connectors/copy")["config"]
     hidden = {key for key, value in found.items() if value == "[hidden]"}
     assert hidden == {"secret", "path", "producer.override.sasl.jaas.config"}
-    change = {**found, "wanted.tasks": "1", "path": "/data"}
+    change = {**found, "wanted.tasks": "1"}
     page.done("POST", "connectors/copy/config", {"config": change})
     saved = worker[0].herder.herder.info("copy")["config"]
-    assert (saved["secret"], saved["path"], saved["wanted.tasks"]) == (SECRET, "/data", "1")
+    assert (saved["secret"], saved["path"], saved["wanted.tasks"]) == (SECRET, url, "1")
     body = {"config": {**found, "other": "[hidden]"}}
     assert (
         "other: there is no secret"
         in told(page.send("POST", "connectors/copy/config", body), 409)["error"]
     )
     assert SECRET not in page.http.get("/api/audit").text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"database.hostname": "evil.example"},
+        {"database.hostname": None},
+        {"database.port": "5433"},
+        {"connector.class": "org.apache.kafka.connect.tools.MockSinkConnector"},
+        {"value.converter": "io.confluent.connect.avro.AvroConverter"},
+        {"note": "http://evil.example"},
+        {"producer.override.bootstrap.servers": "evil.example:9092"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+@pytest.mark.parametrize("request_of", ["config", "check"])
+def test_a_kept_secret_goes_nowhere_else(
+    page: Console, worker: tuple[RestWorld, str], change: dict[str, str | None], request_of: str
+) -> None:
+    """Who may edit must not read: a server that they choose would be sent the password."""
+    create(page, "copy", **{"database.hostname": "db.example", "database.port": "5432"})
+    found = page.get("connectors/copy")["config"]
+    changed = {key: value for key, value in {**found, **change}.items() if value is not None}
+    body = {"config": changed}
+    error = told(page.send("POST", f"connectors/copy/{request_of}", body), 409)["error"]
+    assert "secret: write the secret again" in error
+    assert next(iter(change)) in error
+    assert SECRET not in error
+    assert worker[0].herder.herder.info("copy")["config"]["secret"] == SECRET
+
+
+def test_a_secret_that_is_written_again_goes_where_it_is_sent(
+    page: Console, worker: tuple[RestWorld, str]
+) -> None:
+    create(page, "copy", **{"database.hostname": "db.example", "database.password": SECRET})
+    found = page.get("connectors/copy")["config"]
+    assert {key for key, value in found.items() if value == "[hidden]"} == {
+        "secret",
+        "database.password",
+    }
+    # Another secret changes nothing about where this one goes.
+    change = {**found, "database.password": "a new one", "topic": "other"}
+    page.done("POST", "connectors/copy/config", {"config": change})
+    saved = worker[0].herder.herder.info("copy")["config"]
+    assert (saved["secret"], saved["database.password"]) == (SECRET, "a new one")
+    moved = {**found, "database.hostname": "other", "database.password": "x", "secret": "written"}
+    page.done("POST", "connectors/copy/config", {"config": moved})
+    saved = worker[0].herder.herder.info("copy")["config"]
+    assert (saved["secret"], saved["database.hostname"]) == ("written", "other")
 
 
 def test_a_plugin_that_is_gone_shows_no_setting(

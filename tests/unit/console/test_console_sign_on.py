@@ -23,6 +23,7 @@ from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import (
     LASTS_S,
     PENDING_MAX,
+    PENDING_OF_ADDRESS_MAX,
     Begun,
     LoginError,
     Logins,
@@ -379,7 +380,7 @@ class HangingLogins:
     def __init__(self) -> None:
         self.going = threading.Event()
 
-    def begin(self, _: str) -> Begun:
+    def begin(self, _place: str, _address: str) -> Begun:
         assert self.going.wait(120)
         return Begun("https://idp.example/authorize", "cookie")
 
@@ -387,7 +388,9 @@ class HangingLogins:
 async def test_a_provider_that_hangs_has_a_bounded_number_of_logins_wait() -> None:
     logins = HangingLogins()
     audit = Audit()
-    sign_on = SingleSignOn(cast(Logins, logins), Sessions(), audit, mock.Mock())
+    sign_on = SingleSignOn(
+        cast(Logins, logins), Sessions(), audit, mock.Mock(), lambda _: "192.0.2.1"
+    )
     request = Request({"type": "http", "query_string": b"", "headers": []})
     waiting = [asyncio.ensure_future(sign_on.begin(request)) for _ in range(UNDER_WAY_MAX)]
     await asyncio.sleep(0)  # all have begun to wait
@@ -539,9 +542,32 @@ def test_a_login_that_takes_too_long_is_over_and_too_many_are_bounded() -> None:
         now[0] = LASTS_S + 1
         with pytest.raises(LoginError, match="not under way"):
             under_way.finish(begun.cookie, [("state", state), ("code", "x")])
-        for _ in range(PENDING_MAX + 5):
-            under_way.begin()
-        assert len(under_way._pending) == PENDING_MAX
+        for number in range(PENDING_MAX + 5):
+            under_way.begin("", f"address {number}")
+        assert len(under_way._pending) == len(under_way._of_address) == PENDING_MAX
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["192.0.2.1"], ["::ffff:192.0.2.1", "192.0.2.1"], [f"2001:db8::{n:x}" for n in range(200)]],
+    ids=["one address", "one address in two ways", "one network of IPv6"],
+)
+def test_nobody_forgets_the_logins_of_others_by_beginning_many(addresses: list[str]) -> None:
+    with SignOnProvider().serving() as provider:
+        assert isinstance(provider, SignOnProvider)
+        under_way = logins(provider)
+        begun = under_way.begin("", "198.51.100.7")
+        mine = under_way.begin("", addresses[0])
+        for number in range(PENDING_OF_ADDRESS_MAX * 3):
+            under_way.begin("", addresses[number % len(addresses)])
+        assert len(under_way._pending) == PENDING_OF_ADDRESS_MAX + 1
+        back = urlsplit(httpx.get(begun.url, timeout=60).headers["location"]).query
+        found = under_way.finish(begun.cookie, [(k, v) for k, [v] in parse_qs(back).items()])
+        assert found.name == "ann"
+        assert len(under_way._of_address) == 1
+        state = parse_qs(urlsplit(mine.url).query)["state"][0]
+        with pytest.raises(LoginError, match="not under way"):
+            under_way.finish(mine.cookie, [("state", state), ("code", "x")])
 
 
 @pytest.mark.parametrize(

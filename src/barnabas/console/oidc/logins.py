@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import ipaddress
 import logging
 import secrets
 import threading
@@ -30,6 +31,8 @@ LASTS_S: Final = 600.0
 """The time that a user has at the provider, in seconds."""
 PENDING_MAX: Final = 10_000
 """Logins that are under way at a time; the oldest are forgotten."""
+PENDING_OF_ADDRESS_MAX: Final = 100
+"""Those of one address, or of one network of IPv6: with more its own oldest is forgotten."""
 NAME_SIZE_MAX: Final = 200
 PLACE_SIZE_MAX: Final = 2_000
 
@@ -76,6 +79,7 @@ class _Pending:
     verifier: str
     place: str
     until_s: float
+    address: str
 
 
 class Logins:
@@ -91,6 +95,8 @@ class Logins:
         self._provider, self.redirect_uri = provider, redirect_uri
         self._now_s, self._wall_s = now_s, wall_s
         self._pending: OrderedDict[str, _Pending] = OrderedDict()
+        self._of_address: dict[str, OrderedDict[str, None]] = {}
+        """The states that each address has under way, the oldest first."""
         self._lock = threading.Lock()
 
     @property
@@ -98,17 +104,23 @@ class Logins:
         """The provider's name on the login page."""
         return self._provider.settings.label
 
-    def begin(self, place: str = "") -> Begun:
-        """Begin a login that leads to a place in the page. Raises LoginError."""
+    def begin(self, place: str = "", address: str = "") -> Begun:
+        """Begin a login that leads to a place in the page. Raises LoginError.
+
+        `address`: the browser's. Whoever begins many forgets their own, not those of others.
+        """
         document = self._document()
         state, nonce, verifier, cookie = (secrets.token_urlsafe(32) for _ in range(4))
-        pending = _Pending(
-            _hashed(cookie), nonce, verifier, safe_place(place), self._now_s() + LASTS_S
-        )
+        until_s, network = self._now_s() + LASTS_S, _network(address)
+        pending = _Pending(_hashed(cookie), nonce, verifier, safe_place(place), until_s, network)
         with self._lock:
+            own = self._of_address.get(network, ())
+            while len(own) >= PENDING_OF_ADDRESS_MAX:
+                self._forget(next(iter(own)))
             while len(self._pending) >= PENDING_MAX:
-                self._pending.popitem(last=False)
+                self._forget(next(iter(self._pending)))
             self._pending[state] = pending
+            self._of_address.setdefault(network, OrderedDict())[state] = None
         settings = self._provider.settings
         challenge = hashlib.sha256(verifier.encode()).digest()
         query = {
@@ -174,7 +186,7 @@ class Logins:
     def _taken(self, state: str, cookie: str) -> _Pending:
         """The login of a state, which is then no longer under way. Raises LoginError."""
         with self._lock:
-            pending = self._pending.pop(state, None)
+            pending = self._forget(state)
         if pending is None or pending.until_s < self._now_s():
             raise LoginError(
                 "This login is not under way.",
@@ -189,6 +201,16 @@ class Logins:
                 "allowed.",
                 "a cookie that does not belong to the state",
             )
+        return pending
+
+    def _forget(self, state: str) -> _Pending | None:
+        """Take a login out of those that are under way. The lock is held."""
+        pending = self._pending.pop(state, None)
+        if pending is not None:
+            own = self._of_address[pending.address]
+            del own[state]
+            if not own:
+                del self._of_address[pending.address]
         return pending
 
     def _document(self) -> Document:
@@ -216,6 +238,18 @@ class Logins:
         if lasts_s <= 0:
             raise _strange("the ID token has expired")
         return Identity(name, roles, lasts_s, place)
+
+
+def _network(address: str) -> str:
+    """An address of IPv4, or the network of IPv6 that one site has: it may choose any in it."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    mapped = found.ipv4_mapped
+    return str(ipaddress.ip_network((found, 64), strict=False) if mapped is None else mapped)
 
 
 def safe_place(text: str) -> str:

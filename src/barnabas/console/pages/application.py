@@ -104,7 +104,7 @@ class Application:
     ) -> None:
         """`accounts` and `logins` say who may log in; with neither nobody has to."""
         self._config, self._services, self._accounts = config, services, accounts
-        self._roles = config.roles
+        self._roles, self._proxies = config.roles, config.proxies
         self._sessions = Sessions(config.session_s)
         self._guesses = Guesses()
         self._threads = ThreadPoolExecutor(THREADS, "console")
@@ -112,7 +112,9 @@ class Application:
         self._streams = 0
         self._sign_on: SingleSignOn | None = None
         if logins is not None:
-            self._sign_on = SingleSignOn(logins, self._sessions, services.audit, _set_session)
+            self._sign_on = SingleSignOn(
+                logins, self._sessions, services.audit, _set_session, self._proxies.address
+            )
         self.endpoints: Sequence[Endpoint] = (
             *cluster.ENDPOINTS,
             *messages.ENDPOINTS,
@@ -233,7 +235,7 @@ class Application:
         )
 
     async def _log_in(self, request: Request) -> Response:
-        address = _address(request)
+        address = self._proxies.address(request)
         try:
             body = await _body(request)
         except BadRequestError as error:
@@ -260,7 +262,7 @@ class Application:
         self._guesses.succeeded(name, address)
         self._services.audit.note(name, address, "log in", "", "done")
         response = _json({"user": name})
-        is_secure = request.url.scheme == "https"
+        is_secure = self._proxies.is_secure(request)
         _set_session(response, self._sessions.begin(name, account), is_secure)
         return response
 
@@ -309,9 +311,8 @@ class Application:
         except ForbiddenError:
             if endpoint.method != "GET":
                 target = next(iter(names.values()), "")
-                self._services.audit.note(
-                    user.name, _address(request), endpoint.what, target, "forbidden"
-                )
+                address = self._proxies.address(request)
+                self._services.audit.note(user.name, address, endpoint.what, target, "forbidden")
             raise
         masked: Sequence[str] = ()
         everywhere = endpoint.everywhere
@@ -319,9 +320,8 @@ class Application:
             "unmasked", everywhere=everywhere, topic=path.get("topic")
         ):
             masked = self._config.masked_fields
-        return Call(
-            self._services, user, _address(request), path, request.query_params, body, masked
-        )
+        address = self._proxies.address(request)
+        return Call(self._services, user, address, path, request.query_params, body, masked)
 
     def _stream(self, found: Streamed) -> ASGIApp:
         response = LineStream(found.lines, lambda error: _told(error)[1], self._stream_threads)
@@ -357,10 +357,6 @@ async def _body(request: Request) -> Mapping[str, Any]:
 
 def _set_session(response: Response, token: str, is_secure: bool) -> None:
     response.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=is_secure, path="/")
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client is not None else ""
 
 
 def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -42,7 +42,7 @@ def overview(call: Call) -> Any:
 
 def findings(call: Call) -> Any:
     """Return what needs attention."""
-    return as_json(call.services.cluster.findings())
+    return as_json(call.services.cluster.findings(lambda name: call.user.may("view", topic=name)))
 
 
 def late_groups(call: Call) -> Any:

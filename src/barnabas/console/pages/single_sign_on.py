@@ -68,7 +68,10 @@ class SingleSignOn:
         sessions: Sessions,
         audit: Audit,
         set_session: Callable[[Response, str, bool], None],
+        address: Callable[[Request], str],
     ) -> None:
+        """`address` tells where a request comes from."""
+        self._address = address
         self._logins, self._sessions, self._audit = logins, sessions, audit
         self._set_session = set_session
         self._threads = ThreadPoolExecutor(THREADS, "console-logins")
@@ -87,7 +90,8 @@ class SingleSignOn:
         """Send a browser to the provider."""
         place = request.query_params.get("to", "")
         try:
-            begun = await self._run(lambda: self._logins.begin(place))
+            address = self._address(request)
+            begun = await self._run(lambda: self._logins.begin(place, address))
         except LoginError as error:
             return self._failed(request, error, BEGIN)
         response = _redirect(begun.url)
@@ -115,7 +119,7 @@ class SingleSignOn:
             name = f"{NAME_PREFIX}{found.name}"
             token = self._sessions.begin(name, Vouched(found.roles), found.lasts_s)
             roles = sorted(found.roles)
-            self._audit.note(name, _address(request), "log in", "", "done", {"roles": roles})
+            self._audit.note(name, self._address(request), "log in", "", "done", {"roles": roles})
             response = _redirect(f"{_ROOTS[CALLBACK]}#{found.place or '/'}")
             self._set_session(response, token, self._is_secure)
         response.delete_cookie(COOKIE, path="/")
@@ -146,7 +150,7 @@ class SingleSignOn:
         _log.warning("a login by the identity provider failed: %s", error.reason)
         if error.name:  # others are not in the audit log: anybody could fill it with them
             name = f"{NAME_PREFIX}{error.name}"
-            self._audit.note(name, _address(request), "log in", "", f"failed: {error}")
+            self._audit.note(name, self._address(request), "log in", "", f"failed: {error}")
         text = _PAGE.format(
             root=_ROOTS[path], message=escape(str(error)), advice=escape(error.advice)
         )
@@ -156,7 +160,3 @@ class SingleSignOn:
 def _redirect(to: str) -> Response:
     headers: Mapping[str, str] = {**_NOT_KEPT, "location": to}
     return Response(b"", 303, headers)
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client is not None else ""

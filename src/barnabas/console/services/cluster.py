@@ -416,10 +416,11 @@ class ClusterService:
         ]
         return Quorum(found.leader_id, found.leader_epoch, found.high_watermark, tuple(replicas))
 
-    def findings(self) -> list[Finding]:
-        """Return what needs attention, the worst first."""
+    def findings(self, allowed: Callable[[str], bool] = lambda _: True) -> list[Finding]:
+        """Return what needs attention, the worst first. Topics are those that are `allowed`."""
         view = self.view()
-        found = [*_findings_of_nodes(view), *_findings_of_partitions(view)]
+        topics = [topic for topic in view.topics.values() if allowed(topic.name)]
+        found = [*_findings_of_nodes(view), *_findings_of_partitions(topics)]
         try:
             found += _findings_of_disks(self.sizes())
         except (AwayError, RefusedError) as error:
@@ -508,10 +509,10 @@ def _findings_of_nodes(view: View) -> list[Finding]:
     ]
 
 
-def _findings_of_partitions(view: View) -> list[Finding]:
+def _findings_of_partitions(topics: Sequence[Topic]) -> list[Finding]:
     found = []
-    offline = [topic for topic in view.topics.values() if topic.offline]
-    behind = [topic for topic in view.topics.values() if topic.under_replicated]
+    offline = [topic for topic in topics if topic.offline]
+    behind = [topic for topic in topics if topic.under_replicated]
     if offline:
         count = sum(topic.offline for topic in offline)
         found.append(

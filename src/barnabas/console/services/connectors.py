@@ -30,6 +30,14 @@ _SECRET_NAME: Final = re.compile(
 _SECRET_VALUE: Final = re.compile(
     r"://[^/@\s]*:[^/@\s]*@|(passw|secret|token)\w*\s*=", re.IGNORECASE
 )
+_PLACE_NAME: Final = re.compile(
+    r"host|url|uri|endpoint|server|broker|address|\bport\b|proxy|connection|registry|account|"
+    r"region|bucket|database|db\.?name|user|class|converter$|protocol|ssl|tls|sasl|provider|"
+    r"driver|path|file|dir\b",
+    re.IGNORECASE,
+)
+_PLACE_VALUE: Final = re.compile(r"://|[\w\])]:\d|\$\{")
+"""Settings that say where a connector goes with its secrets, or what takes them there."""
 _PLAIN: Final = frozenset({"name", "connector.class", "tasks.max", "topics", "topics.regex"})
 """Settings that are shown even if the worker does not say what is secret."""
 
@@ -228,10 +236,16 @@ class ConnectorService:
         if HIDDEN in config.values():
             kept = self._config(name)
         found = {**config, "name": name}
+        places = [key for key in _changed(kept, config) if _is_place(key, kept, config)]
         for key, value in config.items():
             if value == HIDDEN:
                 if key not in kept:
                     raise RefusedError(f"{key}: there is no secret to keep; write it")
+                if places:
+                    raise RefusedError(
+                        f"{key}: write the secret again: {', '.join(sorted(places)[:3])} "
+                        "changes, which may send it elsewhere"
+                    )
                 found[key] = kept[key]
         return found
 
@@ -266,6 +280,19 @@ class ConnectorService:
             while len(self._secrets) > CONFIGS_KEPT_MAX:
                 self._secrets.popitem(last=False)
         return found
+
+
+def _changed(kept: Mapping[str, str], config: Mapping[str, str]) -> set[str]:
+    """The settings that a configuration has otherwise than the kept one, or without it."""
+    keys = (kept.keys() | config.keys()) - {"name"}
+    return {key for key in keys if config.get(key) not in (HIDDEN, kept.get(key))}
+
+
+def _is_place(key: str, *configs: Mapping[str, str]) -> bool:
+    """Return whether a setting may say where a connector's secrets go."""
+    if any(_PLACE_VALUE.search(config.get(key, "")) for config in configs):
+        return True
+    return _PLACE_NAME.search(key) is not None and _SECRET_NAME.search(key) is None
 
 
 def _is_secret(name: str, value: str, secrets: frozenset[str] | None) -> bool:
