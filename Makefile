@@ -115,7 +115,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m bench $(ARGS)
 
-# Most slow tests wait too. Those that measure how long others wait come after them, one at a time.
+# Most slow tests wait too. Those that need the machine for themselves come after them, one at a time.
 # With ARGS there may be none of either kind, for which pytest exits with 5.
 SLOW := $(BIN)/pytest --timeout=1800
 test-slow: setup compiled | $(KAFKA_LIBS)

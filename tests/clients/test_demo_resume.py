@@ -39,7 +39,8 @@ NODES = ("broker-1", "broker-2", "broker-3")
 databases: set[str] = set()
 """Directories of PostgreSQL, some of them outside of the tests' own."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# The demo's warehouse yields to other processes: beside busy ones Spark does not start in time.
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
 
 
 @contextlib.contextmanager
