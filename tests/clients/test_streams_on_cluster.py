@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 from barnabas.app.testing import Kafka
@@ -201,14 +203,16 @@ def test_purchases_after_views(
         more = {"item": "tea", "cents": cents, "bought_at_ms": HOUR_MS + at_s * 1000}
         send(purchases, {"session": session, **more})
 
-    running = pipeline.start(kafka.bootstrap_servers, checkpoints=str(tmp_path), spark=spark)
+    options: dict[str, Any] = {"checkpoints": str(tmp_path), "spark": spark}
+    options["metrics_listener"] = "http://127.0.0.1:0"
+    running = pipeline.start(kafka.bootstrap_servers, **options)
     view("a", 0)
     view("b", 10)
     purchase("a", 20)
     running.process_available()
     if is_restarted:
         running.stop()
-        running = pipeline.start(kafka.bootstrap_servers, checkpoints=str(tmp_path), spark=spark)
+        running = pipeline.start(kafka.bootstrap_servers, **options)
     purchase("b", 40, 700)
     purchase("c", 50)  # viewed nothing
     purchase("a", 62)
@@ -216,11 +220,31 @@ def test_purchases_after_views(
     purchase("z", 1000)
     running.process_available()
     found = [json.loads(value or b"") for value in kafka.consume(revenue, 2)]
+    url = str(running.metrics_url)
+    assert read_positions(url, revenue) == {purchases: 5, views: 3}
+    assert httpx.get(url.replace("/metrics", "/health/ready")).json() == {"status": "ready"}
     running.stop()
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
     assert sorted(found, key=lambda row: row["minute"]) == [
         {"cents": 1200, "purchases": 2, "minute": 60},
         {"cents": 500, "purchases": 1, "minute": 61},
     ]
+
+
+def read_positions(url: str, query: str) -> dict[str, int]:
+    """How many records a query has read of each topic, by its metrics; none are left to read."""
+    read: dict[str, int] = {}
+    for family in text_string_to_metric_families(httpx.get(url).text):
+        for sample in family.samples:
+            if sample.labels.get("query") != query:
+                continue
+            if sample.name == "barnabas_pipeline_query_consumer_lag":
+                assert sample.value == 0, sample
+            if sample.name == "barnabas_pipeline_query_position":
+                topic = sample.labels["topic"]
+                read[topic] = read.get(topic, 0) + int(sample.value)
+    return read
 
 
 CLICKS = """
