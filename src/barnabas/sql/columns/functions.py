@@ -1,9 +1,9 @@
 """Calls of scalar functions for whole columns.
 
-A function that ships with us has a form of its own here, or is called once for each distinct value
-of its only argument that is not a literal: it is a pure function, so equal arguments give the same.
-A call that fails for a value leaves the records with that value to the row engine. All other calls,
-and those of functions of users, are evaluated record by record.
+A function that ships with us has a form of its own here, or is called once for each distinct
+combination of its arguments that are not literals: it is a pure function, so equal arguments give
+the same. A call that fails leaves the records with its arguments to the row engine. All other
+calls, and those of functions of users, are evaluated record by record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import pyarrow.compute as pc
 from barnabas.sql.columns import number_functions, text_functions
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.text_functions import Form, Literals
-from barnabas.sql.columns.vectors import WHOLE, Indexes, Mask, Vector, text_vector, vector_of
+from barnabas.sql.columns.vectors import (
+    WHOLE,
+    Indexes,
+    Mask,
+    Vector,
+    combined,
+    text_vector,
+    vector_of,
+)
 from barnabas.sql.errors import FAILURES
 from barnabas.sql.expressions.calls import ScalarCall
 from barnabas.sql.functions.catalog import BUILT_IN, Function
@@ -65,20 +73,44 @@ def is_ours(name: str, function: Function, meant: ScalarCall) -> bool:
 def _by_distinct_values(call: Call) -> Form | None:
     overload = call.meant.overload
     varying = [at for at, (is_literal, _) in enumerate(call.literals) if not is_literal]
-    if call.is_volatile or overload.takes_types or len(varying) != 1:
+    if call.is_volatile or overload.takes_types or not varying:
         return None
-    (place,) = varying
-    if call.bases[place] not in MAPPED:
+    if any(call.bases[place] not in MAPPED for place in varying):
         return None
     implementation = overload.implementation
     given = [value for _, value in call.literals]
     is_null = overload.null_is_null
 
-    def evaluate(value: Value) -> Value:
-        arguments = [*given[:place], value, *given[place + 1 :]]
+    def evaluate(*values: Value) -> Value:
+        arguments = list(given)
+        for place, value in zip(varying, values, strict=True):
+            arguments[place] = value
         return None if is_null and None in arguments else implementation(*arguments)
 
-    return lambda frame, vectors: mapped(frame, vectors[place], call.result, evaluate)
+    if len(varying) == 1:
+        (only,) = varying
+        return lambda frame, vectors: mapped(frame, vectors[only], call.result, evaluate)
+    return lambda frame, vectors: _mapped_together(
+        frame, [vectors[place] for place in varying], call.result, evaluate
+    )
+
+
+def _mapped_together(
+    frame: Frame, vectors: Sequence[Vector], result: SqlType, evaluate: Callable[..., Value]
+) -> Vector:
+    """The same as `mapped` of the values of several vectors."""
+    lists, all_codes = zip(*map(_distinct, vectors), strict=True)
+    codes = all_codes[0]
+    for other in all_codes[1:]:
+        codes = combined(codes, other)
+    _, firsts, of = np.unique(codes, return_index=True, return_inverse=True)
+    places = [
+        [values[at] for at in own[firsts].tolist()]
+        for values, own in zip(lists, all_codes, strict=True)
+    ]
+    found, odd = _evaluated(list(zip(*places, strict=True)), result, lambda row: evaluate(*row))
+    frame.doubt |= odd[of]
+    return found.take(of)
 
 
 def mapped(
@@ -86,6 +118,16 @@ def mapped(
 ) -> Vector:
     """Return what `evaluate` gives for each value of the vector, NULL included."""
     values, codes = _distinct(vector)
+    found, odd = _evaluated(values, result, evaluate)
+    if odd.any():
+        frame.doubt |= odd[codes]
+    return found.take(codes)
+
+
+def _evaluated(
+    values: Sequence[Any], result: SqlType, evaluate: Callable[[Any], Value]
+) -> tuple[Vector, Mask]:
+    """Return what `evaluate` gives for each value, and for which it fails."""
     made: list[Value] = []
     odd = np.zeros(len(values), np.bool_)
     for at, value in enumerate(values):
@@ -94,10 +136,7 @@ def mapped(
         except FAILURES:
             made.append(None)
             odd[at] = True
-    found = vector_of(result, made, odd)
-    if odd.any():
-        frame.doubt |= odd[codes]
-    return found.take(codes)
+    return vector_of(result, made, odd), odd
 
 
 def _distinct(vector: Vector) -> tuple[list[Value], Indexes]:

@@ -272,15 +272,7 @@ PLAIN = [
 
 
 BY_ROWS = {
-    "CONCAT_WS(t, u, t)",
-    "REPLACE(t, u, 'x')",
-    "SUBSTRING(t, i)",
     "SPLIT(t, 'a')[1]",
-    "ELT(i, t, u)",
-    "GREATEST(t, u)",
-    "INSTR(t, u)",
-    "GREATEST(d, e)",
-    "LEAST(d, CAST(i AS DOUBLE))",
     "UNIX_DATE(da)",
     "t LIKE u",
 }
