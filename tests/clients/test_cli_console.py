@@ -87,6 +87,7 @@ def test_dev_runs_a_console_too(is_secure: bool, tmp_path: Path) -> None:
         assert end(process, signal.SIGINT) == 0
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(
     ("nodes", "is_secure"), [(1, False), *(pytest.param(n, True, marks=SLOW) for n in (1, 3))]
 )
