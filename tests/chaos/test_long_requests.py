@@ -22,6 +22,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRespons
 from support.cluster_processes import ClusterProcesses
 from support.large_things import LargeThings
 from support.long_requests import CASES, frame_of
+from support.node_process import wait_until
 from support.raw_client import RawClient
 
 COUNT = 16_000
@@ -66,9 +67,10 @@ class Watcher:
         self._client.socket.close()
 
     def during(self, work: Callable[[], None]) -> list[float]:
-        """How long each request took while `work` went on."""
+        """How long each request took while `work` went on, or the next one if none ended."""
         begin = len(self.waits_s)
         work()
+        wait_until(lambda: len(self.waits_s) > begin, "an answer to the other client")
         return self.waits_s[begin:]
 
 
