@@ -68,7 +68,9 @@ class Broker(VerifierWorld):
         self.connection = SimpleNamespace(state=None, listener=ListenerOptions())
 
     def context(self, version: int) -> Any:
-        return SimpleNamespace(api_version=version, client_id="", connection=self.connection)
+        return SimpleNamespace(
+            api_version=version, client_id="", connection=self.connection, trace=None
+        )
 
     def _commit(
         self, request: TxnOffsetCommitRequest, verification: Verification | None

@@ -52,6 +52,7 @@ ADDED = {
     "barnabas.audit.file",
     "allow.everyone.if.no.acl.found",
     "barnabas.log.format",
+    "barnabas.metrics.clients",
     "barnabas.metrics.listener",
     "barnabas.metrics.users",
     "barnabas.tracing.endpoint",
