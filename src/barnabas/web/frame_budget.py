@@ -13,9 +13,13 @@ WINDOW_S: Final = 10.0
 RESETS_MAX: Final = 200
 """Streams that a client may open and reset within the window."""
 IDLE_FRAMES_MAX: Final = 1_000
-"""Settings, pings, priorities, empty and unknown frames within the window."""
+"""Settings, pings, priorities, empty and unknown frames within the window.
+
+An empty frame that ends a request's body is none of these: many clients end each request by one.
+"""
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD_BYTES = 9
+_END_STREAM = 0x1
 _DATA, _PRIORITY, _RESET, _SETTINGS, _PING, _CONTINUATION = 0, 2, 3, 4, 6, 9
 _LAST_KNOWN = _CONTINUATION
 
@@ -58,18 +62,19 @@ class FrameBudget:
         place = self._to_skip
         while place + _HEAD_BYTES <= len(held):
             size = int.from_bytes(held[place : place + 3])
-            self._count(held[place + 3], size)
+            self._count(held[place + 3], held[place + 4], size)
             place += _HEAD_BYTES + size
         self._to_skip = max(0, place - len(held))
         self._held = held[place:]
 
-    def _count(self, kind: int, size: int) -> None:
+    def _count(self, kind: int, flags: int, size: int) -> None:
         if kind == _RESET:
             self._resets += 1
         elif (
             kind in (_PRIORITY, _SETTINGS, _PING)
             or kind > _LAST_KNOWN
-            or (size == 0 and kind in (_DATA, _CONTINUATION))
+            or (size == 0 and kind == _CONTINUATION)
+            or (size == 0 and kind == _DATA and not flags & _END_STREAM)
         ):
             self._idle_frames += 1
         else:

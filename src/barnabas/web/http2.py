@@ -23,7 +23,7 @@ from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.web.crowd import HEAD_BYTES_MAX, HEAD_S, UNREAD_S, Place
-from barnabas.web.frame_budget import FrameBudget
+from barnabas.web.frame_budget import FrameBudget, TooManyFramesError
 
 _READ_BYTES = 16 * 1024
 """Read at a time: compressed frames of a web socket may expand a thousandfold."""
@@ -133,6 +133,9 @@ class _Http(TCPServer):
                 if self._is_over():
                     break
                 self._look(has_read=bool(data))
+        except TooManyFramesError:  # with the requests that are under way, whose tasks it cancels
+            self.place.close()
+            raise
         except Exception as error:  # noqa: BLE001  what hypercorn makes of frames out of turn too
             _log.debug("a connection ends: %r", error)
         finally:

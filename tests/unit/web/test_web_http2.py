@@ -94,6 +94,38 @@ async def test_floods_of_frames_end_their_connection(port: int, flood: bytes) ->
         assert await is_served(port)
 
 
+async def test_a_flood_ends_its_connection_although_a_request_is_under_way() -> None:
+    begun = asyncio.Event()
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/3":
+            begun.set()
+            await asyncio.Event().wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    connection, preface = opened()
+    async with serving(HTTP2, Crowd(), never) as port, clients(port) as (client,):
+        connection.send_headers(1, GET, end_stream=True)
+        await client.send(preface + connection.data_to_send())
+        await begun.wait()
+        await client.send(PING * (IDLE_FRAMES_MAX + 100))
+        await client.ended()
+
+
+async def test_many_requests_whose_bodies_end_by_an_empty_frame_are_answered(port: int) -> None:
+    connection, preface = opened()
+    asked = [(":method", "POST"), *GET[1:]]
+    async with clients(port) as (client,):
+        for stream in range(1, 2 * IDLE_FRAMES_MAX + 100, 2):
+            connection.send_headers(stream, asked)
+            connection.send_data(stream, b"a")
+            connection.send_data(stream, b"", end_stream=True)
+            await client.send(preface + connection.data_to_send())
+            preface = b""
+            assert await answered(client, connection)
+
+
 async def test_requests_that_are_reset_at_once_end_their_connection(port: int) -> None:
     connection, preface = opened()
     async with clients(port) as (client,):
