@@ -264,6 +264,23 @@ def test_a_page_in_both_themes_and_on_a_phone(
     assert found_by_axe(page) == []
 
 
+def test_a_file_that_did_not_arrive_is_asked_for_again(page: Page, world: Console) -> None:
+    """As when the network changes while a page loads."""
+    page.route("**/pages/groups.js", lambda route: route.abort("internetdisconnected"), times=2)
+    show(page, world, "/topics", "Topics")
+
+
+def test_a_page_that_cannot_be_loaded_says_so(browser: Browser, world: Console) -> None:
+    page = browser.new_page()
+    page.route("**/pages/groups.js", lambda route: route.abort("internetdisconnected"))
+    page.goto(f"{world.url}/#/topics")
+    expect(page.locator("[role=alert]")).to_contain_text("could not be loaded")
+    page.unroute("**/pages/groups.js")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("h1")).to_have_text("Topics")
+    page.close()
+
+
 def test_what_a_list_shows_is_in_its_address(page: Page, world: Console) -> None:
     show(page, world, "/topics", "Topics")
     page.keyboard.press("/")
