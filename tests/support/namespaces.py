@@ -3,17 +3,21 @@
 A link is a pair of virtual interfaces. To cut it means to let the sending interface drop what it
 is given: nothing is refused, packets just do not arrive, in one direction or in both. Clients
 live outside and reach every node.
+
+Outside, no address comes or goes: Chromium breaks off all that it loads when one does
+(ERR_NETWORK_CHANGED), and tests of pages may run at the same time.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import subprocess
 
 OUTSIDE = 254
-"""The last number of the clients' address; a node's is its id."""
+"""The last number of the clients' address on a machine without one; a node's is its id."""
 
 _numbers = itertools.count(os.getpid() % 10_000)
 
@@ -92,7 +96,7 @@ class NodeNetwork:
         self._cuts.clear()
 
     def _build(self) -> None:
-        outside = f"{self._subnet}.{OUTSIDE}"
+        outside = own_address()
         for node_id, place in enumerate(self.places, start=1):
             _run("ip", "netns", "add", place.name)
             self._ip(node_id, "link", "set", "lo", "up")
@@ -102,7 +106,10 @@ class NodeNetwork:
                 *("ip", "link", "add", outer, "type", "veth"),
                 *("peer", "name", inner, "netns", place.name),
             )
-            _run("ip", "address", "add", f"{outside}/32", "dev", outer)
+            _run("ip", "link", "set", outer, "addrgenmode", "none")  # no address of IPv6
+            if outside is None:
+                outside = f"{self._subnet}.{OUTSIDE}"
+                _run("ip", "address", "add", f"{outside}/32", "dev", outer)
             _run("ip", "link", "set", outer, "up")
             _run("ip", "route", "add", f"{place.host}/32", "dev", outer, "src", outside)
             self._ip(node_id, "link", "set", inner, "up")
@@ -141,6 +148,18 @@ class NodeNetwork:
         for place in self.places:
             if place.name in existing:
                 _run("ip", "netns", "delete", place.name)
+
+
+def own_address() -> str | None:
+    """The address by which this machine speaks to others, if it has one."""
+    done = subprocess.run(
+        ["ip", "-4", "-json", "address", "show", "up", "scope", "global"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [info["local"] for link in json.loads(done.stdout) for info in link["addr_info"]]
+    return found[0] if found else None
 
 
 def _run(*command: str) -> None:
