@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from support.apache_kafka import ApacheKafka, needs_apache_kafka
 from support.cluster_processes import Barnabas, ClusterProcesses
+from support.node_process import wait_until
 
 TIMEOUT_S = 90
 QUICK = {
@@ -37,7 +38,12 @@ def test_groups_move_with_their_directory(tmp_path: Path) -> None:
             node._program = program
             cluster.start(node.node_id)
             member.read(20)
-            assert member.described() == before
+            # A program that has just started looks at the group's topics first.
+            wait_until(
+                lambda: member.described() == before,
+                f"the group as before: {before}",
+                shown=member.described,
+            )
         member.consumer.close()
 
 
