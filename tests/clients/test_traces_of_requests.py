@@ -14,16 +14,28 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import barnabas
 from barnabas.app import node as app_node
 from barnabas.node.config.node_config import NodeConfig
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.protocol.messages.transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+)
 from support.node_process import wait_until
 from support.noted_spans import NotedSpan, NotedSpans, NotingTracer
 from support.patience import PATIENCE_S
+from support.raw_client import RawClient
 
 
 class World:
     """A cluster whose nodes trace every request."""
 
-    def __init__(self, cluster: barnabas.Cluster, noted: NotedSpans, count: int) -> None:
-        self.cluster, self.noted, self.count = cluster, noted, count
+    def __init__(
+        self, cluster: barnabas.Cluster, noted: NotedSpans, tracers: list[NotingTracer]
+    ) -> None:
+        self.cluster, self.noted, self.tracers = cluster, noted, tracers
+        self.count = len(tracers)
 
     def topic(self, name: str, partitions: int) -> None:
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
@@ -50,8 +62,8 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
     monkeypatch.setattr(app_node, "open_tracer", open_tracer)
     with barnabas.Cluster(request.param) as cluster:
-        yield World(cluster, noted, request.param)
-    assert len(tracers) == request.param
+        assert len(tracers) == request.param
+        yield World(cluster, noted, tracers)
     assert all(tracer.is_closed for tracer in tracers)
 
 
@@ -138,6 +150,48 @@ def test_the_end_of_a_transaction(world: World, is_commit: bool) -> None:
     )
     assert {part.ended_ns is not None for part in markers} == {True}
     assert (prepare.error, complete.error, span.error) == (None, None, None)
+
+
+def test_the_repeat_of_an_end_traces_no_later_one(world: World) -> None:
+    world.topic("paid", 1)
+    producer = world.producer(**{"transactional.id": "till"})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce("paid", "value")
+    producer.commit_transaction(PATIENCE_S)
+    repeat_commit(world.cluster.bootstrap_servers, "till")
+    wait_until(lambda: len(world.noted.requests("END_TXN")) == 2, "two requests")
+    _, repeat = world.noted.requests("END_TXN")
+    for tracer in world.tracers:
+        tracer.is_on = False
+    producer.begin_transaction()
+    producer.produce("paid", "value")
+    producer.commit_transaction(PATIENCE_S)
+    assert {part.name for part in repeat.parts} <= {"prepare", "response"}
+
+
+def repeat_commit(bootstrap_servers: str, name: str) -> None:
+    """Send the request again that has committed the last transaction."""
+    found = FindCoordinatorRequest(key_type=1, coordinator_keys=[name])
+    with RawClient(bootstrap_servers) as raw:
+        (place,) = raw.call(found, FindCoordinatorResponse).coordinators
+    with RawClient(f"{place.host}:{place.port}") as raw:
+        asked = DescribeTransactionsRequest(transactional_ids=[name])
+
+        def described() -> Any:
+            (state,) = raw.call(asked, DescribeTransactionsResponse).transaction_states
+            return state
+
+        wait_until(
+            lambda: described().transaction_state == "CompleteCommit", "the end", shown=described
+        )
+        request = EndTxnRequest(
+            transactional_id=name,
+            producer_id=described().producer_id,
+            producer_epoch=described().producer_epoch,
+            committed=True,
+        )
+        assert raw.call(request, EndTxnResponse, 3).error_code == ErrorCode.NONE
 
 
 def test_a_wait_that_is_no_write_is_told_from_work(world: World) -> None:

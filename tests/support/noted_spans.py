@@ -71,15 +71,16 @@ class NotedSpans:
 
 
 class NotingTracer:
-    """A node's tracer that traces each request."""
+    """A node's tracer that traces each request, unless `is_on` says otherwise."""
 
     def __init__(self, noted: NotedSpans, node_id: int = 0) -> None:
         self._noted, self._node_id = noted, node_id
         self.clock_ns = time.perf_counter_ns
+        self.is_on = True
         self.is_closed = False
 
     def wants(self) -> bool:
-        return True
+        return self.is_on
 
     def request(self, name: str, started_ns: int, attributes: Attributes) -> NotedSpan:
         span = NotedSpan(self._noted, self._node_id, name, started_ns, dict(attributes))

@@ -195,7 +195,8 @@ class TransactionCoordinator:
             return end_error(ErrorCode.INVALID_REQUEST)
         if trace is None:
             return self._end(transactional_id, request)
-        self._traces[transactional_id] = trace
+        # While an end is under way, a second one only repeats it.
+        self._traces.setdefault(transactional_id, trace)
         attributes: dict[str, str | int | bool] = {
             "barnabas.transactional_id": transactional_id,
             "barnabas.state_partition": self.partition_for(transactional_id),
@@ -204,24 +205,29 @@ class TransactionCoordinator:
         span = trace.begin("prepare", **attributes)
         response = self._end(transactional_id, request)
         if isinstance(response, EndTxnResponse):
-            self._note_prepared(transactional_id, span, response)
+            self._note_prepared(transactional_id, trace, span, response)
             return response
-        return self._end_traced(transactional_id, span, response)
+        return self._end_traced(transactional_id, trace, span, response)
 
     async def _end_traced(
-        self, transactional_id: str, span: OpenSpan, response: Awaitable[EndTxnResponse]
+        self,
+        transactional_id: str,
+        trace: RequestTrace,
+        span: OpenSpan,
+        response: Awaitable[EndTxnResponse],
     ) -> EndTxnResponse:
         found = await response
-        self._note_prepared(transactional_id, span, found)
+        self._note_prepared(transactional_id, trace, span, found)
         return found
 
     def _note_prepared(
-        self, transactional_id: str, span: OpenSpan, response: EndTxnResponse
+        self, transactional_id: str, trace: RequestTrace, span: OpenSpan, response: EndTxnResponse
     ) -> None:
         error = ErrorCode.of(response.error_code)
         span.end(error.name if error else None)
-        if error:
-            self._traces.pop(transactional_id, None)
+        # An end that was refused, or had been completed before, leaves no markers to trace.
+        if self._traces.get(transactional_id) is trace:
+            del self._traces[transactional_id]
 
     def _end(
         self, transactional_id: str, request: EndRequest
