@@ -200,7 +200,7 @@ def test_only_the_holder_acknowledges(raw: RawClient, topic: str, join: Join) ->
     assert holder.acknowledged([(0, 1, ACCEPT)]) == "NONE"
 
 
-@pytest.mark.skipif(PROGRAM == "kafka", reason="says that node 0 leads")
+@pytest.mark.skipif(PROGRAM == "kafka", reason="Kafka leaves leader 0, epoch 0 in these answers")
 def test_only_a_leader_that_is_elsewhere_is_named(raw: RawClient, topic: str, join: Join) -> None:
     """franz-go goes to the node that an answer with an error names: 0 exists in no cluster here."""
     unknown = share_fetch.LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
