@@ -22,10 +22,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from barnabas import Cluster
 from barnabas.connect.engine.base import TaskId
+from barnabas.connect.record import RawRecord
 from barnabas.protocol.errors import ErrorCode
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected
-from support.connect.herder_world import SOURCE
+from support.connect.dead_letters import write_dead_letter
+from support.connect.herder_world import SINK, SOURCE
 from support.connect.rest_world import RestWorld
 from support.console_world import Console, console
 from support.hanging_transaction import VERIFICATION, write_hanging
@@ -36,6 +38,7 @@ from support.sql_server_world import SqlWorld
 
 IMAGES = os.environ.get("CONSOLE_IMAGES")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+DEAD = "orders-dead"
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 PAGES = [
     ("overview", "/", "Overview"),
@@ -51,6 +54,7 @@ PAGES = [
     ("schema", "/schemas/orders-value?version=2&before=1", "orders-value"),
     ("connectors", "/connectors", "Connectors"),
     ("connector", "/connectors/orders-to-lake", "orders-to-lake"),
+    ("dead-letters", "/connectors/orders-to-search", "orders-to-search"),
     ("sql", "/sql?sql=SELECT * FROM orders EMIT CHANGES;", "SQL"),
     ("sql-sources", "/sql/sources", "SQL"),
     ("sql-queries", "/sql/queries", "SQL"),
@@ -104,6 +108,7 @@ def world(connect: tuple[RestWorld, str], sql: tuple[SqlWorld, str]) -> Iterator
             secure(found)
             describe(found)
             copy(found, connect[0])
+            give_up(found, settings)
             for text in (STREAM, TABLE):
                 found.done("POST", "sql/statements", {"sql": text})
             for city, amount in (("Ghent", 3), ("Lyon", 12), ("Porto", 7)):
@@ -114,7 +119,7 @@ def world(connect: tuple[RestWorld, str], sql: tuple[SqlWorld, str]) -> Iterator
 
 def fill(settings: dict[str, Any]) -> None:
     admin = AdminClient(settings)
-    names = {"orders": 3, "payments": 1, "events": 1, "empty": 1, "returns": 1}
+    names = {"orders": 3, "payments": 1, "events": 1, "empty": 1, "returns": 1, DEAD: 1}
     made = admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()])
     for future in made.values():
         future.result(60)
@@ -202,6 +207,23 @@ def copy(console: Console, worker: RestWorld) -> None:
     task.listener.failed(OSError("the bucket lake-eu does not exist"))
     hostile = worker.herder.engine.tasks[TaskId(HOSTILE, 0)]
     hostile.listener.failed(OSError(HOSTILE))
+
+
+def give_up(console: Console, settings: dict[str, Any]) -> None:
+    """A sink with a dead letter queue that holds what it could not write."""
+    queue = "errors.deadletterqueue"
+    config = {
+        "connector.class": SINK,
+        "topics": "orders",
+        f"{queue}.topic.name": DEAD,
+        f"{queue}.context.headers.enable": "true",
+    }
+    body = {"config": config, "is_new": True}
+    console.done("POST", "connectors/orders-to-search/config", body)
+    producer = Producer(settings)
+    for number, error in enumerate((OSError(HOSTILE), ValueError("amount is not a number"))):
+        original = RawRecord(topic="orders", partition=1, value=b'{"id": 7}', offset=number)
+        write_dead_letter(producer, DEAD, "orders-to-search", error, original=original)
 
 
 @pytest.fixture
@@ -608,6 +630,28 @@ def test_what_failed_is_first_and_markup_stays_text(page: Page, world: Console) 
     expect(page.locator(".card.bad pre")).to_contain_text("<img src=x")
     assert page.locator("main img, main script").count() == 0
     assert page.title().endswith("Connector – Barnabas console")
+
+
+def test_dead_letters_say_why_and_lead_to_their_records(page: Page, world: Console) -> None:
+    show(page, world, "/connectors/orders-to-search", "orders-to-search")
+    expect(page.locator("main")).to_contain_text(f"{DEAD} holds 2 records.")
+    letters = page.get_by_role("region", name="Dead letters").locator("tbody tr")
+    expect(letters).to_have_count(2)
+    expect(letters.filter(has_text="<img src=x")).to_contain_text("OSError")
+    row = letters.filter(has_text="amount is not a number")
+    row.locator("summary").click()
+    expect(row.locator("pre")).to_contain_text("ValueError: amount is not a number")
+    assert page.locator("main img, main script").count() == 0
+    assert found_by_axe(page) == []
+    row.get_by_role("link", name="orders-1, offset 1").click()
+    expect(page.locator("h1")).to_have_text("orders")
+    expect(page.locator(".virtual-row").first).to_be_visible()
+    page.go_back()
+    row.get_by_role("link", name=f"{DEAD}-0, offset 1").click()
+    expect(page.locator("h1")).to_have_text(DEAD)
+    expect(page.locator("#status")).to_have_text("1 record")
+    show(page, world, "/connectors/customers", "customers")
+    expect(page.locator("main")).to_contain_text("A source has no dead letter queue")
 
 
 def test_a_query_is_live_until_it_is_stopped(

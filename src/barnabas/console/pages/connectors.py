@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
+from barnabas.console.services.dead_letters import QUEUE_TOPIC
 
 SETTINGS_MAX = 1_000
 
@@ -32,6 +33,18 @@ def connector(call: Call) -> Any:
     name = call.path["connector"]
     may = {right: call.user.may(right, connector=name) for right in ("edit", "admin")}
     return {**as_json(call.services.connectors.one(name)), "may": may}
+
+
+def dead_letters(call: Call) -> Any:
+    """A connector's dead letter queue; its records are asked for as those of the topic."""
+    config = call.services.connectors.sink_config(call.path["connector"])
+    if config is None:
+        return {"kind": "source"}
+    topic = config.get(QUEUE_TOPIC, "").strip() or None
+    may = {right: call.user.may(right, topic=topic) for right in ("view", "read")}
+    if not may["view"]:
+        return {"kind": "sink", "topic": topic, "may": may}
+    return {"kind": "sink", **as_json(call.services.dead_letters.queue(config)), "may": may}
 
 
 def check(call: Call) -> Any:
@@ -105,6 +118,7 @@ ENDPOINTS = (
     Endpoint("GET", "/api/connector-plugins", "view", "the list of plugins", plugins),
     Endpoint("GET", _ONE, "view", _WHAT, connector),
     Endpoint("DELETE", _ONE, "admin", "deleting this connector", delete),
+    Endpoint("GET", f"{_ONE}/dead-letters", "view", _WHAT, dead_letters),
     Endpoint("POST", f"{_ONE}/check", "edit", "checking configurations", check),
     Endpoint("POST", f"{_ONE}/config", "edit", "changing this connector", save),
     Endpoint("POST", f"{_ONE}/state", "edit", "pausing and stopping connectors", work),

@@ -9,7 +9,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Download, Endpoint, Streamed
+from barnabas.console.pages.calls import (
+    BadRequestError,
+    Call,
+    Download,
+    Endpoint,
+    Streamed,
+    as_json,
+)
 from barnabas.console.services.asking import AbsentError
 from barnabas.console.services.decoding import Decoded, to_json
 from barnabas.console.services.expressions import (
@@ -71,6 +78,22 @@ def _one(call: Call) -> tuple[Any, Record]:
     if found is None:
         raise AbsentError(f"there is no record at offset {offset} of partition {partition}")
     return found
+
+
+def dead_letters(call: Call) -> Any:
+    """The newest records of a dead letter queue, with the reason from their headers."""
+    found = call.services.dead_letters.newest(
+        call.path["topic"], call.text("connector"), hidden=call.masked
+    )
+    return {
+        "letters": [
+            {"record": record_json(one.record), "reason": as_json(one.reason)}
+            for one in found.letters
+        ],
+        "others": found.others,
+        "is_complete": found.is_complete,
+        "has_more": found.has_more,
+    }
 
 
 def search(call: Call) -> Any:
@@ -252,6 +275,7 @@ ENDPOINTS = (
         "reading records",
         download,
     ),
+    Endpoint("GET", "/api/topics/{topic}/dead-letters", "read", "reading records", dead_letters),
     Endpoint("GET", "/api/topics/{topic}/search", "read", "reading records", search, True),
     Endpoint("GET", "/api/topics/{topic}/tail", "read", "reading records", tail, True),
     Endpoint("GET", "/api/expression", "view", "filters", check),

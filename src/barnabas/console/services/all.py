@@ -10,6 +10,7 @@ from barnabas.console.config import CONNECT, SQL, ConsoleConfig
 from barnabas.console.services.asking import AbsentError, ClusterAccess
 from barnabas.console.services.cluster import ClusterService
 from barnabas.console.services.connectors import ConnectorService
+from barnabas.console.services.dead_letters import DeadLetterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
 from barnabas.console.services.lateness import LatenessService
@@ -41,6 +42,7 @@ class Services:
     users: UserService
     quotas: QuotaService
     messages: MessageService
+    dead_letters: DeadLetterService
     audit: Audit
     schemas_or_none: SchemaService | None = None
     connectors_or_none: ConnectorService | None = None
@@ -86,6 +88,7 @@ def open_services(config: ConsoleConfig) -> Services:
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
     groups = GroupService(cluster)
     registry, schemas = _registry(config)
+    messages = MessageService(cluster, Decoder(registry))
     worker = _beside(config, CONNECT, "the Connect worker")
     server = _beside(config, SQL, "the SQL server")
     return Services(
@@ -97,7 +100,8 @@ def open_services(config: ConsoleConfig) -> Services:
         AclService(cluster),
         UserService(cluster),
         QuotaService(cluster),
-        MessageService(cluster, Decoder(registry)),
+        messages,
+        DeadLetterService(cluster, messages),
         Audit(config.audit_file),
         schemas,
         None if worker is None else ConnectorService(worker),

@@ -184,6 +184,11 @@ class ConnectorService:
             shown,
         )
 
+    def sink_config(self, name: str) -> Mapping[str, str] | None:
+        """A sink's whole configuration, secrets too; None for a source."""
+        status = _members(self._rest.ask("GET", path("connectors", name, "status")))
+        return None if status.get("type") == "source" else self._config(name)
+
     def work(self, name: str, what: str) -> None:
         """Pause, resume or stop a connector; the worker does it a little later."""
         if what not in WORKS:

@@ -1,7 +1,7 @@
 // Connectors of a Kafka Connect worker: states, tasks and why they failed, settings.
 
 import { get, part, post, remove } from "../api.js";
-import { append, h, number, plural, put, say } from "../dom.js";
+import { append, h, number, plural, put, say, time } from "../dom.js";
 import { action, confirmed, dialog, field, listState, loaded, select, table } from "../widgets.js";
 
 const KINDS = { RUNNING: "good", FAILED: "bad", PAUSED: "warning", STOPPED: "warning", UNASSIGNED: "warning" };
@@ -47,6 +47,7 @@ export function connectorPage(page) {
   const [name] = page.names;
   const { go, signal } = page;
   const path = `connectors/${part(name)}`;
+  const settings = h("div", {});
   const body = loaded(
     () => get(path, {}, signal),
     (found) => {
@@ -63,6 +64,7 @@ export function connectorPage(page) {
         });
       const change = (what) => () => post(`${path}/state`, { what });
       const restart = (given) => () => post(`${path}/restart`, given);
+      put(settings, h("h2", {}, "Configuration"), configTable(found.config));
       const failing = [found, ...found.tasks].some(({ state }) => state === "FAILED");
       return [
         h("p", { class: "facts" }, found.type, " ", stateTag(found.state), found.worker ? ` on ${found.worker}` : ""),
@@ -90,20 +92,104 @@ export function connectorPage(page) {
           { caption: "Tasks", empty: "It has no tasks." },
         ),
         found.tasks.filter((row) => row.trace).map((row) => trace(`Task ${row.id} failed`, row.trace)),
-        h("h2", {}, "Configuration"),
-        table(
-          [
-            { title: "Setting", show: ([key]) => h("code", {}, key) },
-            { title: "Value", show: ([, value]) => (value === HIDDEN ? h("span", { class: "quiet" }, "hidden") : value) },
-          ],
-          Object.entries(found.config),
-          { caption: "Configuration" },
-        ),
       ];
     },
     { every: 5000, signal },
   );
-  return [h("h1", {}, name), body];
+  return [h("h1", {}, name), body, h("h2", {}, "Dead letters"), deadLetters(name, signal), settings];
+}
+
+function configTable(config) {
+  return table(
+    [
+      { title: "Setting", show: ([key]) => h("code", {}, key) },
+      { title: "Value", show: ([, value]) => (value === HIDDEN ? h("span", { class: "quiet" }, "hidden") : value) },
+    ],
+    Object.entries(config),
+    { caption: "Configuration" },
+  );
+}
+
+/** The dead letter queue: how much it holds, and its newest records, read again if that changes. */
+function deadLetters(name, signal) {
+  let list = null;
+  return loaded(
+    () => get(`connectors/${part(name)}/dead-letters`, {}, signal),
+    (found) => {
+      const { topic, may } = found;
+      if (found.kind === "source")
+        return h("p", { class: "empty" }, "A source has no dead letter queue: in Kafka Connect only sinks have one.");
+      if (!topic)
+        return h(
+          "p",
+          { class: "empty" },
+          "It has no dead letter queue: ",
+          h("code", {}, "errors.deadletterqueue.topic.name"),
+          " is not set. A record that fails ends its task, or is skipped if ",
+          h("code", {}, "errors.tolerance"),
+          " is all.",
+        );
+      const lacks = (right) => h("p", { class: "quiet" }, `What ${topic} holds needs the right “${right}” on that topic.`);
+      if (!may.view) return lacks("view");
+      if (!found.exists)
+        return h("p", { class: "empty" }, `The topic ${topic} does not exist in this cluster: nothing failed yet, or the worker uses another cluster.`);
+      const link = h("a", { href: `#/topics/${part(topic)}` }, topic);
+      const head = h("p", {}, link, ` holds ${plural(found.records, "record")}.`);
+      if (!may.read) return [head, lacks("read")];
+      if (!found.records) return head;
+      if (list?.records !== found.records) {
+        const load = () => get(`topics/${part(topic)}/dead-letters`, { connector: name }, signal);
+        const element = loaded(load, (letters) => lettersTable(letters, found, name), { signal });
+        list = { records: found.records, element };
+      }
+      return [head, list.element];
+    },
+    { every: 10000, signal },
+  );
+}
+
+function lettersTable({ letters, others, is_complete, has_more }, { topic, has_reason }, name) {
+  const record = (of, partition, offset) => {
+    const at = new URLSearchParams({ from: "offset", value: offset, partition });
+    return h("a", { href: `#/topics/${part(of)}?${at}` }, `${of}-${partition}, offset ${number(offset)}`);
+  };
+  const silent = letters.some(({ reason }) => !reason.exception && !reason.message);
+  return [
+    table(
+      [
+        { title: "Record", show: (row) => record(topic, row.record.partition, row.record.offset) },
+        { title: "Time", kind: "word", show: (row) => time(row.record.timestamp) },
+        { title: "Why", show: ({ reason }) => why(reason) },
+        { title: "Stage", kind: "word", show: ({ reason }) => reason.stage ?? "–" },
+        {
+          title: "Came from",
+          show: ({ reason: { topic: of, partition, offset } }) =>
+            of !== null && partition !== null && offset !== null ? record(of, partition, offset) : "–",
+        },
+        { title: "Value", show: ({ record: { value } }) => h("code", { class: `form-${value.form}` }, value.form === "null" ? "null" : value.text.slice(0, 200)) },
+      ],
+      letters,
+      { caption: "Dead letters", empty: `None of the newest records of ${topic} is from ${name}.` },
+    ),
+    silent && !has_reason
+      ? h("p", { class: "quiet" }, "Records have no reason: the connector writes it if ", h("code", {}, "errors.deadletterqueue.context.headers.enable"), " is true.")
+      : null,
+    others ? h("p", { class: "quiet" }, `${plural(others, "record")} among the newest are of other connectors that share ${topic}.`) : null,
+    is_complete ? null : h("p", { class: "quiet" }, "Not all partitions answered in time."),
+    has_more ? h("p", { class: "quiet" }, "These are the newest; the topic’s page has all, with a filter.") : null,
+  ];
+}
+
+function why({ exception, message, trace: text, task, class_name }) {
+  if (!exception && !message) return "–";
+  const facts = [exception, task === null ? null : `task ${task}`, class_name].filter(Boolean);
+  return [
+    h("p", { class: "problem" }, message ?? exception),
+    h("p", { class: "quiet" }, facts.join(" · ")),
+    text
+      ? h("details", {}, h("summary", {}, "Stack trace"), h("pre", { tabindex: "0", "aria-label": "Stack trace" }, text))
+      : null,
+  ];
 }
 
 const HIDDEN = "[hidden]";
