@@ -15,6 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from barnabas.base.peer_lines import PEER_LINES, REPEATED_LINES
 from support.effort import EFFORT
 from support.ended_by_sigterm import end_by_sigterm
+from support.leftovers import kill_what_outlives_us
 
 HERE = Path(__file__).parent
 # No test is wrong for being slow. `make test` draws the same examples each time, so that what
@@ -56,9 +57,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByModul
     return ByModule(config, log)
 
 
-def pytest_configure() -> None:
-    """Leave no process behind when a limit of time ends the whole run."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave no process behind when a limit of time, or a kill, ends the whole run."""
     end_by_sigterm()
+    if config.getoption("dist", "no") == "no":  # else xdist's workers run the tests
+        kill_what_outlives_us()
 
 
 @pytest.hookimpl(trylast=True)
