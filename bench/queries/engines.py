@@ -62,6 +62,12 @@ class Engine(ABC):
             raise RuntimeError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
 
     @property
+    def pid(self) -> int:
+        """The process that leads the session of all its processes."""
+        assert self._process is not None, "no job runs"
+        return self._process.pid
+
+    @property
     def _output(self) -> Path:
         return self.directory / "output.log"
 

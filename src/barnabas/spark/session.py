@@ -55,6 +55,11 @@ _PROGRESS_SECONDS = 1.0
 # is compiled any more.
 _ALL_CODE = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 _SMALL_CODE = f"{_ALL_CODE} -XX:TieredStopAtLevel=1"
+# Twenty times the JVM's own numbers: what runs for each record gets there in seconds of much data.
+_HOT_CODE = (
+    f"{_ALL_CODE} -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000"
+    " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+)
 _OLDER_SOURCES = "spark.sql.streaming.disabledV2MicroBatchReaders"
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _FILE_OPTION = "--properties-file"
@@ -119,8 +124,9 @@ class SessionOptions:
     Units: `driver_memory` as Spark writes it (`768m`). `telemetry_path` receives what the JVM
     prints (appended); None leaves it on stderr. `small_batches` halves the CPU time of queries
     whose micro-batches are small: plans are interpreted and the JVM's optimising compiler stays
-    off, both of which pay for themselves only over much data. `settings` are Spark's own and win
-    over ours.
+    off, both of which pay for themselves only over much data. With `optimises_hot_code` it compiles
+    all the same what runs for each record of much data. `settings` are Spark's own and win over
+    ours.
     """
 
     app_name: str = "barnabas"
@@ -129,6 +135,7 @@ class SessionOptions:
     ivy_directory: str = field(default_factory=default_ivy_directory)
     shuffle_partitions: int = 2
     small_batches: bool = False
+    optimises_hot_code: bool = False
     driver_memory: str = "768m"
     telemetry_path: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +156,12 @@ class SessionOptions:
             return self.all_packages
         return tuple(name.strip() for name in given.split(",") if name.strip())
 
+    @property
+    def _code(self) -> str:
+        if not self.small_batches:
+            return _ALL_CODE
+        return _HOT_CODE if self.optimises_hot_code else _SMALL_CODE
+
     def as_settings(self) -> dict[str, str]:
         """Return every Spark setting that these options stand for."""
         partitions = str(self.shuffle_partitions)
@@ -156,9 +169,9 @@ class SessionOptions:
             "spark.app.name": self.app_name,
             "spark.master": self.master,
             "spark.driver.memory": self.driver_memory,
-            "spark.driver.extraJavaOptions": (_SMALL_CODE if self.small_batches else _ALL_CODE)
+            "spark.driver.extraJavaOptions": self._code
             + f" -Dlog4j2.configurationFile={_telemetry_configuration()}",
-            "spark.executor.extraJavaOptions": _SMALL_CODE if self.small_batches else _ALL_CODE,
+            "spark.executor.extraJavaOptions": self._code,
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             # Spark keeps data for its user interface even without one: keep as little as possible.

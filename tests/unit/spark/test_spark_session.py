@@ -148,6 +148,15 @@ def test_there_is_room_for_compiled_code(small_batches: bool) -> None:
     assert "-XX:ReservedCodeCacheSize=240m" in options["spark.driver.extraJavaOptions"].split()
 
 
+def test_hot_code_alone_is_optimised_where_batches_are_small() -> None:
+    small = SessionOptions(small_batches=True).as_settings()
+    hot = SessionOptions(small_batches=True, optimises_hot_code=True).as_settings()
+    for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        assert "-XX:TieredStopAtLevel=1" in small[name].split()
+        assert "TieredStopAtLevel" not in hot[name]
+        assert "-XX:Tier4InvocationThreshold=100000" in hot[name].split()
+
+
 @pytest.mark.parametrize(
     ("master", "cores"),
     [

@@ -75,8 +75,9 @@ def spark_session(config: ServerConfig, told: Callable[[str], None] = _ignore) -
     options = SessionOptions(
         app_name=f"barnabas sql {config.service_id}",
         master=config.spark_master,
-        # Rows of Spark's are parcels of many records: there is little for it to optimise.
+        # Rows of Spark's are parcels of many records, but for those that its Kafka source reads.
         small_batches=True,
+        optimises_hot_code=True,
     )
 
     def say(line: str) -> None:

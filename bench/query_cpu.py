@@ -1,0 +1,137 @@
+"""What an event costs in a SQL query, or in Kafka Streams: processor time of all processes.
+
+    python -m bench.query_cpu [filter|count|join]… [--engine barnabas|streams] [--records n]
+                              [--rounds n] [--exactly-once] [--threads]
+
+The jobs of `make bench ARGS="--only query"`, records from a topic to a topic. A round appends its
+records at once, waits until the results cover them, and divides what each process has used by
+their number. Processor time depends far less than the clock on what else a machine does. The median
+of the rounds counts; the first one, in which the JVM compiles, does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from bench.barnabas_server import BarnabasServer
+from bench.measure import TICKS_PER_SECOND
+from bench.queries.engines import Engine
+from bench.queries.jobs import make_sources
+from bench.queries.run import ENGINES
+from bench.queries.workloads import QuerySession, Reader
+from bench.settings import Settings
+from bench.wire import produce_first
+
+KINDS: Final = ("filter", "count", "join")
+_JAVA: Final = "java"
+_DIGITS: Final = "0123456789-#"
+
+
+def processes_of(leader: int) -> Iterator[int]:
+    """All processes of the session that this process leads."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(ProcessLookupError):
+                if os.getsid(int(name)) == leader:
+                    yield int(name)
+
+
+def ticks_by_part(broker: int, engine: int, *, threads: bool) -> Counter[str]:
+    """Ticks that the broker and each kind of process of the engine have used so far."""
+    found: Counter[str] = Counter()
+    for pid in processes_of(broker):
+        found["broker"] += _used(Path(f"/proc/{pid}"))[1]
+    for pid in processes_of(engine):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            name, ticks = _used(Path(f"/proc/{pid}"))
+            part = "JVM" if name == _JAVA else "server" if pid == engine else "Python workers"
+            found[part] += ticks
+            if threads and part == "JVM":
+                for thread in Path(f"/proc/{pid}/task").iterdir():
+                    name, ticks = _used(thread)
+                    found[f"{part}: {name.split('.')[0].rstrip(_DIGITS).strip()}"] += ticks
+    return found
+
+
+def _used(path: Path) -> tuple[str, int]:
+    """The name of a process or thread, and the ticks that it and its ended children have used."""
+    before, _, after = (path / "stat").read_text().rpartition(")")
+    ticks = after.split()[11:15]
+    return before.partition("(")[2], sum(map(int, ticks[:2] if "task" in path.parts else ticks))
+
+
+def microseconds_by_part(
+    kind: str, engine: Engine, session: QuerySession, broker: int, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """The processor time of an event, by part: the median of the rounds."""
+    job = session.job(engine, kind, is_exactly_once=arguments.exactly_once)
+    timeout = session.settings.timeout_seconds
+    session.append(arguments.records)()
+    reader = Reader(session, job)
+    found: dict[str, list[float]] = defaultdict(list)
+    try:
+        engine.run(job)
+        reader.await_covered(engine, session.records, timeout)
+        for _ in range(arguments.rounds):
+            write = session.append(arguments.records)
+            before = ticks_by_part(broker, engine.pid, threads=arguments.threads)
+            write()
+            reader.await_covered(engine, session.records, timeout)
+            after = ticks_by_part(broker, engine.pid, threads=arguments.threads)
+            for part, ticks in after.items():
+                used = (ticks - before[part]) / TICKS_PER_SECOND
+                found[part].append(used / arguments.records * 1e6)
+    finally:
+        reader.close()
+        engine.end()
+    return {part: statistics.median(values) for part, values in found.items()}
+
+
+def main() -> None:
+    """Print a table for each job."""
+    parser = argparse.ArgumentParser(prog="python -m bench.query_cpu")
+    parser.add_argument("kinds", nargs="*", help="filter, count, join; without any all of them")
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="barnabas")
+    parser.add_argument("--records", type=int, default=500_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--exactly-once", action="store_true")
+    parser.add_argument("--threads", action="store_true", help="of the JVM, by their names")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.kinds) - set(KINDS):
+        parser.error(f"there is no job {min(unknown)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        settings = replace(Settings(), directory=directory)
+        with BarnabasServer(directory / "node") as broker:
+            broker.format()
+            broker.start()
+            produce_first(broker.port, "bench-first")
+            make_sources(broker.port)
+            session = QuerySession(broker.port, settings)
+            with ENGINES[arguments.engine](directory / "engine", session.bootstrap) as engine:
+                for kind in arguments.kinds or KINDS:
+                    found = microseconds_by_part(kind, engine, session, broker.pid, arguments)
+                    _print(kind, found)
+
+
+def _print(kind: str, found: dict[str, float]) -> None:
+    parts = [part for part in found if ":" not in part]
+    sys.stdout.write(f"{kind}: {sum(found[part] for part in parts):.2f} us of CPU an event\n")
+    for part, used in sorted(found.items()):
+        if ":" not in part or used >= 0.01:
+            sys.stdout.write(f"    {part:30} {used:6.2f}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
