@@ -21,7 +21,7 @@ from barnabas.sql.columns.having import EachState, Groups, Having, Shown, each_c
 from barnabas.sql.columns.kernels import KernelCompiler
 from barnabas.sql.columns.merging import ByRows, Merged, Source
 from barnabas.sql.columns.sources import Header
-from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, step_of
+from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.vectors import (
     KEYS,
     WHOLE,
@@ -434,20 +434,17 @@ def aggregate_program(
         return None
     if any(column.type.base not in KEYS for column in keys):
         return None
-    steps = [step_of(each, functions) for each in between]
-    if any(step is None for step in steps):
-        return None
+    steps = steps_of(between, functions)
     arguments = _arguments(form, node, functions)
-    if arguments is None:
+    if steps is None or arguments is None:
         return None
     having = None
     if condition is not None:
         each = [each for _, _, each in arguments]
         having = Having(*condition, functions, each)
-    taken = [step for step in steps if step is not None]
     adding = [(kernel, add) for kernel, add, _ in arguments]
     needs_rows = any(map(needs_row, between))
-    return AggregateProgram(stage, node, source, taken, adding, having, needs_rows=needs_rows)
+    return AggregateProgram(stage, node, source, steps, adding, having, needs_rows=needs_rows)
 
 
 def _only_shows(nodes: Sequence[Node]) -> bool:

@@ -17,8 +17,14 @@ import pyarrow as pa
 
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.frames import Frame, together
-from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
-from barnabas.sql.columns.steps import Step, run, step_of
+from barnabas.sql.columns.sources import (
+    ColumnSource,
+    Header,
+    RawColumns,
+    column_source,
+    headers_behind,
+)
+from barnabas.sql.columns.steps import ColumnChain, steps_of
 from barnabas.sql.columns.vectors import (
     KEYS,
     WHOLE,
@@ -75,9 +81,6 @@ class ChannelColumns:
         """Records of one origin behind each other."""
         if len(parts) == 1:
             return parts[0]
-        headers = None
-        if any(part.headers is not None for part in parts):
-            headers = [h for part in parts for h in (part.headers or ((),) * len(part))]
         return cls(
             parts[0].partition,
             pa.concat_arrays([part.offsets for part in parts]),
@@ -86,7 +89,7 @@ class ChannelColumns:
             pa.concat_arrays([part.is_row for part in parts]),
             [_behind(column) for column in zip(*(part.keys for part in parts), strict=True)],
             [_behind(column) for column in zip(*(part.columns for part in parts), strict=True)],
-            headers,
+            headers_behind(parts),
         )
 
     def packed(self) -> tuple[Any, ...]:
@@ -297,34 +300,18 @@ class Sent:
 class ChannelProgram:
     """A stage without state from a topic to a channel, for whole batches."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        place: int,
-        source: ColumnSource,
-        steps: Sequence[Step],
-        channel: Channel,
-    ) -> None:
-        self._stage, self._place = stage, place
-        self._source, self._steps = source, tuple(steps)
-        self._channel = channel
+    def __init__(self, chain: ColumnChain, channel: Channel) -> None:
+        self._chain, self._channel = chain, channel
 
     def run(self, raw: RawColumns, partitions: int) -> Sent:
         """Run a batch, and spread what comes out over so many partitions."""
-        frame, rowless = self._source.read(raw)
-        frame.doubt |= rowless
-        left = run(frame, self._steps)
-        rows = [
-            (place, record)
-            for place in left.tolist()
-            for _, record in self._stage.process(self._place, self._source.record(raw, place))
-        ]
+        frame, rows, by_rows = self._chain.run(raw)
         if rows:
             of_rows = _frame_of(self._channel.columns, self._channel.keys, rows)
             if of_rows is None:
-                return Sent([], self._all_records(frame, rows, raw), len(left))
+                return Sent([], self._all_records(frame, rows, raw), by_rows)
             frame = together([frame, of_rows])
-        return Sent(_sent(frame, raw, partitions, None), [], len(left))
+        return Sent(_sent(frame, raw, partitions, None), [], by_rows)
 
     def _all_records(
         self, frame: Frame, rows: Sequence[tuple[int, Record]], raw: RawColumns
@@ -407,8 +394,7 @@ def channel_program(
     if not channel.keys or any(column.type.base not in KEYS for column in channel.keys):
         return None
     source = column_source(first.form, schemas, reader)
-    steps = [step_of(node, functions) for node in between[:-1]]
-    if source is None or any(step is None for step in steps):
+    steps = steps_of(between[:-1], functions)
+    if source is None or steps is None:
         return None
-    taken = [step for step in steps if step is not None]
-    return ChannelProgram(stage, place, source, taken, channel)
+    return ChannelProgram(ColumnChain(stage, place, source, steps), channel)

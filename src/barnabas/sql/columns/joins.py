@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns.frames import Frame, together
 from barnabas.sql.columns.merging import ByRows, Merged, Source
-from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, step_of
+from barnabas.sql.columns.steps import Step, needs_row, only_renames, run, steps_of
 from barnabas.sql.columns.streams import Ending, Made, column_sink
 from barnabas.sql.columns.vectors import Indexes, vector_of
 from barnabas.sql.functions.catalog import Function
@@ -225,13 +225,13 @@ def join_program(
         return None
     if keys[0][0].type != keys[1][0].type or not isinstance(last.form, SinkForm):
         return None
-    before = [step_of(node, functions) for node in nodes[: places[0]]]
-    after = [step_of(node, functions) for node in nodes[places[0] + 1 : -2]]
+    before = steps_of(nodes[: places[0]], functions)
+    after = steps_of(nodes[places[0] + 1 : -2], functions)
     sink = column_sink(last.form, schemas)
     of_stream, of_table = sources[stream], sources[1 - stream]
     if of_stream is None or of_table is None or sink is None:
         return None
-    if None in before or None in after:
+    if before is None or after is None:
         return None
 
     def process(record: Record) -> Emitted:
@@ -246,8 +246,8 @@ def join_program(
         join,
         table,
         (of_stream, of_table),
-        [step for step in before if step],
-        [*(step for step in after if step), sink.check],
+        before,
+        [*after, sink.check],
         Ending(sink, writer),
         # The feeding stage comes before this one.
         is_first=stream == 0 or feeder is not None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ class RawColumns:
     timestamps: Any
     keys: Any
     values: Any
-    headers: Sequence[Sequence[tuple[str, bytes | None]]] | None
+    headers: Sequence[Sequence[Header]] | None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -48,7 +48,7 @@ class RawColumns:
         timestamps: Sequence[int],
         keys: Sequence[bytes | None],
         values: Sequence[bytes | None],
-        headers: Sequence[Sequence[tuple[str, bytes | None]]] | None = None,
+        headers: Sequence[Sequence[Header]] | None = None,
     ) -> RawColumns:
         """The same of Python's lists."""
         whole, data = pa.int64(), pa.binary()
@@ -60,16 +60,13 @@ class RawColumns:
         """Records of one partition behind each other."""
         if len(parts) == 1:
             return parts[0]
-        headers = None
-        if any(part.headers is not None for part in parts):
-            headers = [h for part in parts for h in (part.headers or ((),) * len(part))]
         return cls(
             parts[0].partition,
             pa.concat_arrays([part.offsets for part in parts]),
             pa.concat_arrays([part.timestamps for part in parts]),
             pa.concat_arrays([part.keys for part in parts]),
             pa.concat_arrays([part.values for part in parts]),
-            headers,
+            headers_behind(parts),
         )
 
     def headers_of(self) -> Callable[[int], tuple[Header, ...]] | None:
@@ -98,6 +95,20 @@ class RawColumns:
             self.partition,
             self.offsets[place].as_py(),
         )
+
+
+class _WithHeaders(Protocol):
+    @property
+    def headers(self) -> Sequence[Sequence[Header]] | None: ...
+
+    def __len__(self) -> int: ...
+
+
+def headers_behind(parts: Sequence[_WithHeaders]) -> list[Sequence[Header]] | None:
+    """The headers of records behind each other; None if none has any."""
+    if all(part.headers is None for part in parts):
+        return None
+    return [given for part in parts for given in (part.headers or ((),) * len(part))]
 
 
 class ColumnSource:

@@ -8,10 +8,13 @@ import numpy as np
 
 from barnabas.sql.columns.frames import Frame
 from barnabas.sql.columns.kernels import KernelCompiler
+from barnabas.sql.columns.sources import ColumnSource, RawColumns
 from barnabas.sql.columns.vectors import Indexes
 from barnabas.sql.functions.catalog import BUILT_IN, Function
 from barnabas.sql.runtime.forms import FilterForm, KeyForm, NeededKeyForm, SelectForm
 from barnabas.sql.runtime.node import Node, TableNode
+from barnabas.sql.runtime.records import Record
+from barnabas.sql.runtime.stage import Stage
 from barnabas.sql.syntax.expressions import ColumnReference, Expression, FunctionCall
 from barnabas.sql.syntax.rewriting import walk
 
@@ -19,8 +22,14 @@ Step = Callable[[Frame], None]
 """Changes a frame, and may put more of its records in doubt."""
 
 
-def step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
-    """Return what a node does, for frames; None if it has no such form."""
+def steps_of(nodes: Sequence[Node], functions: Mapping[str, Function]) -> list[Step] | None:
+    """Return what nodes do, for frames; None if one of them has no such form."""
+    steps = [_step_of(node, functions) for node in nodes]
+    found = [step for step in steps if step is not None]
+    return found if len(found) == len(steps) else None
+
+
+def _step_of(node: Node, functions: Mapping[str, Function]) -> Step | None:
     form = node.form
     if isinstance(form, FilterForm) and not isinstance(node, TableNode):
         return _filter(form, functions)
@@ -129,6 +138,29 @@ def run(frame: Frame, steps: Sequence[Step]) -> Indexes:
         step(frame)
         left.append(_certain(frame))
     return np.sort(np.concatenate(left))
+
+
+class ColumnChain:
+    """A stage without state from its source through its steps, for whole batches."""
+
+    def __init__(
+        self, stage: Stage, place: int, source: ColumnSource, steps: Sequence[Step]
+    ) -> None:
+        self._stage, self._place = stage, place
+        self._source, self._steps = source, tuple(steps)
+
+    def run(self, raw: RawColumns) -> tuple[Frame, list[tuple[int, Record]], int]:
+        """Return a batch's certain results, those that the row engine has made of the records in
+        doubt with these records' places, and how many were in doubt."""
+        frame, rowless = self._source.read(raw)
+        frame.doubt |= rowless
+        left = run(frame, self._steps)
+        rows = [
+            (place, record)
+            for place in left.tolist()
+            for _, record in self._stage.process(self._place, self._source.record(raw, place))
+        ]
+        return frame, rows, len(left)
 
 
 def _certain(frame: Frame) -> Indexes:

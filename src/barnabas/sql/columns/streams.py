@@ -18,8 +18,8 @@ from barnabas.schemas.registry_client import SchemaStore
 from barnabas.sql.columns import writing
 from barnabas.sql.columns.avro_writing import AvroWriter
 from barnabas.sql.columns.frames import Frame
-from barnabas.sql.columns.sources import ColumnSource, Header, RawColumns, column_source
-from barnabas.sql.columns.steps import Step, run, step_of
+from barnabas.sql.columns.sources import Header, RawColumns, column_source
+from barnabas.sql.columns.steps import ColumnChain, steps_of
 from barnabas.sql.columns.vectors import Vector
 from barnabas.sql.functions.catalog import Function
 from barnabas.sql.plan.steps import StreamSink, StreamSource
@@ -132,23 +132,13 @@ def _insert(made: Made, written: Sequence[tuple[int, TopicRecord]]) -> None:
 class StreamProgram:
     """A stage from a topic to the sink, for whole batches."""
 
-    def __init__(
-        self, stage: Stage, place: int, source: ColumnSource, steps: Sequence[Step], ending: Ending
-    ) -> None:
-        self._stage, self._place = stage, place
-        self._source, self._steps, self._ending = source, tuple(steps), ending
+    def __init__(self, chain: ColumnChain, ending: Ending) -> None:
+        self._chain, self._ending = chain, ending
 
     def run(self, raw: RawColumns) -> Made:
         """The results of a batch's records, in their order."""
-        frame, rowless = self._source.read(raw)
-        frame.doubt |= rowless
-        left = run(frame, self._steps)
-        rows = [
-            (place, record)
-            for place in left.tolist()
-            for _, record in self._stage.process(self._place, self._source.record(raw, place))
-        ]
-        return self._ending.made(frame, rows, len(left), raw.headers_of())
+        frame, rows, by_rows = self._chain.run(raw)
+        return self._ending.made(frame, rows, by_rows, raw.headers_of())
 
 
 def _joined(array: Any, more: Sequence[bytes | None]) -> Any:
@@ -176,12 +166,12 @@ def stream_program(
         return None
     if _may_have_null_keys(between) and last.form.step.formats.key.name == "DELIMITED":
         return None
-    steps = [step_of(node, functions) for node in between]
+    steps = steps_of(between, functions)
     source, sink = column_source(first.form, schemas, reader), column_sink(last.form, schemas)
-    if source is None or sink is None or any(step is None for step in steps):
+    if source is None or sink is None or steps is None:
         return None
-    taken = [*(step for step in steps if step is not None), sink.check]
-    return StreamProgram(stage, place, source, taken, Ending(sink, writer))
+    chain = ColumnChain(stage, place, source, [*steps, sink.check])
+    return StreamProgram(chain, Ending(sink, writer))
 
 
 def _may_have_null_keys(nodes: Sequence[Node]) -> bool:
