@@ -21,8 +21,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from playwright.sync_api import Browser, Page, expect
 
 from barnabas import Cluster
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.base import TaskId
 from barnabas.protocol.errors import ErrorCode
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected

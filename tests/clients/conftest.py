@@ -14,7 +14,7 @@ from client_cluster import NODES, SECURITY, Settle, SettledKafka, processes
 from secured_matrix import left_out
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.local import LocalEngine
 from support import java_host
 from support.cluster_processes import ClusterProcesses
 from support.connect.postgres import database_server

@@ -13,13 +13,13 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.config.providers import ConfigProvider, Provided
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
     NotFoundError,
     RequestError,
 )
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.metrics import worker_metrics
 from barnabas.connect.worker.state import RestartRequest

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.group_messages import (
     PROTOCOL_TYPE,

@@ -18,8 +18,8 @@ from confluent_kafka import (
 )
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine import kafka_group
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks import kafka_group
+from barnabas.connect.tasks.local import LocalEngine
 from barnabas.schemas.data.errors import ConnectError
 from support.connect.tasks import (
     STRING,
@@ -224,7 +224,7 @@ def test_task_without_partitions_leaves_its_group(
 ) -> None:
     # It is seldom known why a member stays. Only a failure shows what was said.
     monkeypatch.setattr(kafka_group, "Consumer", TalkativeConsumer)
-    caplog.set_level(logging.DEBUG, "barnabas.connect.engine")
+    caplog.set_level(logging.DEBUG, "barnabas.connect.tasks")
     topic, name = kafka.topic("in"), kafka.name("sink")
     settings = {"connector.class": "FileStreamSink", "file": str(tmp_path / "o"), "topics": topic}
     given = {**worker(kafka), "consumer.session.timeout.ms": "60000"}

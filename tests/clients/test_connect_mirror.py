@@ -12,7 +12,7 @@ from confluent_kafka.admin import AclOperation, NewPartitions
 from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.dedicated import DedicatedMirror
 from barnabas.connect.connectors.mirror.records import Checkpoint, Heartbeat, OffsetSync
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.local import LocalEngine
 from barnabas.schemas.data.errors import ConnectError
 from support.connect.mirror import OFFSETS, QUICK, MirrorRun
 from support.connect.mirror_side import Side

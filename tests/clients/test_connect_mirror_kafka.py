@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.app.cluster import Cluster
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.local import LocalEngine
 from support.apache_kafka import JAVA, LIBS, QUICK_JVM, TELEMETRY, ApacheKafka, needs_kafka_with
 from support.cluster_processes import ClusterProcesses
 from support.connect.mirror import OFFSETS, MirrorRun

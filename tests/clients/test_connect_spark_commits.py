@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.spark_exactly_once import (
+from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.kafka_transport import KafkaTransport
+from barnabas.connect.tasks.spark_exactly_once import (
     BatchCommits,
     SplitTransaction,
     TransactionPlace,
     sink_options,
 )
-from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.topics import TopicCreation
 from barnabas.schemas.data.errors import ConnectError
 from barnabas.spark.datasource.protocol import Decision, Prepared
 from barnabas.spark.datasource.task import close_connections

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.clients import Clients, read_clients
 from barnabas.connect.worker.distributed.config_log import ConnectorChanged, Update
 from barnabas.connect.worker.distributed.config_records import SessionKey

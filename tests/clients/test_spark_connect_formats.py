@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.local import LocalEngine
 from barnabas.connect.testing import ConnectKit
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.spark import shared_session

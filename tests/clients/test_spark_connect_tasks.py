@@ -10,8 +10,8 @@ import pytest
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.connectors.file.connectors import FileStreamSink
-from barnabas.connect.engine.kafka_output import fenced_ids
-from barnabas.connect.engine.spark import SparkEngine
+from barnabas.connect.tasks.kafka_output import fenced_ids
+from barnabas.connect.tasks.spark import SparkEngine
 from barnabas.kafka.transactions import TransactionControl
 from barnabas.kafka.wire import Access
 from barnabas.schemas.data.errors import ConnectError, DataError

@@ -14,10 +14,10 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPart
 
 import barnabas
 from barnabas.app.testing import Kafka
-from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
-from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.engine.transport import BatchAbortedError
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.kafka_output import KafkaOutput, KafkaTransactions
+from barnabas.connect.tasks.topics import TopicCreation
+from barnabas.connect.tasks.transport import BatchAbortedError
 from barnabas.kafka import wire
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.wire import Connection, WireError

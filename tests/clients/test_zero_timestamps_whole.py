@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.cli.connection import Connection
 from barnabas.cli.records.records import NewRecord
 from barnabas.cli.records.sender import Sender
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.local import LocalEngine
 from barnabas.kafka import wire
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.protocol.apis import PRODUCE

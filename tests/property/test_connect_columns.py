@@ -18,11 +18,11 @@ from barnabas.connect.connectors.base import SinkRange, SourceReader
 from barnabas.connect.connectors.file import reader as file_reader
 from barnabas.connect.connectors.file.reader import FileReader
 from barnabas.connect.connectors.file.writer import FileStreamWriter
-from barnabas.connect.engine import chain, memory
-from barnabas.connect.engine.flow import FlowSpec
-from barnabas.connect.engine.memory import MemoryTopics, MemoryTransport
-from barnabas.connect.engine.runner import LocalBatchRunner, SinkFailedError
 from barnabas.connect.record import RawRecord, SourceColumn, SourceRecord
+from barnabas.connect.tasks import chain, memory
+from barnabas.connect.tasks.flow import FlowSpec
+from barnabas.connect.tasks.memory import MemoryTopics, MemoryTransport
+from barnabas.connect.tasks.runner import LocalBatchRunner, SinkFailedError
 from barnabas.schemas.data.builder import OPTIONAL_STRING
 from barnabas.schemas.data.errors import ConnectError
 from support.effort import examples

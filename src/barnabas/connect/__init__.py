@@ -6,7 +6,7 @@ converters   bytes of records to data and back
 transforms   single-message transforms and predicates
 errors       tolerance, retries, dead letters
 connectors   one module or folder per system
-engine       runs one task's micro-batches, in this process or as Spark jobs
+tasks        runs one task's micro-batches, in this process or as Spark jobs
 worker       which connectors and tasks there are, who runs them, in what state
 rest         Kafka Connect's REST interface
 """

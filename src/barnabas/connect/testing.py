@@ -29,15 +29,15 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TopicPartition,
 )
-from barnabas.connect.engine.base import RunningTask, TaskId, TaskPlan
-from barnabas.connect.engine.flow import FlowSpec
-from barnabas.connect.engine.jobs import RangeDone, SplitDone
-from barnabas.connect.engine.local import LocalEngine, connector_of
-from barnabas.connect.engine.memory import MemoryOffsets, MemoryTopics
-from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
-from barnabas.connect.engine.source_transactions import Boundary
-from barnabas.connect.engine.transport import Offsets, Transport
 from barnabas.connect.record import JsonMap, RawRecord
+from barnabas.connect.tasks.base import RunningTask, TaskId, TaskPlan
+from barnabas.connect.tasks.flow import FlowSpec
+from barnabas.connect.tasks.jobs import RangeDone, SplitDone
+from barnabas.connect.tasks.local import LocalEngine, connector_of
+from barnabas.connect.tasks.memory import MemoryOffsets, MemoryTopics
+from barnabas.connect.tasks.runner import BatchRunner, LocalBatchRunner
+from barnabas.connect.tasks.source_transactions import Boundary
+from barnabas.connect.tasks.transport import Offsets, Transport
 
 _log = logging.getLogger(__name__)
 WAIT_SECONDS: Final = 30.0

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from threading import Lock
 
 from barnabas.connect.connectors.base import Connector
-from barnabas.connect.engine.base import Engine
-from barnabas.connect.engine.local import connector_of
+from barnabas.connect.tasks.base import TaskEngine
+from barnabas.connect.tasks.local import connector_of
 from barnabas.connect.testing import KitContext
 from support.connect.tasks import TaskRun, TopicOffsets
 
@@ -17,7 +17,7 @@ class ConnectorRun:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TaskEngine,
         name: str,
         settings: Mapping[str, str],
         worker: Mapping[str, str],

@@ -17,10 +17,10 @@ from importlib import import_module
 from typing import Any
 
 from barnabas.connect.connectors.file.reader import FileReader
-from barnabas.connect.engine import kafka_group, kafka_output, runner, source_transactions
-from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.engine.spark import SparkEngine, session_of
-from barnabas.connect.engine.spark_exactly_once import BatchCommits
+from barnabas.connect.tasks import kafka_group, kafka_output, runner, source_transactions
+from barnabas.connect.tasks.local import LocalEngine
+from barnabas.connect.tasks.spark import spark_engine
+from barnabas.connect.tasks.spark_exactly_once import BatchCommits
 from barnabas.spark.datasource.journal import Journal
 from support.connect.tasks import TaskRun, TopicOffsets
 
@@ -83,7 +83,7 @@ def main() -> None:
         doom(given["step"], given["batch"])
     worker = {"barnabas.connect.paths": "/", **given["worker"]}
     is_spark = given.get("engine") == "spark"
-    engine = SparkEngine(lambda: session_of(worker)) if is_spark else LocalEngine()
+    engine = spark_engine(worker) if is_spark else LocalEngine()
     offsets = TopicOffsets(worker["bootstrap.servers"], given["offsets_topic"], given["name"])
     run = TaskRun(
         engine,

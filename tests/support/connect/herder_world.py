@@ -23,8 +23,8 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TaskContext,
 )
-from barnabas.connect.engine.base import StoreOffsets, TaskId, TaskListener, TaskPlan
 from barnabas.connect.record import ConnectRecord, JsonMap
+from barnabas.connect.tasks.base import StoreOffsets, TaskId, TaskListener, TaskPlan
 from barnabas.connect.transforms.base import Predicate, Transform
 from barnabas.connect.worker.memory_store import MemoryStore
 from barnabas.connect.worker.offset_file import OffsetFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from barnabas.connect.engine.base import Engine
+from barnabas.connect.tasks.base import TaskEngine
 from support.connect.connectors import ConnectorRun
 from support.connect.tasks import WAIT_SECONDS, TopicOffsets
 from support.node_process import wait_until
@@ -34,7 +34,7 @@ class MirrorRun:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TaskEngine,
         source: str,
         target: str,
         more: Mapping[str, str] | None = None,

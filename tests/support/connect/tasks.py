@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
-from barnabas.connect.engine.kafka_output import offset_key, offset_value
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.base import RunningTask, TaskEngine, TaskId, TaskPlan
+from barnabas.connect.tasks.kafka_output import offset_key, offset_value
 from barnabas.connect.testing import TaskLog
 from support.node_process import wait_until
 
@@ -101,7 +101,7 @@ class TaskRun:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TaskEngine,
         name: str,
         settings: Mapping[str, str],
         worker: Mapping[str, str],

@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.app.testing import Kafka
 from barnabas.connect.config.providers import ConfigProviders
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import ElsewhereError, RequestError
 from barnabas.connect.rest.app import RestApp
 from barnabas.connect.rest.connectors import Resources
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.herder import DistributedHerder
 from barnabas.connect.worker.distributed.start import distributed_herder
 from barnabas.connect.worker.secrets import Secrets

@@ -14,9 +14,9 @@ import pytest
 from barnabas.base.config.properties import parse_properties
 from barnabas.connect.allowed_plugins import allow
 from barnabas.connect.config.providers import ConfigProviders
-from barnabas.connect.engine.chain import make_chain
 from barnabas.connect.plugins import PLUGINS, load
 from barnabas.connect.record import ConnectRecord
+from barnabas.connect.tasks.chain import make_chain
 from barnabas.schemas.data.builder import INT64, STRING, optional, struct_of
 from barnabas.schemas.data.schema import Struct
 

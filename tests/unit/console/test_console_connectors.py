@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from barnabas.base.errors import ConfigError
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.console.config import ConsoleConfig
 from barnabas.console.pages import connectors
 from barnabas.console.pages.calls import Endpoint

@@ -14,7 +14,7 @@ from confluent_kafka import OFFSET_STORED, Consumer, KafkaException, TopicPartit
 from barnabas.connect.cdc.adhoc import SignalChannel
 from barnabas.connect.cdc.settings import CaptureSettings
 from barnabas.connect.cdc.signals import Signal, signal_of
-from barnabas.connect.engine.clients import client_settings
+from barnabas.connect.tasks.clients import client_settings
 
 _log = logging.getLogger(__name__)
 _READ_MAX: Final = 100

@@ -15,7 +15,6 @@ from barnabas.connect import plugins
 from barnabas.connect.config.plugin_classes import listed, version_of
 from barnabas.connect.config.validation import plugin_settings
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     BadRequestError,
     NotFoundError,
@@ -23,6 +22,7 @@ from barnabas.connect.errors.requests import (
 )
 from barnabas.connect.rest import bodies
 from barnabas.connect.rest.routes import Answer, Request, Route
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.herder import VERSION, Herder
 from barnabas.connect.worker.loggers import is_level
 from barnabas.connect.worker.metrics import worker_metrics

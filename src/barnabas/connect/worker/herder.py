@@ -19,9 +19,9 @@ from barnabas.connect.config import common
 from barnabas.connect.config.answers import errors_of
 from barnabas.connect.config.plugin_classes import kind_of
 from barnabas.connect.config.validation import WorkerRules, validate_connector
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.loggers import Loggers
 from barnabas.connect.worker.running import Worker

@@ -13,16 +13,15 @@ from barnabas.base.tls.contexts import PropertyKeys
 from barnabas.connect.config.client_overrides import override_policy
 from barnabas.connect.config.common import CONVERTERS
 from barnabas.connect.config.validation import WorkerRules
-from barnabas.connect.engine.base import Engine
-from barnabas.connect.engine.clients import admin_settings
-from barnabas.connect.engine.local import LocalEngine
+from barnabas.connect.tasks.base import TaskEngine
+from barnabas.connect.tasks.clients import admin_settings
+from barnabas.connect.tasks.local import LocalEngine
 from barnabas.connect.worker.herder import Herder
 from barnabas.connect.worker.memory_store import MemoryStore
 from barnabas.connect.worker.offset_file import OffsetFile
 from barnabas.connect.worker.restarts import read_policy
 from barnabas.connect.worker.running import Resolve, Worker
 from barnabas.connect.worker.settings import (
-    ENGINE,
     OFFSET_FILE,
     check_settings,
     engine_kind,
@@ -36,7 +35,7 @@ from barnabas.schemas.data.errors import ConnectError
 
 _CLUSTER_S = 60.0
 # Imported when they are used: Spark takes its time.
-_SPARK = "barnabas.connect.engine.spark"
+_SPARK = "barnabas.connect.tasks.spark"
 _DISTRIBUTED = "barnabas.connect.worker.distributed.start"
 
 
@@ -82,11 +81,11 @@ def make_herder(
     return StandaloneHerder(worker, rules, cluster_id)
 
 
-def make_engine(settings: Mapping[str, str]) -> Engine:
+def make_engine(settings: Mapping[str, str]) -> TaskEngine:
     """Return the engine that runs tasks. Spark starts with the first of them."""
-    if settings.get(ENGINE, "spark").strip().lower() == "local":
+    if engine_kind(settings) == "local":
         return LocalEngine()
-    made: Engine = import_module(_SPARK).make_engine(settings)
+    made: TaskEngine = import_module(_SPARK).spark_engine(settings)
     return made
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from barnabas.connect.connectors.base import OffsetReader
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.offset_file import OffsetFile
 from barnabas.connect.worker.state import (
     DESTROYED,

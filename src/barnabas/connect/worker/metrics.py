@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from barnabas.connect.config import common
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.herder import Herder, connector_type
 from barnabas.connect.worker.state import Status
 from barnabas.web.metrics import Families, metrics_text

@@ -15,9 +15,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import SinkConnector, SourceConnector
-from barnabas.connect.engine.clients import admin_settings
 from barnabas.connect.errors.requests import BadRequestError
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.clients import admin_settings
 from barnabas.connect.worker.store import OffsetStore
 from barnabas.java.numbers import parse_whole
 from barnabas.kafka.admin import Admin, answer_of

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from barnabas.base.backoff import doubled
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.schemas.data.errors import ConfigError
 
 _PREFIX: Final = "barnabas.connect.restart."

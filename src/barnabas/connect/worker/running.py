@@ -25,8 +25,8 @@ from barnabas.connect.config import common
 from barnabas.connect.config.validation import new_connector
 from barnabas.connect.connectors.base import Connector, OffsetReader
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import Engine, RunningTask, TaskId, TaskPlan
 from barnabas.connect.errors.reports import trace_of
+from barnabas.connect.tasks.base import RunningTask, TaskEngine, TaskId, TaskPlan
 from barnabas.connect.worker.reloads import Reloads
 from barnabas.connect.worker.state import (
     DESTROYED,
@@ -98,7 +98,7 @@ class Worker:
         self,
         worker_id: str,
         settings: Mapping[str, str],
-        engine: Engine,
+        engine: TaskEngine,
         store: Store,
         *,
         resolve: Resolve = dict,

@@ -22,11 +22,11 @@ from barnabas.connect.config.definition import ConfigType, Definition, Importanc
 from barnabas.connect.config.plugin_classes import plugin_of
 from barnabas.connect.config.values import invalid
 from barnabas.connect.connectors.base import EngineKind
+from barnabas.connect.tasks.base import ENGINE
 from barnabas.schemas.data.errors import ConfigError
 
 GROUP_ID: Final = "group.id"
 OFFSET_FILE: Final = "offset.storage.file.filename"
-ENGINE: Final = "barnabas.connect.engine"
 MASTER: Final = "barnabas.connect.spark.master"
 
 DEFINITION: Final = Definition(

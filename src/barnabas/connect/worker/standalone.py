@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import AlreadyExistsError, NotFoundError
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.herder import (
     CLOSE_MARGIN_S,

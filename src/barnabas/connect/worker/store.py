@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from barnabas.connect.connectors.base import OffsetReader
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.state import (
     Properties,
     RestartRequest,

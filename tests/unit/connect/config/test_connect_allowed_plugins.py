@@ -16,10 +16,10 @@ from barnabas.connect.connectors.mirror import settings as mirror
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
 from barnabas.connect.connectors.spark.source import data_source
-from barnabas.connect.engine.chain import make_chain
-from barnabas.connect.engine.local import connector_of
 from barnabas.connect.errors.requests import BadRequestError, NotFoundError
 from barnabas.connect.plugins import load
+from barnabas.connect.tasks.chain import make_chain
+from barnabas.connect.tasks.local import connector_of
 from barnabas.connect.worker.settings import check_settings
 from barnabas.schemas.data.errors import ConfigError
 

@@ -12,7 +12,7 @@ from barnabas.connect.connectors.mirror import settings as mirror
 from barnabas.connect.connectors.mirror.dedicated import read_flows
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.postgres.settings import PostgresSettings
-from barnabas.connect.engine.clients import admin_settings, consumer_settings, producer_settings
+from barnabas.connect.tasks.clients import admin_settings, consumer_settings, producer_settings
 from barnabas.schemas.data.errors import ConfigError
 from support.connect.herder_world import SOURCE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.engine.local import connector_of
+from barnabas.connect.tasks.local import connector_of
 
 DOCS = Path(__file__).parents[4] / "docs" / "connect"
 EXAMPLES = [

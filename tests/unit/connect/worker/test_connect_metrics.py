@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas import __version__
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.metrics import worker_metrics
 from support.connect.herder_world import SINK, SOURCE, FakeTask, HerderWorld
 from support.connect.rest_world import RestWorld

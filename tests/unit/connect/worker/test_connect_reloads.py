@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from barnabas.connect.config.providers import ConfigProvider, Provided
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import reloads
 from barnabas.schemas.data.errors import ConfigError
 from support.connect.herder_world import HerderWorld, Source

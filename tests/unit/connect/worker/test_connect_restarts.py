@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.restarts import (
     RestartPolicy,
     Restarts,

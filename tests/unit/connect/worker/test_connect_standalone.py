@@ -9,12 +9,12 @@ import pytest
 
 from barnabas import __version__
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     AlreadyExistsError,
     BadRequestError,
     NotFoundError,
 )
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import running, standalone
 from barnabas.connect.worker.state import PAUSED, STOPPED, RestartRequest
 from barnabas.schemas.data.errors import ConnectError

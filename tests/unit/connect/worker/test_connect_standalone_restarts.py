@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.restarts import Name
 from barnabas.schemas.data.errors import ConfigError, ConnectError
 from support.connect.herder_world import HerderWorld, Source

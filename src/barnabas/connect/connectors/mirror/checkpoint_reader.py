@@ -22,9 +22,9 @@ from barnabas.connect.connectors.mirror.figures import CheckpointFigures
 from barnabas.connect.connectors.mirror.flow import Flow
 from barnabas.connect.connectors.mirror.records import Checkpoint, OffsetSync
 from barnabas.connect.connectors.mirror.syncs import OffsetTranslation
-from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
-from barnabas.connect.engine.kafka_ranges import take
 from barnabas.connect.record import SourceRecord
+from barnabas.connect.tasks.kafka_errors import as_connect_error, is_passing
+from barnabas.connect.tasks.kafka_ranges import take
 from barnabas.schemas.data.errors import ConnectError, DataError, RetriableError
 from barnabas.schemas.data.schema import Schema, Type
 

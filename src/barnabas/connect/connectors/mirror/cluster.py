@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 from barnabas.base.backoff import Doubling
 from barnabas.connect.connectors.base import TopicPartition as Place
 from barnabas.connect.connectors.mirror.flow import Flow, Side
-from barnabas.connect.engine.kafka_errors import as_connect_error, is_passing
+from barnabas.connect.tasks.kafka_errors import as_connect_error, is_passing
 from barnabas.kafka.admin import Admin, answer_of, told_offset
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 

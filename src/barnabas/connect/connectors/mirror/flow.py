@@ -21,9 +21,9 @@ from barnabas.connect.connectors.mirror.filters import (
     DefaultTopicFilter,
 )
 from barnabas.connect.connectors.mirror.policy import DefaultReplicationPolicy
-from barnabas.connect.engine.chain import with_prefix
-from barnabas.connect.engine.clients import Client, client_settings
 from barnabas.connect.plugins import load
+from barnabas.connect.tasks.chain import with_prefix
+from barnabas.connect.tasks.clients import Client, client_settings
 from barnabas.schemas.data.errors import ConfigError
 
 Side = Literal["source", "target"]

@@ -19,9 +19,9 @@ from confluent_kafka import (
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.engine.kafka_errors import as_connect_error
-from barnabas.connect.engine.kafka_ranges import take
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.kafka_errors import as_connect_error
+from barnabas.connect.tasks.kafka_ranges import take
 from barnabas.schemas.data.errors import RetriableError
 
 READ_TIMEOUT_SECONDS: Final = 60.0

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import config_records as keys
 from barnabas.connect.worker.distributed.config_records import SessionKey
 from barnabas.connect.worker.distributed.records import (

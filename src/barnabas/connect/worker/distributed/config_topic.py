@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import config_records as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigLog, ConfigState, Update

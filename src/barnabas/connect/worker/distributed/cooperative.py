@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Final, TypeVar
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.share import NOTHING, Share, by_name, total
 
 _BACKOFF_FACTOR: Final = 40

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas.connect.engine.kafka_output import fenced_ids
+from barnabas.connect.tasks.kafka_output import fenced_ids
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.kafka.transactions import TransactionControl

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, Literal
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.share import NOTHING, Share
 
 PROTOCOL_TYPE: Final = "connect"

@@ -14,8 +14,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import NotFoundError
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.group_messages import EAGER_VERSION, Assignment
 from barnabas.connect.worker.distributed.kafka_log import ReadTimeoutError
 from barnabas.connect.worker.distributed.membership import Membership

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas.connect.config.validation import WorkerRules
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     AlreadyExistsError,
     BadRequestError,
     ElsewhereError,
     NotFoundError,
 )
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.distributed.config_log import ConfigState, LoggerLevelChanged, Update
 from barnabas.connect.worker.distributed.fencing import Fencer

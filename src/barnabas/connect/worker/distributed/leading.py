@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import cooperative, eager
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.group_messages import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 
 
 @dataclass(slots=True, frozen=True)

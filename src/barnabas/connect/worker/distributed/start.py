@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 
 from barnabas.connect.config.validation import WorkerRules
-from barnabas.connect.engine.base import Engine
+from barnabas.connect.tasks.base import TaskEngine
 from barnabas.connect.worker.distributed.clients import read_clients
 from barnabas.connect.worker.distributed.fencing import Fencer
 from barnabas.connect.worker.distributed.forwarding import Forwarding
@@ -25,7 +25,7 @@ from barnabas.schemas.data.errors import ConfigError
 
 def distributed_herder(
     settings: Mapping[str, str],
-    engine: Engine,
+    engine: TaskEngine,
     url: str,
     *,
     worker_id: str,

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.config_records import Pair
 from barnabas.connect.worker.distributed.records import (
     RecordError,

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed import status_log as records
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_records import Pair

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.record import JsonMap
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.clients import Clients
 from barnabas.connect.worker.distributed.config_log import ConfigState, Update
 from barnabas.connect.worker.distributed.config_topic import ConfigTopic

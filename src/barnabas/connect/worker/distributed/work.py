@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import RequestError
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.share import NOTHING, Share
 from barnabas.connect.worker.distributed.ticks import Ticks

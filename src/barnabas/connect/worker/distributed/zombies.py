@@ -9,13 +9,13 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from barnabas.connect.engine.base import TaskId
 from barnabas.connect.errors.requests import (
     BadRequestError,
     ElsewhereError,
     NotFoundError,
     RequestError,
 )
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.config_log import ConfigState
 from barnabas.connect.worker.distributed.fencing import Fencer, tasks_to_fence
 from barnabas.connect.worker.distributed.position import Position

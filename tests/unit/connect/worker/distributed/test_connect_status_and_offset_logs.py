@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.connect.engine.base import TaskId
+from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.offset_log import OffsetLog
 from barnabas.connect.worker.distributed.status_log import (
     StatusLog,

@@ -20,8 +20,8 @@ from confluent_kafka import (
 )
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.engine.kafka_errors import is_passing
 from barnabas.connect.record import RawColumn, RawRecord
+from barnabas.connect.tasks.kafka_errors import is_passing
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 # Takes what a consumer has.

@@ -10,19 +10,19 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-import connect_engine_plugins as plugins
+import connect_task_plugins as plugins
 import pytest
 
 from barnabas.connect.connectors.file.reader import FileReader
-from barnabas.connect.engine import sink_task, task
-from barnabas.connect.engine.memory import MemoryGroup, MemoryOutput
-from barnabas.connect.engine.task import EngineTask
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks import sink_task, task
+from barnabas.connect.tasks.memory import MemoryGroup, MemoryOutput
+from barnabas.connect.tasks.task import BatchTask
 from barnabas.connect.testing import ConnectKit, TaskLog
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError
 from support.node_process import wait_until
 
-PLUGINS = "connect_engine_plugins:"
+PLUGINS = "connect_task_plugins:"
 WORKER = {
     "key.converter": f"{PLUGINS}Text",
     "value.converter": f"{PLUGINS}Text",
@@ -102,11 +102,11 @@ def test_source_is_looked_at_soon_after_a_micro_batch_and_then_less_often(
 ) -> None:
     waits: list[float] = []
 
-    def idle(running: EngineTask, seconds: float) -> None:
+    def idle(running: BatchTask, seconds: float) -> None:
         waits.append(seconds)
         running.stopping.wait(0.001)
 
-    monkeypatch.setattr(EngineTask, "idle", idle)
+    monkeypatch.setattr(BatchTask, "idle", idle)
     running = kit.start("n", NUMBERS)
     kit.wait_until(lambda: len(waits) > 10)
     running.stop()
@@ -432,7 +432,7 @@ def test_standard_input_is_read_until_it_is_written(
 
 
 def test_tasks_may_start_at_the_same_time(kit: ConnectKit, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, others, failures = EngineTask.start, list[Thread](), list[BaseException]()
+    start, others, failures = BatchTask.start, list[Thread](), list[BaseException]()
 
     def start_another() -> None:
         try:
@@ -440,14 +440,14 @@ def test_tasks_may_start_at_the_same_time(kit: ConnectKit, monkeypatch: pytest.M
         except RuntimeError as error:
             failures.append(error)
 
-    def start_with_another(task: EngineTask) -> None:
+    def start_with_another(task: BatchTask) -> None:
         if not others:
             others.append(Thread(target=start_another))
             others[0].start()
             others[0].join(0.2)  # it has failed by then, or waits for this one
         start(task)
 
-    monkeypatch.setattr(EngineTask, "start", start_with_another)
+    monkeypatch.setattr(BatchTask, "start", start_with_another)
     kit.start("first", NUMBERS)
     others[0].join()
     assert not failures

@@ -8,8 +8,8 @@ from threading import Event
 from typing import Any, Protocol
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
-from barnabas.connect.engine.jobs import (
+from barnabas.connect.tasks.flow import FlowSpec, SinkFlow, SourceFlow
+from barnabas.connect.tasks.jobs import (
     RangeDone,
     SplitDone,
     merged_offsets,
@@ -17,8 +17,8 @@ from barnabas.connect.engine.jobs import (
     run_split,
     settle,
 )
-from barnabas.connect.engine.source_transactions import Boundary, SourceTransactions
-from barnabas.connect.engine.transport import Offsets, Transport
+from barnabas.connect.tasks.source_transactions import Boundary, SourceTransactions
+from barnabas.connect.tasks.transport import Offsets, Transport
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)

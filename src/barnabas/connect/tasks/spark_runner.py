@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.flow import FlowSpec, SourceFlow
-from barnabas.connect.engine.jobs import RangeDone, SplitDone, merged_offsets
-from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.runner import BatchRunner, SinkFailedError
-from barnabas.connect.engine.spark_exactly_once import (
+from barnabas.connect.errors.spark import spark_errors, spark_failure
+from barnabas.connect.tasks.flow import FlowSpec, SourceFlow
+from barnabas.connect.tasks.jobs import RangeDone, SplitDone, merged_offsets
+from barnabas.connect.tasks.kafka_transport import KafkaTransport
+from barnabas.connect.tasks.runner import BatchRunner, SinkFailedError
+from barnabas.connect.tasks.spark_exactly_once import (
     BatchCommits,
     TransactionPlace,
     sink_options,
 )
-from barnabas.connect.engine.spark_jobs import Failed, RangeJob, SplitJob, in_arrow
-from barnabas.connect.engine.transport import Offsets
-from barnabas.connect.errors.spark import spark_errors, spark_failure
+from barnabas.connect.tasks.spark_jobs import Failed, RangeJob, SplitJob, in_arrow
+from barnabas.connect.tasks.transport import Offsets
 from barnabas.schemas.data.errors import RetriableError
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ from threading import Event
 from typing import Any
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.flow import SinkFlow, SourceFlow
-from barnabas.connect.engine.transport import Output, Transport
 from barnabas.connect.errors.tolerance import ErrorCounts, java_class
 from barnabas.connect.record import (
     JsonMap,
@@ -25,6 +23,8 @@ from barnabas.connect.record import (
     SourceColumn,
     SourceRecord,
 )
+from barnabas.connect.tasks.flow import SinkFlow, SourceFlow
+from barnabas.connect.tasks.transport import Output, Transport
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from barnabas.base.errors import ConfigError as BaseConfigError
 from barnabas.base.peer_lines import peer_logger
 from barnabas.connect.config.client_overrides import check_overrides, override_policy
 from barnabas.connect.config.values import invalid
-from barnabas.connect.engine.chain import Settings, with_prefix
+from barnabas.connect.tasks.chain import Settings, with_prefix
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.setting_names import SECURITY_PREFIXES
 from barnabas.kafka.settings import librdkafka_settings

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from barnabas.connect.engine.topics import TopicCreation
-from barnabas.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.connect.record import JsonMap, RawRecord
+from barnabas.connect.tasks.topics import TopicCreation
+from barnabas.connect.tasks.transport import BatchAbortedError, Offsets
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.wire_producer import WireProducer
 from barnabas.schemas.data.errors import ConnectError, RetriableError

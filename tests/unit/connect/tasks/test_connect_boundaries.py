@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.connect.connectors.base import TransactionContext
-from barnabas.connect.engine.base import TaskId, TaskPlan
-from barnabas.connect.engine.memory import MemoryOffsets
-from barnabas.connect.engine.source_transactions import (
+from barnabas.connect.record import SourceRecord
+from barnabas.connect.tasks.base import TaskId, TaskPlan
+from barnabas.connect.tasks.memory import MemoryOffsets
+from barnabas.connect.tasks.source_transactions import (
     ConnectorsOwn,
     Interval,
     Verdict,
@@ -21,8 +22,7 @@ from barnabas.connect.engine.source_transactions import (
     make_boundary,
     open_ms,
 )
-from barnabas.connect.engine.spark import SparkEngine
-from barnabas.connect.record import SourceRecord
+from barnabas.connect.tasks.spark import SparkEngine
 from barnabas.connect.testing import ConnectKit, KitConnector, TaskLog
 from barnabas.schemas.data.errors import ConfigError, IllegalStateError
 from support.connect import step_source as plugins

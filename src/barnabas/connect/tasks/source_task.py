@@ -16,12 +16,12 @@ from barnabas.connect.connectors.base import (
     SourceReader,
     TransactionContext,
 )
-from barnabas.connect.engine.base import StoreOffsets, TaskListener, TaskPlan
-from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.runner import BatchRunner
-from barnabas.connect.engine.task import IDLE_SECONDS, EngineTask
-from barnabas.connect.engine.transport import BatchAbortedError
 from barnabas.connect.errors.tolerance import java_class
+from barnabas.connect.tasks.base import StoreOffsets, TaskListener, TaskPlan
+from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.runner import BatchRunner
+from barnabas.connect.tasks.task import IDLE_SECONDS, BatchTask
+from barnabas.connect.tasks.transport import BatchAbortedError
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 _PAUSED_SECONDS: Final = 1.0
@@ -30,7 +30,7 @@ _IDLE_SECONDS_MIN: Final = 0.005
 _log = logging.getLogger(__name__)
 
 
-class SourceTask(EngineTask):
+class SourceTask(BatchTask):
     """Runs a source's reader."""
 
     def __init__(

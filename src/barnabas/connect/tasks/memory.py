@@ -8,10 +8,10 @@ from threading import Event
 from typing import Final
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
-from barnabas.connect.engine.base import TaskPlan
-from barnabas.connect.engine.chain import Settings, names
-from barnabas.connect.engine.transport import GroupListener, Offsets
 from barnabas.connect.record import JsonMap, RawColumn, RawRecord
+from barnabas.connect.tasks.base import TaskPlan
+from barnabas.connect.tasks.chain import Settings, names
+from barnabas.connect.tasks.transport import GroupListener, Offsets
 from barnabas.java.regex import compile_java
 from barnabas.kafka import memory
 from barnabas.schemas.data.errors import ConfigError

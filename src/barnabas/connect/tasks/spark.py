@@ -18,15 +18,16 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.connect.connectors.base import Connector
-from barnabas.connect.engine.chain import Settings, names, with_prefix
-from barnabas.connect.engine.flow import FlowSpec
-from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.local import LocalEngine
-from barnabas.connect.engine.runner import BatchRunner
-from barnabas.connect.engine.source_transactions import SETTING, Boundary, EachBatch, kind_of
-from barnabas.connect.engine.spark_packages import add_packages
-from barnabas.connect.engine.spark_runner import SparkBatchRunner, is_connect
-from barnabas.connect.engine.transport import Transport
+from barnabas.connect.tasks.base import ENGINE
+from barnabas.connect.tasks.chain import Settings, names, with_prefix
+from barnabas.connect.tasks.flow import FlowSpec
+from barnabas.connect.tasks.kafka_transport import KafkaTransport
+from barnabas.connect.tasks.local import LocalEngine
+from barnabas.connect.tasks.runner import BatchRunner
+from barnabas.connect.tasks.source_transactions import SETTING, Boundary, EachBatch, kind_of
+from barnabas.connect.tasks.spark_packages import add_packages
+from barnabas.connect.tasks.spark_runner import SparkBatchRunner, is_connect
+from barnabas.connect.tasks.transport import Transport
 from barnabas.schemas.data.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "barnabas.connect.spark."
 DEFAULT_MASTER: Final = "local[2]"
-ENGINE: Final = "barnabas.connect.engine"
 
 
 class SparkEngine(LocalEngine):
@@ -123,11 +123,6 @@ def session_of(worker: Settings) -> SparkSession:
     return start_session(options)
 
 
-def make_engine(worker: Settings) -> LocalEngine:
-    """Return the engine that a worker's settings name. Raises ConfigError."""
-    kind = worker.get(ENGINE, "spark").strip().lower()
-    if kind == "local":
-        return LocalEngine()
-    if kind == "spark":
-        return SparkEngine(lambda: session_of(worker))
-    raise ConfigError(f"Invalid value {kind} for configuration {ENGINE}: it is spark or local")
+def spark_engine(worker: Settings) -> SparkEngine:
+    """Return the engine of a worker with these settings. Spark starts with its first task."""
+    return SparkEngine(lambda: session_of(worker))

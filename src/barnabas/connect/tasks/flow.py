@@ -15,7 +15,6 @@ from threading import Event
 from typing import Any, Final
 
 from barnabas.connect.config.providers import Hiding
-from barnabas.connect.engine.chain import Chain, Settings, make_chain
 from barnabas.connect.errors.reports import DeadLetters, LogReporter
 from barnabas.connect.errors.tolerance import (
     Dropped,
@@ -36,6 +35,7 @@ from barnabas.connect.record import (
     SourceColumn,
     SourceRecord,
 )
+from barnabas.connect.tasks.chain import Chain, Settings, make_chain
 
 Send = Callable[[RawRecord], None]
 _PLAIN: Final[list[tuple[str, bytes | None]]] = []

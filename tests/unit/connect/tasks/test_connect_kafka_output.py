@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.connect.engine import kafka_output
-from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions
-from barnabas.connect.engine.topics import TopicCreation
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks import kafka_output
+from barnabas.connect.tasks.kafka_output import KafkaOutput, KafkaTransactions
+from barnabas.connect.tasks.topics import TopicCreation
 from barnabas.schemas.data.errors import ConnectError
 
 

@@ -10,8 +10,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, T
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.mirror import checkpoint_reader, cluster, ranges
-from barnabas.connect.engine import kafka_ranges
-from barnabas.connect.engine.kafka_errors import as_connect_error
+from barnabas.connect.tasks import kafka_ranges
+from barnabas.connect.tasks.kafka_errors import as_connect_error
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 

@@ -13,11 +13,11 @@ from threading import Event, Lock
 from typing import Any, Final, Protocol
 
 from barnabas.connect.connectors.base import SourceConnector, SourceReader
-from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.flow import SourceFlow
-from barnabas.connect.engine.jobs import SplitDone, merged_offsets, run_split, settle
-from barnabas.connect.engine.transport import BatchAbortedError, Offsets, TransactionalOutput
 from barnabas.connect.record import JsonMap, SourceRecord
+from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.flow import SourceFlow
+from barnabas.connect.tasks.jobs import SplitDone, merged_offsets, run_split, settle
+from barnabas.connect.tasks.transport import BatchAbortedError, Offsets, TransactionalOutput
 from barnabas.schemas.data.errors import (
     ConfigError,
     ConnectError,

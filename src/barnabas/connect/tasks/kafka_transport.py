@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.engine import topics
-from barnabas.connect.engine.base import TaskPlan
-from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.clients import (
+from barnabas.connect.errors.tolerance import ErrorPolicy
+from barnabas.connect.plugins import load
+from barnabas.connect.record import RawColumn, RawRecord
+from barnabas.connect.tasks import topics
+from barnabas.connect.tasks.base import TaskPlan
+from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.clients import (
     admin_settings,
     consumer_settings,
     producer_settings,
 )
-from barnabas.connect.engine.kafka_group import KafkaGroup
-from barnabas.connect.engine.kafka_output import KafkaOutput, KafkaTransactions, transactional_id
-from barnabas.connect.engine.kafka_ranges import close_readers, read_columns, read_range
-from barnabas.connect.engine.source_transactions import open_ms
-from barnabas.connect.engine.transport import GroupListener
-from barnabas.connect.errors.tolerance import ErrorPolicy
-from barnabas.connect.plugins import load
-from barnabas.connect.record import RawColumn, RawRecord
+from barnabas.connect.tasks.kafka_group import KafkaGroup
+from barnabas.connect.tasks.kafka_output import KafkaOutput, KafkaTransactions, transactional_id
+from barnabas.connect.tasks.kafka_ranges import close_readers, read_columns, read_range
+from barnabas.connect.tasks.source_transactions import open_ms
+from barnabas.connect.tasks.transport import GroupListener
 from barnabas.kafka.admin import Admin
 from barnabas.schemas.data.errors import ConfigError
 

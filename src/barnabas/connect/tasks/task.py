@@ -12,9 +12,9 @@ from time import sleep
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import Figure, OffsetReader, TaskContext, TransactionContext
-from barnabas.connect.engine.base import TaskListener, TaskPlan
-from barnabas.connect.engine.jobs import RangeDone, SplitDone
 from barnabas.connect.errors.tolerance import ErrorCounts, retry_delay_ms
+from barnabas.connect.tasks.base import TaskListener, TaskPlan
+from barnabas.connect.tasks.jobs import RangeDone, SplitDone
 
 # Figures of one task, under the names of Kafka's metrics (connector-task-metrics and the like).
 #
@@ -110,7 +110,7 @@ IDLE_SECONDS: Final = 0.1
 IDLE_SECONDS_MAX: Final = 0.5
 
 
-class EngineTask(ABC):
+class BatchTask(ABC):
     """The common base of source and sink tasks; a RunningTask."""
 
     def __init__(

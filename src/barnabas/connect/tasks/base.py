@@ -1,19 +1,21 @@
-"""Between the worker, which says what runs, and the engine, which runs it.
+"""The interface between the worker, which decides what runs, and its engine, which runs it.
 
-The worker starts a task with its configuration and hears how it fares through a TaskListener; it
-neither knows Spark nor records. Two engines: `engine.local` (threads of this process) and
-`engine.spark` (a Spark job per micro-batch); the worker's setting `barnabas.connect.engine` is
-`spark` (default) or `local`.
+The worker starts a task with its configuration, and a TaskListener reports the task's state. The
+worker knows neither Spark nor records. There are two engines: `local` (threads of this process) and
+`spark` (a Spark job per micro-batch). The worker's setting `barnabas.connect.engine` chooses; the
+default is `spark`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from barnabas.connect.connectors.base import Figure, OffsetReader, Settings
 from barnabas.connect.record import JsonMap
+
+ENGINE: Final = "barnabas.connect.engine"
 
 
 @dataclass(slots=True, frozen=True)
@@ -102,7 +104,7 @@ class RunningTask(Protocol):
         """Return the connector's own metrics."""
 
 
-class Engine(Protocol):
+class TaskEngine(Protocol):
     """Runs tasks."""
 
     def start_task(

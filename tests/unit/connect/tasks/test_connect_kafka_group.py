@@ -11,8 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, KafkaError, KafkaE
 from confluent_kafka import TopicPartition as Partition
 
 from barnabas.connect.connectors.base import SinkRange, TopicPartition
-from barnabas.connect.engine import kafka_group
-from barnabas.connect.engine.kafka_group import KafkaGroup
+from barnabas.connect.tasks import kafka_group
+from barnabas.connect.tasks.kafka_group import KafkaGroup
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 A, B = ("t", 0), ("t", 1)

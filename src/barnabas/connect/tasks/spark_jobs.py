@@ -13,11 +13,11 @@ from threading import Event
 from typing import Any, Final
 
 from barnabas.connect.connectors.base import SinkRange, SinkWriter, SourceReader
-from barnabas.connect.engine.flow import FlowSpec, SinkFlow, SourceFlow
-from barnabas.connect.engine.jobs import SplitDone, run_range, run_split, settle
-from barnabas.connect.engine.kafka_ranges import trim_readers
-from barnabas.connect.engine.kafka_transport import KafkaTransport, trim_outputs
-from barnabas.connect.engine.spark_exactly_once import (
+from barnabas.connect.tasks.flow import FlowSpec, SinkFlow, SourceFlow
+from barnabas.connect.tasks.jobs import SplitDone, run_range, run_split, settle
+from barnabas.connect.tasks.kafka_ranges import trim_readers
+from barnabas.connect.tasks.kafka_transport import KafkaTransport, trim_outputs
+from barnabas.connect.tasks.spark_exactly_once import (
     TransactionPlace,
     split_transaction,
 )

@@ -18,12 +18,12 @@ from barnabas.connect.connectors.base import (
     TopicPartition,
 )
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.engine.base import TaskListener, TaskPlan
-from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.jobs import RangeDone
-from barnabas.connect.engine.runner import BatchRunner, SinkFailedError
-from barnabas.connect.engine.task import IDLE_SECONDS, IDLE_SECONDS_MAX, EngineTask
-from barnabas.connect.engine.transport import Group, Transport
+from barnabas.connect.tasks.base import TaskListener, TaskPlan
+from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.jobs import RangeDone
+from barnabas.connect.tasks.runner import BatchRunner, SinkFailedError
+from barnabas.connect.tasks.task import IDLE_SECONDS, IDLE_SECONDS_MAX, BatchTask
+from barnabas.connect.tasks.transport import Group, Transport
 from barnabas.schemas.data.errors import ConnectError, RetriableError
 
 BATCH_RECORDS_MAX: Final = "barnabas.connect.batch.records.max"
@@ -33,7 +33,7 @@ _BUSY_SECONDS: Final = 0.02
 _log = logging.getLogger(__name__)
 
 
-class SinkTask(EngineTask):
+class SinkTask(BatchTask):
     """Runs a sink's writer. It is a GroupListener."""
 
     def __init__(

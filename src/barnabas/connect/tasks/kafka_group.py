@@ -22,8 +22,8 @@ from confluent_kafka import (
 
 from barnabas.connect.connectors.base import SinkRange
 from barnabas.connect.connectors.base import TopicPartition as Place
-from barnabas.connect.engine.chain import Settings, names
-from barnabas.connect.engine.transport import GroupListener
+from barnabas.connect.tasks.chain import Settings, names
+from barnabas.connect.tasks.transport import GroupListener
 from barnabas.java.regex import JavaPattern, compile_java
 from barnabas.java.regex_characters import PatternError
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError

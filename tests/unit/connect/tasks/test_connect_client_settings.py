@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.connect.engine.clients import (
+from barnabas.connect.tasks.clients import (
     admin_settings,
     consumer_settings,
     producer_settings,
 )
-from barnabas.connect.engine.topics import read_groups
+from barnabas.connect.tasks.topics import read_groups
 from barnabas.schemas.data.errors import ConfigError
 
 WORKER = {

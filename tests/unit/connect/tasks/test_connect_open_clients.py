@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from barnabas.connect.connectors.base import SinkRange
-from barnabas.connect.engine import kafka_ranges, kafka_transport
-from barnabas.connect.engine.kafka_ranges import close_readers, read_range, trim_readers
-from barnabas.connect.engine.kafka_transport import OUTPUTS_MAX, KafkaTransport, trim_outputs
+from barnabas.connect.tasks import kafka_ranges, kafka_transport
+from barnabas.connect.tasks.kafka_ranges import close_readers, read_range, trim_readers
+from barnabas.connect.tasks.kafka_transport import OUTPUTS_MAX, KafkaTransport, trim_outputs
 
 
 class Closing:

@@ -19,22 +19,22 @@ from barnabas.connect.connectors.base import (
     SinkConnector,
     SourceConnector,
 )
-from barnabas.connect.engine.base import (
+from barnabas.connect.plugins import load
+from barnabas.connect.tasks.base import (
     RunningTask,
     StoreOffsets,
     TaskListener,
     TaskPlan,
 )
-from barnabas.connect.engine.chain import Settings
-from barnabas.connect.engine.flow import FlowSpec
-from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.runner import BatchRunner, LocalBatchRunner
-from barnabas.connect.engine.sink_task import SinkTask
-from barnabas.connect.engine.source_task import SourceTask
-from barnabas.connect.engine.source_transactions import Boundary, ConnectorsOwn, make_boundary
-from barnabas.connect.engine.task import EngineTask
-from barnabas.connect.engine.transport import Transport
-from barnabas.connect.plugins import load
+from barnabas.connect.tasks.chain import Settings
+from barnabas.connect.tasks.flow import FlowSpec
+from barnabas.connect.tasks.kafka_transport import KafkaTransport
+from barnabas.connect.tasks.runner import BatchRunner, LocalBatchRunner
+from barnabas.connect.tasks.sink_task import SinkTask
+from barnabas.connect.tasks.source_task import SourceTask
+from barnabas.connect.tasks.source_transactions import Boundary, ConnectorsOwn, make_boundary
+from barnabas.connect.tasks.task import BatchTask
+from barnabas.connect.tasks.transport import Transport
 from barnabas.schemas.data.errors import ConfigError
 
 
@@ -86,7 +86,7 @@ class LocalEngine:
 
     def __init__(self, transport: MakeTransport = KafkaTransport.of) -> None:
         self._transport = transport
-        self._tasks: list[EngineTask] = []
+        self._tasks: list[BatchTask] = []
         self._lock = Lock()
         """Workers start several tasks at once."""
 
@@ -120,7 +120,7 @@ class LocalEngine:
         store_offsets: StoreOffsets,
         stopping: Event,
         is_paused: bool,
-    ) -> EngineTask:
+    ) -> BatchTask:
         allow_of_worker(plan.worker_settings)
         allow_paths_of_worker(plan.worker_settings)
         settings = {**plan.connector_settings, **plan.task_settings}

@@ -14,13 +14,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from barnabas.connect.engine.clients import java_settings
-from barnabas.connect.engine.kafka_errors import is_passing
-from barnabas.connect.engine.kafka_output import decisions_name, offset_key, offset_value
-from barnabas.connect.engine.kafka_transport import KafkaTransport
-from barnabas.connect.engine.topics import TopicCreation, read_groups
-from barnabas.connect.engine.transport import BatchAbortedError, Offsets
 from barnabas.connect.record import RawRecord
+from barnabas.connect.tasks.clients import java_settings
+from barnabas.connect.tasks.kafka_errors import is_passing
+from barnabas.connect.tasks.kafka_output import decisions_name, offset_key, offset_value
+from barnabas.connect.tasks.kafka_transport import KafkaTransport
+from barnabas.connect.tasks.topics import TopicCreation, read_groups
+from barnabas.connect.tasks.transport import BatchAbortedError, Offsets
 from barnabas.kafka.transactions import TransactionControl
 from barnabas.kafka.wire import CoordinatorError
 from barnabas.schemas.data.errors import ConfigError, ConnectError, RetriableError

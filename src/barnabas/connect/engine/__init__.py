@@ -1,1 +1,0 @@
-"""Runs the micro-batches of one task, in this process or as Spark jobs."""
