@@ -180,7 +180,7 @@ def scalar(
 ) -> Callable[[F], F]:
     """Declare the decorated Python function as an implementation of a scalar function.
 
-    `variation` tells what this one does where the function has several; `parameters` describes
+    `variation` describes this one if the function has several; `parameters` describes
     parameters by name. DESCRIBE FUNCTION shows both.
     """
 

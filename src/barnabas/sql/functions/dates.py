@@ -90,7 +90,7 @@ def format_timestamp(timestamp: int, pattern: str, zone: str = texts.DEFAULT_ZON
 @_scalar(
     "parse_date",
     "(formattedDate STRING, formatPattern STRING) -> DATE",
-    description="The date that a text tells, by a pattern of SimpleDateFormat.",
+    description="Parses a text into a date, by a pattern of SimpleDateFormat.",
 )
 @_failing("Failed to parse date '{}' with formatter '{}'")
 def parse_date(text: str, pattern: str) -> int:
@@ -100,7 +100,7 @@ def parse_date(text: str, pattern: str) -> int:
 @_scalar(
     "stringtodate",
     "(formattedDate STRING, formatPattern STRING) -> INTEGER",
-    description="Days since 1970-01-01 of the date that a text tells, by a pattern.",
+    description="Parses a text into a date, by a pattern, and returns its days since 1970-01-01.",
 )
 @_failing("Failed to parse date '{}' with formatter '{}'")
 def string_to_date(text: str, pattern: str) -> int:
@@ -110,7 +110,7 @@ def string_to_date(text: str, pattern: str) -> int:
 @_scalar(
     "parse_time",
     "(formattedTime STRING, formatPattern STRING) -> TIME",
-    description="The time that a text tells, by a pattern.",
+    description="Parses a text into a time, by a pattern.",
 )
 @_failing("Failed to parse time '{}' with formatter '{}'")
 def parse_time(text: str, pattern: str) -> int:
@@ -121,14 +121,14 @@ def parse_time(text: str, pattern: str) -> int:
     "stringtotimestamp",
     "(formattedTimestamp STRING, formatPattern STRING) -> BIGINT",
     "(formattedTimestamp STRING, formatPattern STRING, timeZone STRING) -> BIGINT",
-    description="Milliseconds since 1970-01-01 of the timestamp that a text tells, by a pattern; "
-    "in UTC or the time zone named, unless the text names one.",
+    description="Parses a text into a timestamp, by a pattern, and returns its milliseconds since "
+    "1970-01-01; in UTC or the time zone named, unless the text names one.",
 )
 @_scalar(
     "parse_timestamp",
     "(formattedTimestamp STRING, formatPattern STRING) -> TIMESTAMP",
     "(formattedTimestamp STRING, formatPattern STRING, timeZone STRING) -> TIMESTAMP",
-    description="The timestamp that a text tells, by a pattern; in UTC or the time zone named, "
+    description="Parses a text into a timestamp, by a pattern; in UTC or the time zone named, "
     "unless the text names one.",
 )
 @_failing("Failed to parse timestamp '{0}' at timezone '{2}' with formatter '{1}'")
@@ -157,7 +157,7 @@ def date_sub(unit: str, interval: int, date: int) -> int:
 @_scalar(
     "timeadd",
     "(unit INTERVAL, interval INTEGER, time TIME) -> TIME",
-    description="A time so many units later; after midnight it begins at 0 again.",
+    description="A time so many units later; it wraps around at midnight.",
 )
 def time_add(unit: str, interval: int, value: int) -> int:
     nanos = value * NANOS_OF_MS + interval * NANOS_OF_UNIT[unit]
@@ -167,7 +167,7 @@ def time_add(unit: str, interval: int, value: int) -> int:
 @_scalar(
     "timesub",
     "(unit INTERVAL, interval INTEGER, time TIME) -> TIME",
-    description="A time so many units earlier; before midnight it is the evening's.",
+    description="A time so many units earlier; it wraps around at midnight.",
 )
 def time_sub(unit: str, interval: int, value: int) -> int:
     return time_add(unit, -interval, value)

@@ -86,8 +86,8 @@ _UPPER_ENCODERS: dict[str, Callable[[bytes], str]] = {
 @scalar(
     "encode",
     "(str STRING, inputEncoding STRING, outputEncoding STRING) -> STRING",
-    description="A text of bytes in one encoding, in another one: hex, utf8, ascii or base64. "
-    "Hexadecimal digits may stand as 0x… or X'…'.",
+    description="Converts the text of bytes from one encoding to another: hex, utf8, ascii or "
+    "base64. Hexadecimal digits may be written as 0x… or X'…'.",
     category=STRING,
     null_is_null=True,
     parameters={
@@ -108,7 +108,7 @@ def encode(text: str, source: str, target: str) -> str:
 @scalar(
     "to_bytes",
     "(value STRING, encoding STRING) -> BYTES",
-    description="The bytes that a text tells in an encoding: hex, utf8, ascii or base64.",
+    description="Decodes a text into bytes, from an encoding: hex, utf8, ascii or base64.",
     category=STRING,
     null_is_null=True,
     parameters={"value": "the text", "encoding": "its encoding"},

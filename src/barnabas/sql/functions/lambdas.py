@@ -48,8 +48,8 @@ def filter_map(
 @_scalar(
     "transform",
     "(array ARRAY<T>, function LAMBDA(T) -> R) -> ARRAY<R>",
-    description="What a lambda makes of each item of an array; or two lambdas of each key and each "
-    "value of a map.",
+    description="The results of a lambda for each item of an array, or of two lambdas for each "
+    "key and each value of a map.",
     null_is_null=True,
 )
 def transform_array(array: list[Value], function: Callable[[Value], Value]) -> list[Value]:
@@ -75,8 +75,8 @@ def transform_map(
 @_scalar(
     "reduce",
     "(list ARRAY<T>, initialState S, biFunction LAMBDA(S, T) -> S) -> S",
-    description="The last of the states that a lambda makes from an initial one and each item of "
-    "an array, or each entry of a map.",
+    description="Folds the items of an array, or the entries of a map, into one value: a lambda "
+    "takes the value so far, at first the initial one, and the next item or entry.",
 )
 def reduce_array(
     array: list[Value] | None, state: Value, function: Callable[[Value, Value], Value]

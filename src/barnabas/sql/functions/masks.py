@@ -1,7 +1,7 @@
 """Functions that hide characters of a text: MASK, MASK_LEFT, MASK_RIGHT, MASK_KEEP_LEFT, ….
 
 An upper-case letter becomes `X`, a lower-case one `x`, a decimal digit `n`, anything else `-`,
-unless the call tells other masks; a mask that is NULL leaves its characters as they are. Texts are
+unless the call names other masks; a mask that is NULL leaves its characters as they are. Texts are
 counted in UTF-16 units, so a character above U+FFFF gets two masks.
 """
 
@@ -70,7 +70,7 @@ def mask(text: str | None, *masks: str | None) -> str | None:
 def _declare(name: str, description: str, count_of: str, split: Callable[[int, int], int]) -> None:
     """Declare one of the functions that mask a text on one side of a place.
 
-    `split(size, count)` tells the place. Masked is what lies before it for MASK_LEFT and
+    `split(size, count)` returns the place. Masked is what is before it for MASK_LEFT and
     MASK_KEEP_RIGHT, what lies after it for the two others.
     """
     masks_before = name in ("mask_left", "mask_keep_right")

@@ -26,7 +26,7 @@ def coalesce(*values: Value) -> Value:
     "(expression T, altValue T) -> T",
     description="The value, or the second one if it is NULL.",
     category=CONDITIONAL,
-    parameters={"expression": "the value", "altValue": "what stands for NULL"},
+    parameters={"expression": "the value", "altValue": "the value to use instead of NULL"},
 )
 def ifnull(value: Value, alternative: Value) -> Value:
     return alternative if value is None else value

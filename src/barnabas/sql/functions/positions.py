@@ -46,7 +46,7 @@ _POSITION = "where to start, counted from 1, or from the end if negative"
     description="A part of a text or of bytes.",
     category=STRING,
     null_is_null=True,
-    variation="The part of a text from a position on, as long as told or to the end.",
+    variation="The part of a text from a position on, of the given length or to the end.",
     parameters={"str": "the text", "pos": _POSITION, "length": "how long the part is"},
 )
 def substring(text: str, position: int, count: int | None = None) -> str:
@@ -61,7 +61,7 @@ def substring(text: str, position: int, count: int | None = None) -> str:
     "(bytes BYTES, pos INTEGER) -> BYTES",
     "(bytes BYTES, pos INTEGER, length INTEGER) -> BYTES",
     null_is_null=True,
-    variation="The part of bytes from a position on, as long as told or to the end.",
+    variation="The part of bytes from a position on, of the given length or to the end.",
     parameters={"bytes": "the bytes", "pos": _POSITION, "length": "how long the part is"},
 )
 def substring_bytes(value: bytes, position: int, count: int | None = None) -> bytes:
@@ -81,7 +81,7 @@ def _bounds(size: int, position: int, count: int | None) -> tuple[int, int]:
     "(str STRING, substring STRING, position INTEGER, occurrence INTEGER) -> INTEGER",
     description="The position of a text in another one, counted from 1; 0 if it is not there, or "
     "either is NULL. The search starts at `position`, and goes backwards from the end if that is "
-    "negative; `occurrence` tells which of several occurrences counts.",
+    "negative; `occurrence` selects one of several occurrences.",
     category=STRING,
 )
 def instr(
@@ -132,7 +132,7 @@ _WHOLE = (
 @scalar(
     "LPad",
     "(input STRING, targetLen INTEGER, padding STRING) -> STRING",
-    description=f"A text (or bytes) made so long by putting padding before it. {_WHOLE}",
+    description=f"A text (or bytes) padded on the left to a length. {_WHOLE}",
     category=STRING,
     null_is_null=True,
     parameters=_padding_parameters("text"),
@@ -159,7 +159,7 @@ def lpad_bytes(value: bytes, target: int, padding: bytes) -> bytes | None:
 @scalar(
     "RPad",
     "(input STRING, targetLen INTEGER, padding STRING) -> STRING",
-    description=f"A text (or bytes) made so long by putting padding after it. {_WHOLE}",
+    description=f"A text (or bytes) padded on the right to a length. {_WHOLE}",
     category=STRING,
     null_is_null=True,
     parameters=_padding_parameters("text"),

@@ -59,7 +59,7 @@ def _down(value: decimal.Decimal, places: int) -> decimal.Decimal:
 
 
 def _exact(value: float) -> decimal.Decimal:
-    """The number that the text of a DOUBLE tells."""
+    """The number in the text of a DOUBLE."""
     if not math.isfinite(value):
         raise EvaluationError(f"cannot be rounded: {value}")
     return decimal.Decimal(repr(value))
@@ -154,8 +154,8 @@ def ceil_decimal(value: decimal.Decimal) -> decimal.Decimal:
     "Round",
     "(val BIGINT) -> BIGINT",
     "(val INTEGER) -> BIGINT",
-    description="The number rounded to some digits after the point (before it, if negative); to "
-    "a whole one if they are left out. Halves are rounded to the positive side.",
+    description="The number rounded to so many decimal places (before the point, if negative); "
+    "to a whole number by default. Halves are rounded towards positive infinity.",
     category=MATHEMATICAL,
 )
 def round_whole(value: int | None) -> int:
@@ -196,8 +196,8 @@ def round_decimal_to(value: decimal.Decimal, places: int) -> decimal.Decimal:
     "trunc",
     "(val BIGINT) -> BIGINT",
     "(val INTEGER) -> BIGINT",
-    description="The number without what lies behind some digits after the point (before it, if "
-    "negative); a whole one if they are left out.",
+    description="The number truncated to so many decimal places (before the point, if negative); "
+    "to a whole number by default.",
     category=MATHEMATICAL,
 )
 def trunc_whole(value: int | None) -> int | None:

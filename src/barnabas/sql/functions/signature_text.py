@@ -86,7 +86,7 @@ _PRIMITIVES: dict[str, Primitive] = {
 
 @lru_cache(maxsize=4096)
 def parse_signature(text: str) -> Signature:
-    """The signature that the text tells; raises ValueError if it tells none."""
+    """Parse a signature; raises ValueError if the text is not one."""
     reader = _SignatureReader(text)
     parameters = reader.parameters()
     result = reader.pattern() if reader.takes("->") else None
@@ -97,7 +97,7 @@ def parse_signature(text: str) -> Signature:
 
 
 def parse_type(text: str) -> Pattern:
-    """The type that the text tells, or a pattern of one; raises ValueError if it tells none."""
+    """Parse a type or a pattern of types; raises ValueError if the text is neither."""
     reader = _SignatureReader(text)
     pattern = reader.pattern()
     reader.finish()

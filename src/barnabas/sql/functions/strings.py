@@ -164,7 +164,7 @@ def split_bytes(value: bytes, delimiter: bytes) -> list[bytes]:
 @scalar(
     "split_to_map",
     "(input STRING, entryDelimiter STRING, kvDelimiter STRING) -> MAP<STRING, STRING>",
-    description="The map that a text tells: `entryDelimiter` separates entries, `kvDelimiter` a "
+    description="Parses a text into a map: `entryDelimiter` separates entries, `kvDelimiter` a "
     "key from its value. The last of several values for a key counts; entries without "
     "`kvDelimiter` are left out. NULL if a delimiter is empty, or both are the same.",
     category=STRING,
@@ -185,7 +185,8 @@ def split_to_map(text: str, entry_delimiter: str, pair_delimiter: str) -> dict[s
 @scalar(
     "elt",
     "(n INTEGER, args STRING...) -> STRING",
-    description="The n-th of the texts, counted from 1; NULL if there is none. Undoes FIELD.",
+    description="The n-th of the texts, counted from 1; NULL if there is none. The inverse of "
+    "FIELD.",
     category=STRING,
     parameters={"n": "which text", "args": "the texts"},
 )
@@ -199,7 +200,7 @@ def elt(n: int | None, *texts: str | None) -> str | None:
     "field",
     "(str STRING, args STRING...) -> INTEGER",
     description="The position of a text among others, counted from 1; 0 if it is not one of "
-    "them, or NULL. Undoes ELT.",
+    "them, or NULL. The inverse of ELT.",
     category=STRING,
     parameters={"str": "the text to look for", "args": "where to look"},
 )

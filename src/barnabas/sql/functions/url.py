@@ -17,8 +17,7 @@ URL = "URL"
 @scalar(
     "url_encode_param",
     "(input STRING) -> STRING",
-    description="The text as it stands for a parameter in a URL "
-    "(application/x-www-form-urlencoded).",
+    description="The text encoded as a parameter of a URL (application/x-www-form-urlencoded).",
     category=URL,
     null_is_null=True,
     parameters={"input": "the text"},
@@ -34,7 +33,7 @@ _ESCAPES = re.compile("(?:%[0-9A-Fa-f]{2})+")
 @scalar(
     "url_decode_param",
     "(input STRING) -> STRING",
-    description="The text that was encoded for a URL (application/x-www-form-urlencoded).",
+    description="Decodes a text that was encoded for a URL (application/x-www-form-urlencoded).",
     category=URL,
     null_is_null=True,
     parameters={"input": "the encoded text"},

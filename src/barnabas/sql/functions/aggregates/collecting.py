@@ -129,7 +129,7 @@ class Histogram(Plain):
     description="The one value that a column has in all rows; NULL where it has several.",
 )
 class Attribute:
-    """Counts each value, so that rows of a table can leave. A count of 0 stays in the list."""
+    """Counts each value, so that rows of a table can be removed. A count of 0 stays in the list."""
 
     def __init__(self, types: Sequence[SqlType], constants: Sequence[Value] = ()) -> None:
         self.result_type = types[0]

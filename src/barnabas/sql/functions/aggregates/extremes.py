@@ -121,7 +121,7 @@ class Top(Plain):
     description="The k greatest distinct values of a column, from the greatest.",
 )
 class TopDistinct(Plain):
-    """As TOPK, but each value once."""
+    """Like TOPK, but each value once."""
 
     def __init__(self, types: Sequence[SqlType], constants: Sequence[Value]) -> None:
         super().__init__(Array(types[0]))
