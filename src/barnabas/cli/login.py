@@ -4,6 +4,7 @@ And what went wrong there, in one line that says what to do about it.
 """
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
@@ -119,7 +120,7 @@ def _tls_hint(text: str, where: str) -> str:
         return f"name the authority's PEM file as ssl.truststore.location {CONFIG_HINT}"
     if "expired" in text:
         return f"renew it: barnabas cert show {where} tells more"
-    if "certificate of ours" in text or "wants a certificate" in text or "no certificate" in text:
+    if re.search("requires a (client )?certificate|no certificate", text):
         return f"set ssl.keystore.type=PEM and ssl.keystore.location {CONFIG_HINT}"
     if "does not speak TLS" in text or "closed the connection" in text:
         return f"it may be a port without TLS: check security.protocol {CONFIG_HINT}"

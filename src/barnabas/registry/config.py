@@ -177,7 +177,7 @@ class RegistryConfig:
                 servers.append(match[2])
             else:
                 self.warnings.append(
-                    f"{key}: {endpoint} is passed over, as kafkastore.security.protocol is "
+                    f"{key}: {endpoint} is ignored, because kafkastore.security.protocol is "
                     f"{self.security_protocol}"
                 )
         if not servers:

@@ -174,7 +174,7 @@ class Supervisor(Generic[Query]):
 
 
 def _log_failed(one: object, error: Exception) -> None:
-    _log.error("%s could not be looked at or started", one, exc_info=error)
+    _log.error("%s could not be checked or started", one, exc_info=error)
 
 
 class SupervisedStream:

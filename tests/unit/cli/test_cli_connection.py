@@ -158,9 +158,9 @@ def test_the_environment_names_the_file(tmp_path: Path, name: str) -> None:
     ("error", "protocol", "words"),
     [
         (
-            NoTlsError("b:1 broke off", "it wants a certificate of ours"),
+            NoTlsError("b:1 broke off", "it requires a client certificate"),
             "SSL",
-            "b:1: it wants a certificate of ours; set ssl.keystore.type=PEM",
+            "b:1: it requires a client certificate; set ssl.keystore.type=PEM",
         ),
         (
             BrokenOffError("b:1 broke off"),

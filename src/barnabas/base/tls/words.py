@@ -21,14 +21,14 @@ _TLS_HANDSHAKE: Final = 0x16
 _TLS_ALERT: Final = 0x15
 _API_KEY_MAX: Final = 1000
 _WORDS: Final = {
-    "CERTIFICATE_REQUIRED": "it wants a certificate of ours, and there is none",
+    "CERTIFICATE_REQUIRED": "it requires a client certificate, and none is configured",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it showed no certificate, which is required here",
     "ALERT_CERTIFICATE_EXPIRED": "it refused our certificate: expired",
     "ALERT_CERTIFICATE_REVOKED": "it refused our certificate: revoked",
     "ALERT_CERTIFICATE_UNKNOWN": "it refused our certificate",
     "ALERT_BAD_CERTIFICATE": "it refused our certificate",
     "ALERT_UNKNOWN_CA": "it does not trust the authority that signed our certificate",
-    "ALERT_HANDSHAKE_FAILURE": "it accepts none of our cipher suites, or wants a certificate",
+    "ALERT_HANDSHAKE_FAILURE": "it accepts none of our cipher suites, or requires a certificate",
     "ALERT_PROTOCOL_VERSION": "it accepts none of our TLS versions",
     "NO_SHARED_CIPHER": "no cipher suite is common to both sides",
     "NO_SUITABLE_SIGNATURE_ALGORITHM": "it accepts no signature of our certificate's key",

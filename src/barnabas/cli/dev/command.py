@@ -89,7 +89,7 @@ Examples:
     show_default=True,
     help="Port of the worker of connectors; 0 takes any free port.",
 )
-@click.option("--sql", is_flag=True, help="Run a SQL server too, which starts a Spark.")
+@click.option("--sql", is_flag=True, help="Run a SQL server too; it starts Spark.")
 @click.option(
     "--sql-port",
     type=click.IntRange(0, 65535),
@@ -97,7 +97,7 @@ Examples:
     show_default=True,
     help="Port of the SQL server; 0 takes any free port.",
 )
-@click.option("--console", is_flag=True, help="Run a web console of them all too, on loopback.")
+@click.option("--console", is_flag=True, help="Run a web console for all of them too, on loopback.")
 @click.option(
     "--console-port",
     type=click.IntRange(0, 65535),

@@ -205,7 +205,7 @@ def alter_command(
 
 @command.command("delete", epilog="\b\nExample:\n  barnabas topic delete orders --yes\n")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--if-exists", is_flag=True, help="Topics that do not exist are no error.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @connection_options

@@ -231,7 +231,7 @@ class AdHocSnapshots:
             is_mark = self._settings.marks_are_deleted and opened.endswith("-open")
             return self._step(MarkRead(opened.removesuffix("-open"))) if is_mark else []
         if len(values) != 3:
-            _log.warning("%s has not three columns: signals are passed over", table.full_name)
+            _log.warning("%s does not have three columns: its signals are ignored", table.full_name)
             return []
         name, signal, text = values
         if signal == CLOSE:
@@ -252,7 +252,7 @@ class AdHocSnapshots:
             return self._state_changed()
         if isinstance(request, Asked) and not self._has_marks:
             _log.warning(
-                "The signal %s is passed over: incremental snapshots need signal.data.collection",
+                "The signal %s is ignored: incremental snapshots need signal.data.collection",
                 signal.id,
             )
             return []

@@ -126,7 +126,7 @@ class Chunks:
             with self._database.open_table(schema, name) as opened:
                 return read(opened, _keys(opened.table, wanted))
         except NotReadableError as error:
-            _log.warning("The incremental snapshot passes over %s: %s", wanted.table, error)
+            _log.warning("The incremental snapshot skips %s: %s", wanted.table, error)
             return ReadFailed(error.status)
 
 

@@ -74,7 +74,7 @@ def request_of(signal: Signal, captured: Iterable[str]) -> Request | None:
             case _:
                 raise _BadSignalError(f"its type {signal.kind!r} is unknown")
     except _BadSignalError as error:
-        _log.warning("The signal %s is passed over: %s", signal.id, error)
+        _log.warning("The signal %s is ignored: %s", signal.id, error)
     return None
 
 
@@ -163,5 +163,5 @@ def signal_of(text: str) -> Signal | None:
             data if data is None or isinstance(data, str) else json.dumps(data),
         )
     except (ValueError, KeyError, AttributeError, RecursionError) as error:
-        _log.warning("A signal is passed over, which cannot be read: %s", error)
+        _log.warning("A signal that cannot be read is ignored: %s", error)
         return None

@@ -120,7 +120,7 @@ class KafkaGroup:
             if len(silent) == len(at_time) or not isinstance(failed, RetriableError):
                 raise failed
             if (topic, partition) not in self._silent:
-                _log.warning("%s; the other partitions go on", failed)
+                _log.warning("%s; the other partitions continue", failed)
         answered = {(one.topic, one.partition): one.offset for one in at_time if one.error is None}
         self._silent = self._silent - answered.keys() | silent.keys()
         return answered

@@ -350,7 +350,7 @@ class Worker:
         deadline = time.monotonic() + self.graceful_s
         for task, running, listener in ending:
             if not running.join(max(0.0, deadline - time.monotonic())):
-                _log.warning("task %s did not stop in time and is left to itself", task)
+                _log.warning("task %s did not stop in time and is abandoned", task)
             listener.leave()
 
     def restarting(self, name: str | TaskId) -> None:
@@ -371,7 +371,7 @@ class Worker:
         threads = DaemonThreads(STOPS_MAX, "connect-stop")
         stops = {threads.submit(self.stop_connector, name): name for name in list(self.connectors)}
         for late in wait(stops, STOP_S).not_done:
-            _log.warning("connector %s did not stop in time and is left to itself", stops[late])
+            _log.warning("connector %s did not stop in time and is abandoned", stops[late])
         self.engine.close()
 
 

@@ -253,7 +253,7 @@ class StandaloneHerder(Herder):
         self._later.drop()
         is_ours = self._lock.acquire(timeout=self.worker.graceful_s + CLOSE_MARGIN_S)
         if not is_ours:
-            _log.warning("the herder does not end what it does: it is left to itself")
+            _log.warning("the herder does not finish: it is abandoned")
         try:
             self._again.close()
             self.worker.close()

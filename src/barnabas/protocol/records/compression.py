@@ -303,7 +303,7 @@ def load_zstd() -> ModuleType:
 def unfolds_too_large(size_max: int) -> CorruptBatchError:
     """The refusal of a bomb. Java's producer splits a batch after it, and sends the parts."""
     return CorruptBatchError(
-        f"compressed records unfold to more than {size_max} bytes", ErrorCode.MESSAGE_TOO_LARGE
+        f"compressed records decompress to more than {size_max} bytes", ErrorCode.MESSAGE_TOO_LARGE
     )
 
 

@@ -178,7 +178,7 @@ class TopicReader:
             raise StoreError(
                 f"topic {topic} no longer has offset {self.position} (it ends at "
                 f"{high_watermark}): it was deleted, truncated or cut off, and what this instance "
-                "has read is no longer what the topic says. Look into that, then start anew"
+                "has read is no longer what the topic says. Find the cause, then restart"
             )
         if error is errors.TopicAuthorizationFailedError:
             telemetry.error("topic %s: %s", topic, words(error()))

@@ -55,4 +55,4 @@ class Replica:
 
     def _skip(self, offset: int, reason: str) -> None:
         self.skipped += 1
-        telemetry.warning("the record at offset %d is passed over: %s", offset, reason)
+        telemetry.warning("the record at offset %d is ignored: %s", offset, reason)

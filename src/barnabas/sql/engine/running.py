@@ -330,7 +330,7 @@ class RunningQueries:
 
 
 def _log_failed(one: RunningQuery, error: Exception) -> None:
-    _log.error("query %s could not be looked at or started", one.query.query_id, exc_info=error)
+    _log.error("query %s could not be checked or started", one.query.query_id, exc_info=error)
 
 
 def _wall_ms() -> int:

@@ -111,7 +111,7 @@ class Membership:
         while not self._is_closed:
             self._poll()
             if not self._lease.is_held(time.monotonic()) and not self._is_closed:
-                _log.warning("this server stood still for too long: it rejoins its group")
+                _log.warning("this server was paused for too long: it rejoins its group")
                 self._join_anew()
         self._set(frozenset())
         self._consumer.close()

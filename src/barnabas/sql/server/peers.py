@@ -86,7 +86,7 @@ class Peers:
             try:
                 await job()
             except ClusterError as error:
-                _log.warning("the servers of the service are not known: %s", error)
+                _log.warning("cannot list the servers of the service: %s", error)
             except Exception:  # noqa: BLE001  the next time may do better
                 _log.exception("a periodic task failed")
             await asyncio.sleep(interval_ms / 1000)

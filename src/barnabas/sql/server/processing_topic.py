@@ -130,7 +130,7 @@ class ProcessingTopic:
             try:
                 cluster.create_topic(NewTopic(own.topic, own.partitions, own.replicas))
             except ClusterError as error:
-                _log.warning("the topic %s is not made: %s", own.topic, error)
+                _log.warning("cannot create the topic %s: %s", own.topic, error)
 
     def make_stream(self, engine: KsqlEngine) -> None:
         """Make the stream, if it is asked for and not there. Entries are of this engine."""
@@ -143,7 +143,7 @@ class ProcessingTopic:
                 if engine.metastore.source(getattr(parsed.statement, "name", "")) is None:
                     engine.execute(parsed, session)
         except (SqlError, ClusterError) as error:
-            _log.warning("the stream %s is not made: %s", own.stream, error)
+            _log.warning("cannot create the stream %s: %s", own.stream, error)
 
     def close(self) -> None:
         """Write what can be written in a moment."""

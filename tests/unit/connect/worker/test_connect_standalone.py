@@ -258,5 +258,5 @@ def test_a_stop_that_hangs_is_left_to_itself(
     world.create("c")
     world.create("h", class_name=STOPPING, begun=str(tmp_path / "begun"))
     world.herder.close()
-    assert "connector h did not stop in time and is left to itself" in caplog.text
+    assert "connector h did not stop in time and is abandoned" in caplog.text
     assert "connector c" not in caplog.text

@@ -413,7 +413,7 @@ async def failure_of(
         ("unknown authority", "its certificate is not accepted", "does not trust the authority"),
         ("wrong host", "not valid for '127.0.0.1'", "refused our certificate"),
         ("expired", "certificate has expired", "refused our certificate: expired"),
-        ("no certificate", "it wants a certificate of ours", "it showed no certificate"),
+        ("no certificate", "it requires a client certificate", "it showed no certificate"),
         ("expired client", "refused our certificate: expired", "certificate has expired"),
         ("no version", "none of our TLS versions", "versions of TLS that are not enabled"),
     ],

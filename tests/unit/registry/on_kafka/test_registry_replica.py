@@ -42,7 +42,7 @@ def test_a_bad_record_is_passed_over_by_offset(
     replica = Replica()
     with caplog.at_level(logging.WARNING):
         assert replica.apply(41, 5, key, value) is None
-    assert "the record at offset 41 is passed over" in caplog.text
+    assert "the record at offset 41 is ignored" in caplog.text
     replica.apply(42, 6, KEY, VALUE)
     assert len(replica.state.versions("s")) == 1
     assert replica.skipped == 1

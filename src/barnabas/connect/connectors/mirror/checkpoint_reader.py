@@ -228,7 +228,7 @@ class _Driver:
                 try:
                     checkpoint = Checkpoint.read(key, value)
                 except DataError as error:
-                    _log.warning("passed over in %s: %s", self._flow.checkpoints_topic, error)
+                    _log.warning("skipped in %s: %s", self._flow.checkpoints_topic, error)
                     continue
                 if checkpoint.group in self._groups:
                     self._noted.setdefault(checkpoint.group, {})[checkpoint.place] = checkpoint
@@ -236,7 +236,7 @@ class _Driver:
             self._noted.clear()
             if isinstance(error, RetriableError) and time.monotonic() < self._load_until_s:
                 raise
-            _log.warning("cannot read earlier checkpoints, go on without them: %s", error)
+            _log.warning("cannot read earlier checkpoints, continuing without them: %s", error)
             return False
         finally:
             reader.close()
@@ -250,7 +250,7 @@ class _Driver:
             try:
                 translation.add(OffsetSync.read(key, value))
             except DataError as error:
-                _log.warning("passed over in %s: %s", self._flow.syncs_topic, error)
+                _log.warning("skipped in %s: %s", self._flow.syncs_topic, error)
         translation.is_whole = True
 
     def _known(self) -> OffsetTranslation:

@@ -210,7 +210,7 @@ class PostgresReader(SourceReader):
         except RetriableError:
             raise
         except ConnectError as error:
-            _log.warning("A blocking snapshot is passed over: %s", error)
+            _log.warning("A blocking snapshot is skipped: %s", error)
             batches.adhoc.blocking_done()
 
     def _end_snapshot(self) -> None:

@@ -129,7 +129,7 @@ class FileSourceReader(SourceReader):
             try:
                 yield from self._records(part)
             except ChangedFileError as error:  # before its first record
-                _log.info("%s since it was listed: it is read once it is listed anew", error)
+                _log.info("%s since it was listed: it is read once it is listed again", error)
             except DataError as error:
                 if not self._settings.skips_damaged:
                     raise DataError(f"{part.name}: {error}") from error

@@ -159,7 +159,7 @@ class Membership(Part):
         tell("the worker group, trying again: %s", error)
         if self._held is None or silent_s < self._session_s:
             return
-        _log.warning("the group has not been heard of for a session: this worker stops its work")
+        _log.warning("no answer from the group for a whole session: this worker stops its work")
         self._listener.revoked(self._held.work)
         self._held = self._owners = None
 

@@ -71,7 +71,7 @@ class Ticks:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
-                _log.error("the herder does not end what it does: it is left to itself")
+                _log.error("the herder does not finish: it is abandoned")
         for *_, answer in self._queue:
             if answer is not None and answer.set_running_or_notify_cancel():
                 answer.set_exception(ConnectError("Worker is shutting down"))
