@@ -1,9 +1,10 @@
 """Bounds the lines that peers can have a node write: failed handshakes and logins, broken frames.
 
 Anyone who connects can cause them as fast as requests are sent, and so fill the disk. Of each kind
-of line (each format string) a limited number is written a minute; the others are counted, and the
-next line that is written says how many they were. Where clients ask again and again for what cannot
-be done (`repeating_logger`), the same text is written once a minute.
+of line a limited number is written a minute; the others are counted, and the next line that is
+written says how many they were. A format string is a kind, and so is each reason that its lines
+give (`because`), so that one reason does not hide another. Where clients ask again and again for
+what cannot be done (`repeating_logger`), the same text is written once a minute.
 """
 
 import logging
@@ -12,6 +13,9 @@ from typing import Final
 LINES_MAX: Final = 60
 """Of one kind, in a window."""
 WINDOW_S: Final = 60.0
+REASONS_MAX: Final = 20
+"""Reasons of one format string that are kinds of their own. Peers may have a part in the words."""
+_REASON: Final = "peer_reason"
 
 
 class PeerLines(logging.Filter):
@@ -21,16 +25,16 @@ class PeerLines(logging.Filter):
         super().__init__()
         self._repeats = repeats
         """Whether the same text is written several times in a window."""
-        self._kinds: dict[str, _Kind] = {}
-        """By the text without what it names: there are as many as the code has."""
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        """By format string and reason."""
+        self._reasons: dict[str, int] = {}
+        """How many reasons of a format string are kinds of their own."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a line is written; it then says what was left out before it."""
         if record.levelno < logging.WARNING or not isinstance(record.msg, str):
             return True
-        kind = self._kinds.get(record.msg)
-        if kind is None:
-            kind = self._kinds[record.msg] = _Kind(record.created)
+        kind = self._kind(record.msg, getattr(record, _REASON, ""), record.created)
         if not 0 <= record.created - kind.begun_s < WINDOW_S:
             kind.begun_s = record.created
             kind.written = 0
@@ -47,9 +51,26 @@ class PeerLines(logging.Filter):
             kind.left_out = 0
         return True
 
+    def _kind(self, form: str, reason: str, now_s: float) -> "_Kind":
+        kind = self._kinds.get((form, reason))
+        if kind is None and reason:
+            count = self._reasons.get(form, 0)
+            if count == REASONS_MAX:
+                return self._kind(form, "", now_s)
+            self._reasons[form] = count + 1
+        if kind is None:
+            kind = self._kinds[form, reason] = _Kind(now_s)
+        return kind
+
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self._kinds.clear()
+        self._reasons.clear()
+
+
+def because(reason: object) -> dict[str, str]:
+    """The `extra` of a line that is bounded by its reason too."""
+    return {_REASON: str(reason)}
 
 
 class _Kind:

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from barnabas.base.peer_lines import LINES_MAX, WINDOW_S, PeerLines
+from barnabas.base.peer_lines import LINES_MAX, REASONS_MAX, WINDOW_S, PeerLines, because
 
 FRAME, LOGIN = "closing %s: %s", "login of %s failed"
 
@@ -18,9 +18,12 @@ class Log:
         self._lines = PeerLines(repeats=repeats)
         self.written: list[str] = []
 
-    def add(self, at_s: float, text: str, *names: str, level: int = logging.WARNING) -> None:
+    def add(
+        self, at_s: float, text: str, *names: str, level: int = logging.WARNING, reason: str = ""
+    ) -> None:
         record = logging.LogRecord("net", level, "", 0, text, names, None)
         record.created = at_s
+        record.__dict__.update(because(reason))
         if self._lines.filter(record):
             self.written.append(record.getMessage())
 
@@ -37,6 +40,21 @@ def test_a_flood_of_one_kind_is_cut_and_counted() -> None:
     assert log.written[-1] == f"closing 10.1.1.1: no frame {left_out}"
     log.add(1000.0 + WINDOW_S, FRAME, "10.1.1.2", "no frame")
     assert log.written[-1] == "closing 10.1.1.2: no frame"
+
+
+def test_one_reason_does_not_hide_another() -> None:
+    log = Log()
+    for _ in range(LINES_MAX + 1):
+        log.add(1000.0, FRAME, "10.0.0.1", "expired", reason="expired")
+    log.add(1000.0, FRAME, "10.0.0.2", "plain text", reason="plain text")
+    assert log.written[-1] == "closing 10.0.0.2: plain text"
+
+
+def test_reasons_that_peers_make_up_are_bounded_together() -> None:
+    log = Log()
+    for number in range(10 * LINES_MAX):
+        log.add(1000.0, FRAME, "10.0.0.1", str(number), reason=str(number))
+    assert len(log.written) == REASONS_MAX + LINES_MAX
 
 
 @pytest.mark.parametrize("later_s", [WINDOW_S, -1.0], ids=["a minute", "a clock set back"])

@@ -24,7 +24,7 @@ from functools import cache
 
 from barnabas.base.disk import Buffer, FileRange
 from barnabas.base.network import Part, StreamHandler, TlsSession, TlsTerms
-from barnabas.base.peer_lines import peer_logger
+from barnabas.base.peer_lines import because, peer_logger
 from barnabas.base.tls.words import (
     CLOSED_DURING_HANDSHAKE,
     PLAIN_TEXT_REFUSED,
@@ -207,7 +207,10 @@ class TlsTransport(TcpTransport):
         if self._shaken is None:
             # Probes of a port say nothing; they are no failure.
             level = logging.WARNING if self._was_heard else logging.DEBUG
-            telemetry.log(level, "no TLS with %s:%d: %s", self.peer_host, self.peer_port, error)
+            telemetry.log(
+                *(level, "no TLS with %s:%d: %s", self.peer_host, self.peer_port, error),
+                extra=because(error),
+            )
         self._finish(error)
 
     def _handshake_expired(self) -> None:
