@@ -139,6 +139,8 @@ def test_a_transaction_hangs(world: World, page: Page) -> None:
     world.prometheus.wait_for("BarnabasTransactionHangs", "firing")
     held_back = 'kafka_cluster_partition_laststableoffsetlag{topic="payments"}'
     world.prometheus.wait_for_values(held_back, [1])
+    seen(page, world, "/", "payments-0 from offset", "hanging-transaction-overview")
+    advised(page, "1 transaction hangs")
     seen(page, world, "/transactions/hanging?find=1", "payments", "hanging-transaction")
 
 

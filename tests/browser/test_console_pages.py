@@ -717,6 +717,15 @@ def test_services_that_are_away_are_cards(browser: Browser) -> None:
         page.close()
 
 
+def test_the_overview_names_what_hangs(page: Page, world: Console) -> None:
+    show(page, world, "/", "Overview")
+    card = page.locator("section.card.bad", has_text="1 transaction hangs")
+    expect(card).to_contain_text("returns-0 from offset")
+    assert found_by_axe(page) == []
+    card.get_by_role("link", name="Show me").click()
+    expect(page.locator("tbody tr", has_text="returns-0")).to_contain_text("777000777")
+
+
 def test_transactions_are_aborted_once_their_name_is_written(page: Page, world: Console) -> None:
     show(page, world, "/transactions", "Transactions")
     row = page.locator("tbody tr", has_text="nightly-report")

@@ -6,7 +6,7 @@ Functions raise AdminError.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -215,13 +215,19 @@ def find_hanging(
     broker: int | None,
     timeout_ms: int,
     now_ms: int,
+    among: Collection[TopicPartition] | None = None,
 ) -> list[ProducerOf]:
     """Open transactions, idle for `timeout_ms`, that no coordinator will ever end.
 
-    Searched are all partitions, those of a topic or one of it; with `broker`, only the replicas
-    that it has. Source: Kafka's TransactionsCommand.
+    Searched are all partitions, those of a topic or one of it, or those `among` some; with
+    `broker`, only the replicas that it has. Source: Kafka's TransactionsCommand.
     """
-    states = partitions(admin, None if topic is None else [topic])
+    topics = None if topic is None else [topic]
+    if topics is None and among is not None:
+        topics = sorted({place.topic for place in among})
+    states = partitions(admin, topics)
+    if among is not None:
+        states = [state for state in states if state.key in among]
     if partition is not None:
         states = [state for state in states if state.index == partition]
         if not states:

@@ -324,7 +324,13 @@ def test_open_transactions_are_listed_by_age_and_aborted(page: Console, kafka: K
     assert "TRANSACTIONAL_ID_NOT_FOUND" in gone["error"]
 
 
-def test_a_hanging_transaction_is_found_and_aborted(page: Console, kafka: Kafka) -> None:
+def hanging_findings(page: Console) -> list[dict[str, str]]:
+    return [one for one in page.get("findings") if "hang" in one["title"].lower()]
+
+
+def test_a_hanging_transaction_is_found_and_aborted(
+    page: Console, guarded: Console, kafka: Kafka
+) -> None:
     topic = kafka.topic()
     assert write_hanging(kafka.bootstrap_servers, topic, kafka.name()) == ErrorCode.NONE
     producer = opened(kafka, "t-healthy", topic)
@@ -335,6 +341,19 @@ def test_a_hanging_transaction_is_found_and_aborted(page: Console, kafka: Kafka)
     assert page.get("hanging", topic=topic)["total"] == 1
     assert told(page.http.get("/api/hanging?minutes=-1"), 400)
     assert told(page.http.get("/api/hanging?topic=no-such"), 404)
+    # The overview names it without being asked, to those who see transactions.
+    wait_until(lambda: hanging_findings(page) != [], "the overview names it", PATIENCE_S)
+    (finding,) = hanging_findings(page)
+    assert f"{topic}-0 from offset 0 (producer {STRANGER}" in finding["detail"]
+    assert (finding["title"], finding["severity"]) == ("1 transaction hangs", "bad")
+    assert page.get("findings")[0]["severity"] == "bad"
+    for user, is_told in (("ann", True), ("eve", False)):
+        assert guarded.log_in(user, "pw").status_code == 200
+        if is_told:
+            wait_until(lambda: hanging_findings(guarded) != [], "others see it", PATIENCE_S)
+        else:
+            assert hanging_findings(guarded) == []
+    guarded.done("POST", "logout")
     reader = kafka.consumer(isolation_level="read_committed", auto_offset_reset="earliest")
     producer.commit_transaction(PATIENCE_S)
     place = f"{topic}-0"
@@ -346,6 +365,7 @@ def test_a_hanging_transaction_is_found_and_aborted(page: Console, kafka: Kafka)
         in told(page.send("POST", "hanging/abort", wrong), 404)["error"]
     )
     page.done("POST", "hanging/abort", {**body, "confirm": place})
+    assert hanging_findings(page) == []
     assert page.get("hanging")["rows"] == []
     reader.subscribe([topic])
     seen: list[bytes] = []

@@ -41,8 +41,12 @@ def overview(call: Call) -> Any:
 
 
 def findings(call: Call) -> Any:
-    """Return what needs attention."""
-    return as_json(call.services.cluster.findings(lambda name: call.user.may("view", topic=name)))
+    """Return what needs attention, the worst first."""
+    services = call.services
+    found = services.cluster.findings(lambda name: call.user.may("view", topic=name))
+    if call.user.may("view", everywhere=True):  # as the page with transactions wants it
+        found += services.hanging.findings()
+    return as_json(sorted(found, key=lambda one: one.severity != "bad"))
 
 
 def late_groups(call: Call) -> Any:

@@ -68,6 +68,7 @@ def abort_hanging(call: Call) -> Any:
         producer_id=producer,
         start_offset=start,
     )
+    call.services.hanging.forget(topic, partition, producer)
     return {}
 
 

@@ -13,6 +13,7 @@ from barnabas.console.services.connectors import ConnectorService
 from barnabas.console.services.dead_letters import DeadLetterService
 from barnabas.console.services.decoding import Decoder
 from barnabas.console.services.groups import GroupService
+from barnabas.console.services.hanging import HangingWatch
 from barnabas.console.services.lateness import LatenessService
 from barnabas.console.services.messages import MessageService
 from barnabas.console.services.rest import Rest
@@ -38,6 +39,7 @@ class Services:
     groups: GroupService
     lateness: LatenessService
     transactions: TransactionService
+    hanging: HangingWatch
     acls: AclService
     users: UserService
     quotas: QuotaService
@@ -79,6 +81,7 @@ class Services:
             if one is not None:
                 one.close()
         self.messages.close()
+        self.hanging.close()
         self.cluster.close()
         self.audit.close()
 
@@ -87,6 +90,7 @@ def open_services(config: ConsoleConfig) -> Services:
     """The services of a configuration; nothing is asked yet. Raises ConfigError."""
     cluster = ClusterService(ClusterAccess(config.bootstrap_servers, config.client))
     groups = GroupService(cluster)
+    transactions = TransactionService(cluster)
     registry, schemas = _registry(config)
     messages = MessageService(cluster, Decoder(registry))
     worker = _beside(config, CONNECT, "the Connect worker")
@@ -96,7 +100,8 @@ def open_services(config: ConsoleConfig) -> Services:
         TopicService(cluster),
         groups,
         LatenessService(cluster, groups),
-        TransactionService(cluster),
+        transactions,
+        HangingWatch(cluster, transactions),
         AclService(cluster),
         UserService(cluster),
         QuotaService(cluster),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.console.services.asking import AwayError, ClusterAccess, Kept, RefusedError, check
+from barnabas.console.services.watching import WhileWatched
 from barnabas.protocol.apis import (
     DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
@@ -36,8 +36,6 @@ VIEW_KEPT_S: Final = 2.0
 SIZES_KEPT_S: Final = 5.0
 RATES_EVERY_S: Final = 5.0
 RATES_KEPT_MAX: Final = 120
-WATCHED_S: Final = 60.0
-"""Rates are measured until nobody has looked for this long."""
 DISK_FULL: Final = 0.9
 """A disk that is fuller than this needs attention."""
 LATEST: Final = -1
@@ -297,10 +295,13 @@ class ClusterService:
             if one.is_fenced
         ]
 
-    def offsets(self, topics: Iterable[str], timestamp: int = LATEST) -> dict[Place, int]:
+    def offsets(
+        self, topics: Iterable[str], timestamp: int = LATEST, *, is_committed: bool = False
+    ) -> dict[Place, int]:
         """The offsets of a time (or `LATEST`, `EARLIEST`) of all partitions with a leader.
 
-        -1 where no record is as late as a time.
+        -1 where no record is as late as a time. `is_committed`: as consumers with read_committed
+        see them, for which the last stable offset is the latest.
         """
         wanted = list(topics)
         view = self._view_with(wanted)
@@ -308,7 +309,7 @@ class ClusterService:
         led = view.leaders(names)
 
         def ask(node: int) -> dict[Place, int]:
-            return self._offsets_at(view.nodes[node], led[node], timestamp)
+            return self._offsets_at(view.nodes[node], led[node], timestamp, is_committed)
 
         found: dict[Place, int] = {}
         failures = []
@@ -321,14 +322,16 @@ class ClusterService:
             raise failures[0]
         return found
 
-    def _offsets_at(self, node: Node, places: Sequence[Place], timestamp: int) -> dict[Place, int]:
+    def _offsets_at(
+        self, node: Node, places: Sequence[Place], timestamp: int, is_committed: bool
+    ) -> dict[Place, int]:
         by_topic: dict[str, list[ListOffsetsPartition]] = {}
         for name, number in places:
             part = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
             by_topic.setdefault(name, []).append(part)
         request = ListOffsetsRequest(
             replica_id=-1,
-            isolation_level=0,
+            isolation_level=int(is_committed),
             topics=[
                 ListOffsetsTopic(name=name, partitions=parts) for name, parts in by_topic.items()
             ],
@@ -442,26 +445,16 @@ class Sampler:
         self._ends, self._every_s, self._now_s = ends, every_s, now_s
         self._rates = Rates()
         self._before: tuple[float, Mapping[str, int]] | None = None
-        self._watched_s = 0.0
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._closing = threading.Event()
+        self._watching = WhileWatched(self._step, "console-rates")
 
     def watch(self) -> Rates:
         """Return what was measured; goes on measuring for a minute."""
-        with self._lock:
-            self._watched_s = self._now_s()
-            if (self._thread is None or not self._thread.is_alive()) and not self._closing.is_set():
-                self._before = None
-                self._thread = threading.Thread(target=self._run, name="console-rates", daemon=True)
-                self._thread.start()
+        self._watching.watch()
         return self._rates
 
     def close(self) -> None:
         """Stop."""
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join(TIMEOUT_JOIN_S)
+        self._watching.close()
 
     def measure(self) -> None:
         """Ask once. Raises AwayError, RefusedError."""
@@ -478,20 +471,14 @@ class Sampler:
             self._rates.total.append(sum(rates.values()))
         self._before = now_s, ends
 
-    def _run(self) -> None:
-        while not self._closing.is_set():
-            with self._lock:
-                if self._now_s() - self._watched_s > WATCHED_S:
-                    self._thread = None
-                    return
-            try:
-                self.measure()
-            except (AwayError, RefusedError):
-                self._before = None
-            self._closing.wait(self._every_s)
-
-
-TIMEOUT_JOIN_S: Final = 2.0
+    def _step(self, is_first: bool) -> float:
+        if is_first:
+            self._before = None
+        try:
+            self.measure()
+        except (AwayError, RefusedError):
+            self._before = None
+        return self._every_s
 
 
 def _findings_of_nodes(view: View) -> list[Finding]:

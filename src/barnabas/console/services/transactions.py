@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -92,10 +92,16 @@ class TransactionService:
         part = sliced(found, page, size)
         return Slice(self._described(part.rows), part.total, part.page)
 
-    def hanging(self, minutes: int = MINUTES_DEFAULT, topic: str | None = None) -> list[HangingRow]:
+    def hanging(
+        self,
+        minutes: int = MINUTES_DEFAULT,
+        topic: str | None = None,
+        among: Collection[TopicPartition] | None = None,
+    ) -> list[HangingRow]:
         """Open transactions that were not written to for so long and that nobody will end.
 
-        Raises TooManyError while others search.
+        `topic` and `among` say in which partitions; all by default. Raises TooManyError
+        while others search.
         """
         now = now_ms()
         if not self._searches.acquire(blocking=False):
@@ -109,6 +115,7 @@ class TransactionService:
                     broker=None,
                     timeout_ms=minutes * 60_000,
                     now_ms=now,
+                    among=among,
                 )
         finally:
             self._searches.release()
