@@ -37,6 +37,14 @@ TOPIC_TRAFFIC: Final = _families(
         "totalfetchrequests_total": "Partitions looked at for fetch requests.",
         "failedproducerequests_total": "Partitions of produce requests that failed unexpectedly.",
         "failedfetchrequests_total": "Partitions of fetch requests that failed unexpectedly.",
+        "totalsharefetchrequests_total": "Share fetches that asked for records of the topic.",
+        "failedsharefetchrequests_total": "Share fetches that failed for one of its partitions.",
+        "totalshareacknowledgementrequests_total": (
+            "Requests of share groups' members with acknowledgements of records of the topic."
+        ),
+        "failedshareacknowledgementrequests_total": (
+            "Requests whose acknowledgements failed for one of the topic's partitions."
+        ),
         "invalidmessagecrcrecords_total": "Batches whose checksum was wrong.",
         "invalidoffsetorsequencerecords_total": "Batches with a gap in their producer's sequence.",
     },

@@ -58,6 +58,10 @@ TRAFFIC: Final = {
     "totalfetchrequests": "fetches",
     "failedproducerequests": "failed_produces",
     "failedfetchrequests": "failed_fetches",
+    "totalsharefetchrequests": "share_fetches",
+    "failedsharefetchrequests": "failed_share_fetches",
+    "totalshareacknowledgementrequests": "share_acknowledgements",
+    "failedshareacknowledgementrequests": "failed_share_acknowledgements",
     "invalidmessagecrcrecords": "invalid_crcs",
     "invalidoffsetorsequencerecords": "invalid_sequences",
 }

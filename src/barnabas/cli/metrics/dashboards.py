@@ -278,6 +278,12 @@ TOPICS: Final = Dashboard(
                     "fetch {{topic}}": _rate(
                         f"{_TRAFFIC}failedfetchrequests_total", "topic", _OF_TOPIC
                     ),
+                    "share fetch {{topic}}": _rate(
+                        f"{_TRAFFIC}failedsharefetchrequests_total", "topic", _OF_TOPIC
+                    ),
+                    "acknowledgement {{topic}}": _rate(
+                        f"{_TRAFFIC}failedshareacknowledgementrequests_total", "topic", _OF_TOPIC
+                    ),
                 },
             ),
         ],

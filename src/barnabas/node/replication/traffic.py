@@ -4,7 +4,7 @@ Plain whole numbers that only grow: each partition holds those of its topic. Wha
 that have left the node stays in the sums of all topics, so that those never fall.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from barnabas.protocol.errors import ErrorCode
@@ -31,6 +31,19 @@ EXPECTED_OF_FETCH: Final = frozenset(
 )
 
 
+REFUSED_BEFORE_SHARING: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Errors of partitions that no share partition is asked about: Kafka does not count these.
+
+Source: KafkaApis, SharePartitionManager.
+"""
+
+
 class TopicTraffic:
     """The counts of one topic."""
 
@@ -40,11 +53,15 @@ class TopicTraffic:
         "bytes_rejected",
         "failed_fetches",
         "failed_produces",
+        "failed_share_acknowledgements",
+        "failed_share_fetches",
         "fetches",
         "invalid_crcs",
         "invalid_sequences",
         "messages_in",
         "produces",
+        "share_acknowledgements",
+        "share_fetches",
     )
 
     def __init__(self) -> None:
@@ -60,6 +77,11 @@ class TopicTraffic:
         """Partitions looked at for fetches of consumers, followers and members of share groups."""
         self.failed_produces = 0
         self.failed_fetches = 0
+        self.share_fetches = 0
+        """Share fetches that asked for records of the topic, and acknowledgements below."""
+        self.failed_share_fetches = 0
+        self.share_acknowledgements = 0
+        self.failed_share_acknowledgements = 0
         self.invalid_crcs = 0
         self.invalid_sequences = 0
 
@@ -108,6 +130,25 @@ class Traffic:
         if found is None:
             found = self._by_topic[topic] = TopicTraffic()
         return found
+
+    def shared(self, answers: Iterable[tuple[str, ErrorCode]], *, fetched: bool) -> None:
+        """Count a share fetch, or its acknowledgements: once for each topic of its partitions.
+
+        It failed for a topic with an error in one partition. Topics without partitions here count
+        in the sums alone.
+        """
+        asked: dict[str, bool] = {}
+        for topic, error in answers:
+            if error not in REFUSED_BEFORE_SHARING:
+                asked[topic] = asked.get(topic, False) or error != ErrorCode.NONE
+        for topic, has_failed in asked.items():
+            counts = self._by_topic.get(topic, self._gone)
+            if fetched:
+                counts.share_fetches += 1
+                counts.failed_share_fetches += has_failed
+            else:
+                counts.share_acknowledgements += 1
+                counts.failed_share_acknowledgements += has_failed
 
     def forget(self, topic: str) -> None:
         """No partition of the topic is here any more."""

@@ -12,11 +12,12 @@ from barnabas.node.broker.services import BrokerServices
 from barnabas.node.broker.share.requests import (
     AckOutcome,
     acknowledge,
+    count_acknowledgements,
     readable_topics,
     request_error,
 )
 from barnabas.node.metadata.image import NO_LEADER
-from barnabas.node.share.sessions import SessionKey
+from barnabas.node.share.sessions import PartitionId, SessionKey
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.share_fetch import (
     LeaderIdAndEpoch,
@@ -54,11 +55,13 @@ async def handle_share_acknowledge(
         is_renewal=request.is_renew_ack,
         readable=readable_topics(services, context, request.topics),
     )
+    known: dict[PartitionId, AckOutcome] = {}
+    for key_of, found in outcomes.items():
+        known[key_of] = found if isinstance(found, AckOutcome) else AckOutcome(await found)
+    count_acknowledgements(services, known)
     topics: dict[Uuid, list[ShareAcknowledgePartitionData]] = {}
     leaders: list[int] = []
-    for (topic_id, index), outcome in outcomes.items():
-        if not isinstance(outcome, AckOutcome):
-            outcome = AckOutcome(await outcome)
+    for (topic_id, index), outcome in known.items():
         leader, leader_epoch = NO_LEADER, NO_LEADER_EPOCH  # Kafka says 0, 0: see ShareAnswer
         if outcome.error in HINTED:
             leader, leader_epoch = current_leader(services, topic_id, index)

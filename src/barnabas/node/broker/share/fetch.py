@@ -24,6 +24,7 @@ from barnabas.node.broker.share.requests import (
     RENEWALS_FROM,
     AckOutcome,
     acknowledge,
+    count_acknowledgements,
     readable_topics,
     request_error,
 )
@@ -132,6 +133,7 @@ class ShareFetch:
         "_ack_outcomes",
         "_acks_left",
         "_answers",
+        "_asked",
         "_context",
         "_hosted",
         "_is_fetched",
@@ -162,6 +164,8 @@ class ShareFetch:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._hosted: dict[PartitionId, HostedSharePartition] = {}
         self._answers: dict[PartitionId, ShareAnswer] = {}
+        self._asked: dict[PartitionId, str] = {}
+        """The partitions that records are wanted of, and their topics."""
         self._ack_outcomes: dict[PartitionId, AckOutcome] = {}
         self._acks_left = 0
         self._is_fetched = False
@@ -286,6 +290,7 @@ class ShareFetch:
             turn = request.share_session_epoch % len(wanted)
             wanted = wanted[turn:] + wanted[:turn]
         for key in wanted:
+            self._asked[key] = self._session.partitions[key].topic or ""
             hosted = services.share_partitions.open(self._key.group_id, *key)
             if isinstance(hosted, ErrorCode):
                 self._answers[key] = ShareAnswer(key[1], hosted)
@@ -360,7 +365,20 @@ class ShareFetch:
 
     # -- the answer
 
+    def _count(self) -> None:
+        """Count the request: it fails for a topic with an error in one of its partitions."""
+        if self._asked:
+            answers = self._answers
+            told = [
+                (topic, answers[key].error if key in answers else ErrorCode.NONE)
+                for key, topic in self._asked.items()
+            ]
+            self._services.replicas.context.traffic.shared(told, fetched=True)
+        if self._ack_outcomes:
+            count_acknowledgements(self._services, self._ack_outcomes)
+
     def _respond(self) -> list[Part]:
+        self._count()
         services = self._services
         topics = self._told()
         for (topic_id, index), outcome in self._ack_outcomes.items():

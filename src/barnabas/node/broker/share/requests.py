@@ -1,6 +1,6 @@
 """Shared by ShareFetch and ShareAcknowledge: session checks and acknowledgements."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import Uuid
@@ -110,6 +110,19 @@ def acknowledge(
     if any_taken:
         outcomes.update((key, AckOutcome(ErrorCode.NONE)) for key in without)
     return outcomes
+
+
+def count_acknowledgements(
+    services: BrokerServices, outcomes: Mapping[PartitionId, AckOutcome]
+) -> None:
+    """Count what became of a request's acknowledgements."""
+    known = services.image.topics.by_id
+    told = [
+        (known[topic_id].name, outcome.error)
+        for (topic_id, _), outcome in outcomes.items()
+        if topic_id in known
+    ]
+    services.replicas.context.traffic.shared(told, fetched=False)
 
 
 def _acknowledge_one(
