@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,12 +23,23 @@ def last_progress(stream: StreamingQuery) -> dict[str, Any] | None:
     return None if last is None else dict(json.loads(last.json()))
 
 
-def recent_progress(stream: StreamingQuery) -> list[dict[str, Any]]:
-    """Return Spark's progress JSON of all micro-batches that it remembers, oldest first."""
+def recent_progress(stream: StreamingQuery, count_max: int | None = None) -> list[dict[str, Any]]:
+    """Return Spark's progress JSON of the micro-batches that it remembers, oldest first.
+
+    `count_max`: no more than so many of the last, as each is asked of the JVM.
+    """
     query = getattr(stream, "_jsq", None)
     if query is None:
-        return list(stream.recentProgress)
-    return [json.loads(progress.json()) for progress in query.recentProgress()]
+        found: list[dict[str, Any]] = [dict(one) for one in stream.recentProgress]
+        return found if count_max is None else found[-count_max:]
+    known = query.recentProgress()
+    first = 0 if count_max is None else max(0, len(known) - count_max)
+    return [json.loads(known[place].json()) for place in range(first, len(known))]
+
+
+def batches_of(progresses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return those of micro-batches that ran: Spark also tells of triggers that found nothing."""
+    return [one for one in progresses if "addBatch" in one.get("durationMs", {})]
 
 
 Position = tuple[int, int]

@@ -33,6 +33,8 @@ _STARTS_AT_ONCE: Final = 4
 """A start may have to wait until a broker does not answer: others need not wait for it."""
 _FAILURES_MAX: Final = 100
 _POLL_S: Final = 0.02
+RECENT_BATCHES_MAX: Final = 20
+"""Micro-batches that `recent_progress` gives: each is a call to the JVM."""
 _NO_REASON: Final = "Spark has ended the query, and does not say why"
 
 
@@ -242,6 +244,18 @@ class SupervisedStream:
         except Exception as error:
             if _is_loss(error):
                 return {}
+            raise
+
+    def recent_progress(self, count_max: int = RECENT_BATCHES_MAX) -> list[dict[str, Any]]:
+        """Return Spark's progress of the last micro-batches, oldest first."""
+        from barnabas.spark.progress import recent_progress
+
+        stream = self.stream
+        try:
+            return [] if stream is None else recent_progress(stream, count_max)
+        except Exception as error:
+            if _is_loss(error):
+                return []
             raise
 
     # --- life --------------------------------------------------------------------------------

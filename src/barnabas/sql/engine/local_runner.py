@@ -193,6 +193,9 @@ class LocalQuery:
         follower = self._follower
         return {} if follower is None else follower.positions()
 
+    def batches(self) -> None:
+        """None: it runs record by record."""
+
     def begin(self) -> None:
         """Read the topics: from the beginning of all, or on from where the state is.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,17 @@ from barnabas.sql.query_failures import QueryFailure
 
 BATCH_MS = "batch_ms:"
 """Figures whose names begin so are milliseconds of the last micro-batch, by phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """A micro-batch that is done; `phases_ms` is its time by Spark's phases."""
+
+    batch_id: int
+    began_ms: int
+    duration_ms: int
+    input_rows: int
+    phases_ms: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,10 @@ class HostedQuery(Protocol):
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         """By topic and partition the next offset, and the end of the partition as it was last
         heard of: the cluster is not asked."""
+        ...
+
+    def batches(self) -> Sequence[MicroBatch] | None:
+        """The last micro-batches, oldest first; None if it does not run in micro-batches."""
         ...
 
     def pause(self) -> None: ...

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from barnabas.sql.analysis.commands import QueryCommand
 from barnabas.sql.engine import config
 from barnabas.sql.engine.command_log import ControlCommand, LoggedCommand
 from barnabas.sql.engine.ownership import ALL_SLOTS, Slots, slot_of
-from barnabas.sql.engine.queries import HostedQuery, PersistentQuery, QueryRunner
+from barnabas.sql.engine.queries import HostedQuery, MicroBatch, PersistentQuery, QueryRunner
 from barnabas.sql.query_failures import QueryFailure, failure_of
 from barnabas.sql.syntax.tree import Control
 
@@ -133,6 +133,11 @@ class RunningQuery:
         """Return the positions of the query; see HostedQuery."""
         hosted = self.hosted
         return {} if hosted is None else hosted.positions()
+
+    def batches(self) -> Sequence[MicroBatch] | None:
+        """Return the last micro-batches; see HostedQuery."""
+        hosted = self.hosted
+        return None if hosted is None else hosted.batches()
 
 
 class RunningQueries:

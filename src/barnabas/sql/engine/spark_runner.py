@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from barnabas.spark.progress import batches_of
 from barnabas.spark.session import SharedSession
 from barnabas.spark.supervision import QueryState, why
-from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
+from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
 from barnabas.sql.errors import AnalysisError
 from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.processing_log import Entry, NoteEntry, log_entry
@@ -208,6 +211,9 @@ class SparkHosted:
     def positions(self) -> Mapping[tuple[str, int], tuple[int, int]]:
         return self._query.status().positions
 
+    def batches(self) -> Sequence[MicroBatch]:
+        return [_micro_batch(one) for one in batches_of(self._query.life.recent_progress())]
+
     def pause(self) -> None:
         self._query.life.stop()
 
@@ -236,6 +242,18 @@ class SparkHosted:
         yield
         if before["batches"] > _counts(self._query)["batches"]:
             self._earlier.update(before)
+
+
+def _micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
+    began = datetime.fromisoformat(progress["timestamp"])
+    phases: Mapping[str, int] = progress["durationMs"]
+    return MicroBatch(
+        progress["batchId"],
+        int(began.timestamp() * 1000),
+        phases.get("triggerExecution", sum(phases.values())),
+        progress["numInputRows"],
+        phases,
+    )
 
 
 def _counts(query: SparkQuery) -> Counter[str]:

@@ -321,7 +321,29 @@ class Describer:
             "consumerGroupId": "" if running is None else running.query.group,
             "state": state,
             **({"message": running.message} if running is not None and running.message else {}),
+            **({} if running is None else _batches(running)),
         }
+
+
+def _batches(running: RunningQuery) -> Entity:
+    """The last micro-batches of a query that this server runs on Spark; ksqlDB has none.
+
+    ksqlDB's clients ignore a member that they do not know.
+    """
+    batches = running.batches() if running.is_here else None
+    if batches is None:
+        return {}
+    told = [
+        {
+            "batchId": one.batch_id,
+            "timestamp": one.began_ms,
+            "durationMs": one.duration_ms,
+            "inputRows": one.input_rows,
+            "phasesMs": dict(one.phases_ms),
+        }
+        for one in batches
+    ]
+    return {"microBatches": told}
 
 
 Bounds = Mapping[tuple[str, int], tuple[int, int]]

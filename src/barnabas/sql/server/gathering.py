@@ -69,6 +69,8 @@ class Gatherer:
             _add(one, theirs.get("statusCount") or {}, theirs.get("ksqlHostQueryStatus") or {})
             if theirs.get("message"):
                 one["message"] = theirs["message"]
+            if "microBatches" in theirs:
+                one["microBatches"] = theirs["microBatches"]
             if theirs.get("queryErrors"):
                 one["queryErrors"] = [*one["queryErrors"], *theirs["queryErrors"]]
 

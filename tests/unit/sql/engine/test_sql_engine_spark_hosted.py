@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyspark.errors import PySparkException
 from barnabas.spark.session import SparkStartError
 from barnabas.spark.supervision import QueryState, SupervisedStream
 from barnabas.sql.engine import spark_runner
-from barnabas.sql.engine.queries import BATCH_MS, PersistentQuery
+from barnabas.sql.engine.queries import BATCH_MS, MicroBatch, PersistentQuery
 from barnabas.sql.engine.spark_runner import SparkHosted, SparkQueryRunner
 from barnabas.sql.spark.options import SparkQueryOptions
 from barnabas.sql.spark.query import QueryStatus, SparkQuery
@@ -38,6 +39,7 @@ class FakeStream:
     ends = False
     is_lost = False
     why: Exception | None = None
+    recentProgress: Sequence[dict[str, Any]] = ()  # noqa: N815  Spark's name
 
     @property
     def isActive(self) -> bool:  # noqa: N802  Spark's name
@@ -125,6 +127,24 @@ def test_counts_go_on_over_restarts() -> None:
     assert figures["stream_time_ms"] == 7
     assert (figures["state_bytes"], figures["state_rows"]) == (300, 3)
     assert figures[f"{BATCH_MS}addBatch"] == 40
+
+
+def test_the_last_micro_batches_are_those_that_ran() -> None:
+    query = FakeQuery()
+    found = hosted(query)
+    assert found.batches() == []  # before it starts
+    found.resume()
+    stream: Any = query.life.stream
+    began = {"timestamp": "2026-01-02T03:04:05.678Z", "numInputRows": 7}
+    phases = {"addBatch": 40, "triggerExecution": 55}
+    idle = {"timestamp": began["timestamp"], "numInputRows": 0, "batchId": 30}
+    stream.recentProgress = [
+        *({**began, "batchId": number, "durationMs": phases} for number in range(29)),
+        {**idle, "durationMs": {"latestOffset": 3, "triggerExecution": 3}},
+    ]
+    batches = found.batches()
+    assert [one.batch_id for one in batches] == list(range(10, 29))
+    assert batches[-1] == MicroBatch(28, 1_767_323_045_678, 55, 7, phases)
 
 
 def test_a_query_starts_again_in_the_session_of_a_new_jvm() -> None:

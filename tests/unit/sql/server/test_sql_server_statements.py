@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from barnabas.sql.engine.command_log import CommandLogError
+from barnabas.sql.engine.local_runner import LocalQuery
+from barnabas.sql.engine.queries import MicroBatch
 from support.sql_server_world import SqlWorld
 
 STREAM = (
@@ -183,6 +185,28 @@ async def test_plans_and_functions_are_explained(world: SqlWorld) -> None:
     assert (function["@type"], function["type"]) == ("describe_function", "SCALAR")
     names = {f["name"] for f in (await world.ksql("SHOW FUNCTIONS;"))[0]["functions"]}
     assert {"UCASE", "COUNT", "EXPLODE"} <= names
+
+
+async def test_a_query_that_runs_in_micro_batches_shows_the_last(
+    world: SqlWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.ksql(STREAM + TABLE)
+    explained = (await world.ksql("EXPLAIN ctas_t_1;"))[0]["queryDescription"]
+    assert "microBatches" not in explained  # it runs record by record
+    batch = MicroBatch(3, 1_000, 55, 7, {"addBatch": 40})
+    monkeypatch.setattr(LocalQuery, "batches", lambda _: [batch])
+    explained = (await world.ksql("EXPLAIN ctas_t_1;"))[0]["queryDescription"]
+    assert explained["microBatches"] == [
+        {
+            "batchId": 3,
+            "timestamp": 1_000,
+            "durationMs": 55,
+            "inputRows": 7,
+            "phasesMs": {"addBatch": 40},
+        }
+    ]
+    asked = (await world.ksql("EXPLAIN SELECT k FROM s EMIT CHANGES;"))[0]["queryDescription"]
+    assert "microBatches" not in asked
 
 
 def _plain(kind: str) -> dict[str, Any]:
