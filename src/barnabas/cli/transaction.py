@@ -218,8 +218,7 @@ ABORT_EPILOG = """\b
 Examples:
   barnabas transaction abort --topic orders --partition 0 --start-offset 1200
   barnabas transaction abort -t orders -p 0 --producer-id 7 \\
-    --producer-epoch 3 \\
-    --coordinator-epoch 12 --yes
+    --producer-epoch 3 --coordinator-epoch 12 --yes
 """
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -62,6 +63,18 @@ def test_help_has_an_example(words: str) -> None:
     assert "Example" in shown.text
     assert f"barnabas {words}" in shown.text
     assert all(option.help for option in COMMANDS[words].params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_reads_as_one_types_it(words: str) -> None:
+    """Lines of an example that goes on are as far in; what the text calls an argument is one."""
+    shown = run_cli(*words.split(), "--help").text
+    usage, _, text = shown.partition("\n\n")
+    for before, after in pairwise(text.splitlines()):
+        if before.endswith("\\"):
+            assert re.match("      (?! )", after), after
+    for argument in re.findall(r"Without ([A-Z]{2,})\b", text):
+        assert argument in usage
 
 
 @pytest.mark.parametrize("words", COMMANDS)

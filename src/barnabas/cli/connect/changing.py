@@ -18,8 +18,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for conf
     "create",
     epilog="\b\nExamples:\n  barnabas connect create orders.json\n"
     "  barnabas connect create pages connector.class=DatagenConnector \\\n"
-    "    quickstart=pageviews \\\n"
-    "      kafka.topic=pages --state stopped\n",
+    "    quickstart=pageviews kafka.topic=pages --state stopped\n",
 )
 @click.argument("what")
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")

@@ -20,8 +20,7 @@ Examples:
   barnabas connect start connect-standalone.properties source.properties \\
     sink.json
   barnabas connect start connect-distributed.properties \\
-    -l http://0.0.0.0:8083 \\
-      --override barnabas.connect.engine=local
+    -l http://0.0.0.0:8083 --override barnabas.connect.engine=local
 
 A file with group.id starts a distributed worker; workers with the same group.id share
 connectors. SIGTERM and Ctrl-C end a worker cleanly, with exit code 0.

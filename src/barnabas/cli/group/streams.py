@@ -145,8 +145,7 @@ Examples:
   barnabas streams-group reset-offsets counts --all-input-topics --to 7d \\
     --execute
   barnabas streams-group reset-offsets counts --all-input-topics \\
-    --to earliest --execute \\
-    --delete-all-internal-topics --yes
+    --to earliest --execute --delete-all-internal-topics --yes
 """
 internal_option = click.option(
     "--delete-all-internal-topics",

@@ -136,8 +136,7 @@ def list_command(connection: Connection, words: "AclWords", as_json: bool) -> No
     "    --topic orders\n"
     "  barnabas acl add --allow-principal User:alice --producer --topic orders\n"
     "  barnabas acl add --allow-principal User:bob --consumer --topic shop. \\\n"
-    "    --group reports \\\n"
-    "      --resource-pattern-type prefixed\n"
+    "    --group reports --resource-pattern-type prefixed\n"
     "  barnabas acl add --deny-principal User:eve --deny-host 10.0.0.9 --topic '*'\n",
 )
 @click.option("--producer", is_flag=True, help="What a producer needs: Write, Describe, Create.")

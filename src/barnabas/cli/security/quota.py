@@ -114,7 +114,7 @@ def remove_command(
 ) -> None:
     """Remove quotas of a user, client or address.
 
-    Without KEYS, it removes all of them.
+    Without QUOTA, it removes all of them.
     """
     from barnabas.cli.admin import Admin
 
