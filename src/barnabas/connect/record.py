@@ -104,15 +104,7 @@ class SinkRecord(ConnectRecord):
 
     def copied(self) -> Self:
         """A copy that may be changed."""
-        copy = object.__new__(type(self))
-        copy.topic = self.topic
-        copy.partition = self.partition
-        copy.key_schema = self.key_schema
-        copy.key = self.key
-        copy.value_schema = self.value_schema
-        copy.value = self.value
-        copy.timestamp_ms = self.timestamp_ms
-        copy.headers = self.headers[:]
+        copy = ConnectRecord.copied(self)
         copy.offset = self.offset
         copy.timestamp_type = self.timestamp_type
         copy.original_topic = self.original_topic

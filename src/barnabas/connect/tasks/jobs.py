@@ -112,7 +112,7 @@ def _send_records(
         done.polled += 1
         if record.source_partition is not partition:
             partition = record.source_partition
-            key = _key(partition)
+            key = partition_key(partition)
         last[key] = partition, record.source_offset
         raw = convert(record)
         if raw is not None:
@@ -133,14 +133,15 @@ def _send_columns(
             last |= _send_records(column.records(), flow, output, done)
             continue
         output.send_values(column.topic, values, column.timestamp_ms)
-        last[_key(column.source_partition)] = column.source_partition, column.end
+        last[partition_key(column.source_partition)] = column.source_partition, column.end
         done.topics.add(column.topic)
         done.polled += len(values)
         done.written += len(values)
     return list(last.values())
 
 
-def _key(partition: JsonMap) -> str:
+def partition_key(partition: JsonMap) -> str:
+    """Return a text that equal source partitions share."""
     return repr(sorted(partition.items()))
 
 
@@ -226,5 +227,5 @@ def merged_offsets(
     last: dict[str, tuple[JsonMap, JsonMap]] = {}
     for pairs in (*(one.offsets for one in done), more):
         for partition, offset in pairs:
-            last[_key(partition)] = partition, offset
+            last[partition_key(partition)] = partition, offset
     return list(last.values())

@@ -16,7 +16,13 @@ from barnabas.connect.connectors.base import SourceConnector, SourceReader
 from barnabas.connect.record import JsonMap, SourceRecord
 from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.flow import SourceFlow
-from barnabas.connect.tasks.jobs import SplitDone, merged_offsets, run_split, settle
+from barnabas.connect.tasks.jobs import (
+    SplitDone,
+    merged_offsets,
+    partition_key,
+    run_split,
+    settle,
+)
 from barnabas.connect.tasks.transport import BatchAbortedError, Offsets, TransactionalOutput
 from barnabas.schemas.data.errors import (
     ConfigError,
@@ -304,7 +310,7 @@ class SourceTransactions:
             self._has_records = True
             yield record
             partition = record.source_partition
-            offsets[_key(partition)] = partition, record.source_offset
+            offsets[partition_key(partition)] = partition, record.source_offset
             verdict = self._boundary.after_record(record)
             if verdict is not Verdict.GO_ON:
                 self._note(offsets.values())
@@ -314,7 +320,7 @@ class SourceTransactions:
 
     def _note(self, offsets: Iterable[Pair]) -> None:
         for pair in offsets:
-            key = _key(pair[0])
+            key = partition_key(pair[0])
             if self._committed.get(key) != pair:
                 self._offsets[key] = pair
 
@@ -348,7 +354,3 @@ class SourceTransactions:
     def _forget(self) -> None:
         self._has_records = False
         self._offsets = {}
-
-
-def _key(partition: JsonMap) -> str:
-    return repr(sorted(partition.items()))
