@@ -40,7 +40,6 @@ TRANSACTION_BOUNDARY: Final = "transaction.boundary"
 OFFSETS_TOPIC: Final = "offsets.storage.topic"
 TOPIC_CREATION: Final = "topic.creation."
 TOPIC_CREATION_GROUPS: Final = "topic.creation.groups"
-DEFAULT_GROUP: Final = "default"
 _COMMON, _ERRORS, CREATION = "Common", "Error Handling", "Topic Creation"
 _EXACTLY_ONCE = "Exactly Once Support"
 _LOW, _MEDIUM, _HIGH = Importance.LOW, Importance.MEDIUM, Importance.HIGH

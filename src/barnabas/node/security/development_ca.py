@@ -86,9 +86,6 @@ class Description:
     fingerprint: str
     """SHA-256, in hexadecimal."""
 
-    def is_valid_at(self, now: datetime) -> bool:
-        return self.not_before <= now <= self.not_after
-
     def days_left(self, now: datetime) -> int:
         """Whole days until it ends; negative once it has."""
         return (self.not_after - now).days

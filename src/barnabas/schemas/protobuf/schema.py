@@ -15,7 +15,6 @@ from barnabas.schemas.protobuf.descriptors import (
     decompile,
 )
 from barnabas.schemas.protobuf.known import known_file
-from barnabas.schemas.protobuf.message_indexes import index_of_message, message_at
 from barnabas.schemas.protobuf.nodes import File
 from barnabas.schemas.protobuf.normal_form import normalize_file
 from barnabas.schemas.protobuf.parser import parse_file
@@ -68,14 +67,22 @@ class ProtobufSchema:
     def message_at(self, indexes: Sequence[int]) -> str:
         """The full name of the message that an index path of a record names.
 
-        An empty path is the first message. Raises LookupError if none exists.
+        A path counts messages from 0 at each level. Enums do not count; the entry of a map does if
+        the file has it as a message. An empty path is the first message. Raises LookupError if
+        none exists.
         """
         file = self._defining_file()
-        return message_at(file, indexes or (0,))
-
-    def index_of(self, message: str) -> tuple[int, ...]:
-        """The index path of a message's full name. Raises LookupError for an unknown one."""
-        return index_of_message(self._defining_file(), message)
+        messages, name = file.messages, file.package
+        for depth, index in enumerate(indexes or (0,)):
+            if not 0 <= index < len(messages):
+                path = ", ".join(map(str, indexes or (0,)))
+                raise LookupError(
+                    f"no message has the index path [{path}]: at position {depth},"
+                    f" {index} is not below {len(messages)}"
+                )
+            name = joined(name, messages[index].name)
+            messages = messages[index].messages
+        return name
 
     def formatted(self, form: str) -> str:
         """The text in the form '', 'default', 'ignore_extensions' or 'serialized'.

@@ -28,8 +28,6 @@ PATHS = {
 def test_an_index_path_names_a_message(path: tuple[int, ...]) -> None:
     schema = FORMAT.parse(NESTED)
     assert schema.message_at(path) == PATHS[path]
-    assert schema.index_of(PATHS[path]) == (path or (0,))
-    assert schema.index_of(f".{PATHS[path]}") == (path or (0,))
 
 
 @pytest.mark.parametrize("path", [(2,), (-1,), (0, 2), (1, 0), (0, 1, 0, 0)])
@@ -38,18 +36,11 @@ def test_an_index_path_to_nowhere_is_refused(path: tuple[int, ...]) -> None:
         FORMAT.parse(NESTED).message_at(path)
 
 
-@pytest.mark.parametrize("name", ["w.x.B", "w.x.A.E", "A", "v.x.A", "w.x.E"])
-def test_a_message_that_is_not_there_has_no_index_path(name: str) -> None:
-    with pytest.raises(LookupError):
-        FORMAT.parse(NESTED).index_of(name)
-
-
 def test_a_file_that_only_imports_publicly_stands_for_the_other() -> None:
     references = [ResolvedReference("a.proto", "a", 1, P + "package a; message A {} message B {}")]
     schema = FORMAT.parse(P + 'import public "a.proto";', references, is_new=True)
     assert schema.name == "a.A"
     assert schema.message_at([1]) == "a.B"
-    assert schema.index_of("a.B") == (1,)
 
 
 @pytest.mark.parametrize("path", sorted(KNOWN_PATHS))

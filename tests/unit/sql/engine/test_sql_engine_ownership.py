@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.sql.engine.command_log import LogEntry, MemoryCommandLog
+from barnabas.sql.engine.command_log import LogEntry
 from barnabas.sql.engine.engine import KsqlEngine
 from barnabas.sql.engine.local_runner import LocalQueryRunner
 from barnabas.sql.engine.memory_cluster import MemoryCluster
@@ -23,6 +23,7 @@ from barnabas.sql.engine.ownership import (
 )
 from barnabas.sql.engine.session import Session
 from barnabas.sql.functions.built_in import functions
+from support.memory_command_log import MemoryCommandLog
 from support.sql_server_world import SETTINGS, SqlWorld
 
 gaps_s = st.integers(0, 30 << 10).map(lambda number: number / 1024)
