@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from barnabas.streams.errors import PipelineError
@@ -56,8 +57,19 @@ class StreamJoined(Step):
 
     def check(self) -> None:
         super().check()
-        for parent in self.parents:
-            check_columns("join", self._on, parent.columns())
+        left, right = (parent.columns() for parent in self.parents)
+        for columns in (left, right):
+            check_columns("join", self._on, columns)
+        if left is not None and right is not None:
+            self._check_names(left, right)
+
+    def _check_names(self, left: Sequence[str], right: Sequence[str]) -> None:
+        both = set(value_columns([*left])) & set(value_columns([*right])) - set(self._on)
+        if both:
+            raise PipelineError(
+                f"both streams have {', '.join(sorted(both))}: name one's otherwise before the "
+                f"join, with .rename(new={min(both)!r})"
+            )
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f
@@ -67,12 +79,7 @@ class StreamJoined(Step):
         for name in self._on:
             if name not in left.columns or name not in right.columns:
                 raise PipelineError(f"both streams need the column {name} to join on it")
-        both = set(value_columns(left.columns)) & set(value_columns(right.columns))
-        both -= set(self._on)
-        if both:
-            raise PipelineError(
-                f"both streams have {', '.join(sorted(both))}: rename one's before the join"
-            )
+        self._check_names(left.columns, right.columns)
         hidden = {name: f"{_RIGHT}{name}" for name in [*self._on, TIMESTAMP]}
         right = right.withColumnsRenamed(hidden)
         time, other = f.col(TIMESTAMP), f.col(hidden[TIMESTAMP])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from barnabas.streams.errors import PipelineError
 from barnabas.streams.names import check_columns
 
 if TYPE_CHECKING:
@@ -164,6 +165,17 @@ class Union(Step):
 
     def columns(self) -> tuple[str, ...] | None:
         return self.parents[0].columns()
+
+    def check(self) -> None:
+        super().check()
+        all_columns = [parent.columns() for parent in self.parents]
+        first, *others = [value_columns([*one]) for one in all_columns if one is not None] or [[]]
+        for other in others:
+            if {name.lower() for name in other} != {name.lower() for name in first}:
+                raise PipelineError(
+                    f"union: one stream has the columns {', '.join(first)}, another "
+                    f"{', '.join(other)}: make them the same with .select(…) or .rename(…)"
+                )
 
     def frame(self, building: Building) -> DataFrame:
         frames = [parent.frame(building) for parent in self.parents]

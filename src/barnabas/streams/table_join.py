@@ -15,6 +15,7 @@ pipeline first started come before all rows. The changes of one key keep the ord
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from barnabas.streams.errors import PipelineError
@@ -76,7 +77,10 @@ class TableJoined(Step):
 
     def check(self) -> None:
         super().check()
-        check_columns("join", [self._on], self.parents[0].columns())
+        before = self.parents[0].columns()
+        check_columns("join", [self._on], before)
+        if before is not None and self._columns is not None:
+            self._check_names(before, self._columns)
 
     def frame(self, building: Building) -> DataFrame:
         from pyspark.sql import functions as f
@@ -122,16 +126,19 @@ class TableJoined(Step):
             unpacked(f.col("found"), table_schema).alias("found"),
         )
         own = [f"row.`{name}`" for name in rows.columns if name != TIMESTAMP]
-        theirs = [f"found.`{name}`" for name in self._added(rows, table)]
+        theirs = [f"found.`{name}`" for name in self._added(table.columns)]
         return unpacked_rows.select(*own, *theirs, f.col("time").alias(TIMESTAMP))
 
-    def _added(self, rows: DataFrame, table: DataFrame) -> list[str]:
-        return [name for name in value_columns(table.columns) if name != self._on]
+    def _added(self, table: Sequence[str]) -> list[str]:
+        return [name for name in value_columns([*table]) if name != self._on]
 
     def _check(self, rows: DataFrame, table: DataFrame) -> None:
         if self._on not in rows.columns:
             raise PipelineError(f"the stream has no column {self._on} to join {self._table.topic}")
-        both = sorted(set(value_columns(rows.columns)) & set(self._added(rows, table)))
+        self._check_names(rows.columns, table.columns)
+
+    def _check_names(self, rows: Sequence[str], table: Sequence[str]) -> None:
+        both = sorted(set(value_columns([*rows])) & set(self._added(table)))
         if both:
             raise PipelineError(
                 f"the stream and the table {self._table.topic} both have {', '.join(both)}: "

@@ -96,6 +96,40 @@ UNKNOWN_COLUMNS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+COLUMNS_THAT_DO_NOT_GO_TOGETHER: dict[str, tuple[Callable[[], Any], str]] = {
+    "both streams": (
+        lambda: sales().join(
+            stream("t", schema="user STRING, at TIMESTAMP"), "user", within="1 day"
+        ),
+        "both streams have at: name one's otherwise before the join, with .rename(new='at')",
+    ),
+    "stream and table": (
+        lambda: sales().join(table("t", schema="at TIMESTAMP"), "user"),
+        "the stream and the table t both have at: name the table's otherwise",
+    ),
+    "union": (
+        lambda: (
+            sales().select("user", "at").union(stream("t", schema="user STRING, time TIMESTAMP"))
+        ),
+        "union: one stream has the columns user, at, another user, time",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS_THAT_DO_NOT_GO_TOGETHER)
+def test_columns_that_do_not_go_together(name: str) -> None:
+    make, words = COLUMNS_THAT_DO_NOT_GO_TOGETHER[name]
+    with pytest.raises(PipelineError) as caught:
+        Pipeline("p", make().to("out"))
+    assert words in str(caught.value)
+
+
+def test_columns_that_go_together_in_another_order() -> None:
+    same = sales().select("at", "user").union(sales().select("user", "at"))
+    renamed = stream("t", schema="user STRING, at TIMESTAMP").rename(then="at")
+    Pipeline("p", same.to("a"), sales().join(renamed, "user", within="1 day").to("b"))
+
+
 @pytest.mark.parametrize("name", UNKNOWN_COLUMNS)
 def test_columns_that_do_not_exist(name: str) -> None:
     make, words = UNKNOWN_COLUMNS[name]
