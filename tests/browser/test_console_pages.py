@@ -24,6 +24,8 @@ from barnabas import Cluster
 from barnabas.connect.record import RawRecord
 from barnabas.connect.tasks.base import TaskId
 from barnabas.protocol.errors import ErrorCode
+from barnabas.sql.engine.local_runner import LocalQuery
+from barnabas.sql.engine.queries import MicroBatch
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected
 from support.connect.dead_letters import write_dead_letter
@@ -701,6 +703,85 @@ def test_a_stream_is_made_and_dropped_by_sql(page: Page, world: Console) -> None
     expect(page.locator("dialog .lost")).to_contain_text("needs the right “admin”")
     confirm(page, "nowhere")
     expect(page.locator("dialog .problem")).to_contain_text("NOWHERE")
+
+
+def test_a_query_shows_its_plan_its_lag_and_its_micro_batches(
+    page: Page, world: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(page, world, "/sql/queries/CTAS_TOTALS_1", "CTAS_TOTALS_1")
+    picture_of = page.get_by_role("img", name="Stream source")
+    expect(picture_of).to_have_attribute("aria-label", re.compile("orders.*, after 1.*TOTALS"))
+    steps = page.locator(".plan .step text.name").all_text_contents()
+    assert (steps[0], steps[-1]) == ("Stream source", "Table sink")
+    expect(page.get_by_role("region", name="Lag").locator("tbody tr")).to_contain_text("orders")
+    expect(page.locator("main")).to_contain_text("This server reports none: ksqlDB runs queries")
+    page.locator("summary", has_text="The plan in words").click()
+    expect(page.locator("details p")).to_contain_text("1. Stream source: orders.")
+    batches = [MicroBatch(n, 1_000 * n, 50 + n, 7 * n, {"addBatch": 40}) for n in range(1, 4)]
+    monkeypatch.setattr(LocalQuery, "batches", lambda _: batches)
+    page.reload()
+    rows = page.get_by_role("region", name="The last micro-batches").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text("53 ms")
+    expect(rows.first).to_contain_text("21")
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert found_by_axe(page) == []
+    page.get_by_role("heading", name="Micro-batches").evaluate("one => one.scrollIntoView()")
+    picture(page, "sql-plan")
+    page.set_viewport_size({"width": 375, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    # The picture keeps its size, and so its texts; one that is wider is scrolled.
+    sizes = "one => [one.getBoundingClientRect().width, Number(one.getAttribute('width'))]"
+    shown, natural = page.locator(".plan svg").evaluate(sizes)
+    assert shown == natural
+    assert found_by_axe(page) == []
+
+
+def test_the_editor_completes_words_by_the_keyboard(page: Page, world: Console) -> None:
+    show(page, world, "/sql", "SQL")
+    editor = page.get_by_label("Statement")
+    options = page.get_by_role("option")
+    editor.focus()
+    page.keyboard.type("SELECT * FROM ord")
+    expect(options.first).to_contain_text("ORDERS")
+    page.keyboard.press("Enter")  # nothing is chosen yet: a new line
+    expect(options).to_have_count(0)
+    editor.fill("SELECT * FROM ")
+    page.keyboard.type("ord")
+    expect(options.first).to_contain_text("stream")
+    page.keyboard.press("ArrowDown")
+    expect(editor).to_have_attribute("aria-activedescendant", "suggestion-0")
+    expect(page.locator("[role=status].hidden").first).to_contain_text("suggestion")
+    assert found_by_axe(page) == []
+    page.keyboard.press("Enter")
+    expect(editor).to_have_value("SELECT * FROM ORDERS")
+    page.keyboard.type(" o WHERE o.")
+    expect(options).to_have_count(2)
+    expect(options.nth(1)).to_contain_text("AMOUNT")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Tab")
+    expect(editor).to_have_value("SELECT * FROM ORDERS o WHERE o.AMOUNT")
+    page.keyboard.type(" > uca")
+    expect(options.first).to_contain_text("function")
+    page.keyboard.press("Escape")
+    expect(options).to_have_count(0)
+    page.keyboard.press("Control+Space")
+    page.keyboard.press("Enter")
+    expect(editor).to_have_value("SELECT * FROM ORDERS o WHERE o.AMOUNT > ucase(")
+    page.keyboard.type("'sel")
+    page.keyboard.press("Control+Space")
+    expect(options).to_have_count(0)  # within a string
+    editor.fill("sele")
+    page.keyboard.press("Control+Space")
+    expect(options).to_have_count(1)
+    page.set_viewport_size({"width": 375, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert found_by_axe(page) == []
+    options.first.click()
+    expect(editor).to_have_value("select")
+    page.keyboard.press("Tab")
+    expect(page.locator("#run")).to_be_focused()
 
 
 def test_services_that_are_away_are_cards(browser: Browser) -> None:

@@ -12,6 +12,8 @@ import httpx
 import pytest
 
 from barnabas.console.services.sql import EVERYTHING, stages_of, weigh, without_secrets
+from barnabas.sql.engine.local_runner import LocalQuery
+from barnabas.sql.engine.queries import MicroBatch
 from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.protection import protected
 from support.connect.web_service import Answer, WebService
@@ -84,6 +86,8 @@ def test_statements_lists_and_plans(page: Console) -> None:
     found = page.get("sql/queries/CTAS_TOTALS_1")
     assert (found["sources"], found["sinks"]) == (["ORDERS"], ["TOTALS"])
     assert "Store: Aggregate-1" in found["topology"]
+    assert [step["kind"] for step in found["plan"]][:: len(found["plan"]) - 1] == ["source", "sink"]
+    assert found["plan"][-1]["detail"] == "TOTALS"
     wrong = told(page.send("POST", "sql/statements", {"sql": "CREATE NOTHING;"}), 409)
     assert "NOTHING" in wrong["error"]
     told(page.http.get("/api/sql/queries/a%3B%20DROP"), 409)
@@ -101,6 +105,57 @@ def test_statements_lists_and_plans(page: Console) -> None:
     deeds = [one["action"] for one in page.get("audit")["rows"]]
     assert deeds.count("run SQL") == 4
     assert "drop table" in deeds
+
+
+def test_lag_and_micro_batches_of_a_query(
+    page: Console, server: tuple[SqlWorld, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(page, ORDERS)
+    run(page, TOTALS)
+    server[0].write("orders", "a", {"amount": 3})
+
+    def lag() -> Any:
+        return page.get("sql/queries/CTAS_TOTALS_1/activity")["lag"]
+
+    wait_until(lambda: lag() == [{"topic": "orders", "lag": 0, "partitions": 1}], "it reads", 60)
+    found = page.get("sql/queries/CTAS_TOTALS_1/activity")
+    assert found["group"].endswith("query_CTAS_TOTALS_1")
+    assert found["batches"] is None  # without Spark there are none
+    batch = MicroBatch(3, 1_000, 55, 7, {"addBatch": 40})
+    monkeypatch.setattr(LocalQuery, "batches", lambda _: [batch])
+    monkeypatch.setattr(LocalQuery, "positions", lambda _: {("orders", 0): (0, 1)})
+    found = page.get("sql/queries/CTAS_TOTALS_1/activity")
+    assert found["batches"] == [{"id": 3, "began_ms": 1_000, "duration_ms": 55, "input_rows": 7}]
+    assert found["lag"] == [{"topic": "orders", "lag": 1, "partitions": 1}]
+    told(page.http.get("/api/sql/queries/NOTHING_1/activity"), 409)
+
+
+def test_words_for_completion(page: Console, guarded: Console) -> None:
+    run(page, ORDERS)
+    assert {"SUM", "UCASE"} <= set(page.get("sql/functions"))
+    assert page.get("sql/sources/ORDERS/columns") == [
+        {"name": "ID", "type": "STRING"},
+        {"name": "AMOUNT", "type": "INTEGER"},
+    ]
+    assert "NOTHING" in told(page.http.get("/api/sql/sources/NOTHING/columns"), 409)["error"]
+    told(page.http.get("/api/sql/sources/a%60b/columns"), 409)
+    guarded.log_in("eve", "pw")
+    for path in ("functions", "sources/ORDERS/columns"):
+        assert "everywhere" in told(guarded.http.get(f"/api/sql/{path}"), 403)["error"]
+
+
+@pytest.mark.parametrize("body", [b'[{"queryDescription": []}]', b'[{"queryDescription": {}}]'])
+def test_a_server_that_says_less_is_understood(body: bytes) -> None:
+    with (
+        WebService(lambda _: Answer(200, body)) as server,
+        console({"bootstrap.servers": "127.0.0.1:1", "sql.url": server.url}) as page,
+    ):
+        answer = page.http.get("/api/sql/queries/CTAS_A_1/activity")
+        if answer.status_code == 200:
+            assert answer.json() == {"group": "", "lag": None, "batches": None}
+        else:
+            assert "not an object" in told(answer, 409)["error"]
+        assert page.http.get("/api/sql/queries/CTAS_A_1").status_code in (200, 409)
 
 
 def test_a_push_query_is_live_until_nobody_reads(

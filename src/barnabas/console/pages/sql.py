@@ -88,6 +88,21 @@ def explained(call: Call) -> Any:
     return {**as_json(call.services.sql.explain(name)), "may": may}
 
 
+def activity(call: Call) -> Any:
+    """A query's lag and its last micro-batches."""
+    return as_json(call.services.sql.activity(call.path["query"]))
+
+
+def functions(call: Call) -> Any:
+    """The names of functions, for completion."""
+    return call.services.sql.functions()
+
+
+def columns(call: Call) -> Any:
+    """The columns of a stream or table, for completion."""
+    return as_json(call.services.sql.columns(call.path["source"]))
+
+
 def terminate(call: Call) -> Any:
     """End a query; the body repeats its id."""
     name = call.path["query"]
@@ -117,7 +132,10 @@ ENDPOINTS = (
     ),
     _everywhere("GET", "/api/sql/sources", "view", "streams and tables", sources),
     _everywhere("DELETE", "/api/sql/sources/{source}", "admin", "dropping it", drop),
+    _everywhere("GET", "/api/sql/sources/{source}/columns", "view", "columns", columns),
+    _everywhere("GET", "/api/sql/functions", "view", "functions", functions),
     Endpoint("GET", "/api/sql/queries", "view", "the list of queries", queries),
     Endpoint("GET", _ONE, "view", "this query", explained),
+    Endpoint("GET", f"{_ONE}/activity", "view", "this query", activity),
     Endpoint("DELETE", _ONE, "admin", "ending this query", terminate),
 )

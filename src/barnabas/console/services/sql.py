@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from barnabas.console.services.asking import RefusedError
 from barnabas.console.services.rest import Rest, path
+from barnabas.console.services.sql_plans import PlanStep, plan_of
 from barnabas.console.services.topics import Slice, sliced
 
 LINE_CHARS_MAX: Final = 8 << 20
@@ -89,8 +90,49 @@ class Explained:
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
     stages: tuple[Stage, ...]
+    plan: tuple[PlanStep, ...]
+    """Empty where the plan cannot be drawn."""
     topology: str
     errors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """How many records of a topic a query has still to read."""
+
+    topic: str
+    lag: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch of Spark's that is done."""
+
+    id: int
+    began_ms: int
+    duration_ms: int
+    input_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a query does now."""
+
+    group: str
+    """Its consumer group; empty if the server does not say."""
+    lag: tuple[TopicLag, ...] | None
+    """None if the server does not say."""
+    batches: tuple[Batch, ...] | None
+    """Oldest first; None if the server reports no micro-batches, as ksqlDB, which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a stream or table."""
+
+    name: str
+    type: str
 
 
 def weigh(text: str) -> Weighed:
@@ -179,8 +221,7 @@ class SqlService:
 
     def explain(self, query_id: str) -> Explained:
         """How the server runs a query."""
-        answer = self.run(f"EXPLAIN {_checked(query_id)};")
-        found = _members((answer[0] if answer else {}).get("queryDescription"))
+        found = self._described(query_id)
         topology = str(found.get("topology") or "")
         errors = [str(_members(one).get("errorMessage")) for one in found.get("queryErrors") or ()]
         if found.get("message"):
@@ -193,9 +234,49 @@ class SqlService:
             tuple(map(str, found.get("sources") or ())),
             tuple(map(str, found.get("sinks") or ())),
             stages_of(topology),
+            plan_of(str(found.get("executionPlan") or ""), ", ".join(_texts(found.get("sinks")))),
             topology,
             tuple(errors),
         )
+
+    def activity(self, query_id: str) -> Activity:
+        """How far a query is behind, and its last micro-batches."""
+        found = self._described(query_id)
+        group = str(found.get("consumerGroupId") or "")
+        told = found.get("microBatches")
+        batches = None if not isinstance(told, list) else tuple(_batch(one) for one in told)
+        return Activity(group, self._lag(group, _texts(found.get("sinks"))), batches)
+
+    def _described(self, query_id: str) -> Mapping[str, Any]:
+        answer = self.run(f"EXPLAIN {_checked(query_id)};")
+        return _members((answer[0] if answer else {}).get("queryDescription"))
+
+    def _lag(self, group: str, sinks: Sequence[str]) -> tuple[TopicLag, ...] | None:
+        """By topic, as the description of what the query writes has it."""
+        if not sinks or "`" in sinks[0]:
+            return None
+        answer = self.run(f"DESCRIBE `{sinks[0]}` EXTENDED;")
+        found = _members((answer[0] if answer else {}).get("sourceDescription"))
+        offsets = [_members(one) for one in found.get("queryOffsetSummaries") or ()]
+        own = [one for one in offsets if not group or one.get("groupId") == group]
+        if len(own) != 1:  # of other queries that write it too, or none
+            return None
+        return tuple(_topic_lag(_members(topic)) for topic in own[0].get("topicSummaries") or ())
+
+    def functions(self) -> list[str]:
+        """The names of all functions."""
+        answers = self.run("LIST FUNCTIONS;")
+        listed = [_members(one) for answer in answers for one in answer.get("functions") or ()]
+        return sorted(str(one.get("name")) for one in listed)
+
+    def columns(self, source: str) -> list[Column]:
+        """The columns of a stream or table."""
+        if "`" in source:
+            raise RefusedError(f"{source} is not a name of a stream or table")
+        answer = self.run(f"DESCRIBE `{source}`;")
+        found = _members((answer[0] if answer else {}).get("sourceDescription"))
+        fields = [_members(one) for one in found.get("fields") or ()]
+        return [Column(str(one.get("name")), _type_of(one.get("schema"))) for one in fields]
 
     def terminate(self, query_id: str) -> None:
         """End a query."""
@@ -251,6 +332,33 @@ def stages_of(topology: str) -> tuple[Stage, ...]:
         for operator, stages, stores in _OPERATOR.findall(topology)
         for stage in _numbers(stages)
     )
+
+
+def _batch(found: Any) -> Batch:
+    one = _members(found)
+    members = ("batchId", "timestamp", "durationMs", "inputRows")
+    return Batch(*(_whole(one.get(name)) for name in members))
+
+
+def _topic_lag(found: Mapping[str, Any]) -> TopicLag:
+    parts = [_members(one) for one in found.get("offsets") or ()]
+    lags = [_whole(one.get("logEndOffset")) - _whole(one.get("consumerOffset")) for one in parts]
+    return TopicLag(str(found.get("kafkaTopic")), sum(max(0, lag) for lag in lags), len(parts))
+
+
+def _type_of(schema: Any) -> str:
+    """A type as SQL has it: what is inside of brackets is left out."""
+    return str(schema.get("type")) if isinstance(schema, dict) else ""
+
+
+def _texts(found: Any) -> list[str]:
+    return [str(one) for one in found or ()]
+
+
+def _whole(found: Any) -> int:
+    if type(found) is not int:
+        raise RefusedError("the SQL server answers with what is not a number")
+    return found
 
 
 def _numbers(text: str) -> list[int]:

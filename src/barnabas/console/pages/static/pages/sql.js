@@ -1,8 +1,10 @@
 // A SQL server: statements and their results, streams and tables, queries and how they run.
 
 import { get, lines, part, post, remove } from "../api.js";
-import { h, number, plural, put, say } from "../dom.js";
-import { action, confirmed, failed, field, listState, loaded, table, tabs } from "../widgets.js";
+import { duration, h, number, plural, put, say, time } from "../dom.js";
+import { action, chart, confirmed, failed, field, listState, loaded, table, tabs } from "../widgets.js";
+import { completion } from "./sql_completion.js";
+import { inWords, planPicture } from "./sql_plan.js";
 
 export function sqlPage(page) {
   const { names, go } = page;
@@ -119,7 +121,12 @@ function editor(page) {
   const go_ = action("Run", may.run, "view", run, "main");
   go_.id = "run";
   return [
-    field("Statement", text, "Ctrl and Enter run it. A query with EMIT CHANGES goes on until it is stopped or the page is left."),
+    field(
+      "Statement",
+      text,
+      "Ctrl and Enter run it, Ctrl and Space suggest words. A query with EMIT CHANGES goes on until it is stopped or the page is left.",
+    ),
+    may.run ? completion(text, signal) : null,
     h("div", { class: "actions" }, go_, stop),
     status,
     result,
@@ -218,7 +225,14 @@ export function queryPage(page) {
       found.errors.map((text) => h("p", { class: "problem" }, text)),
       h("div", { class: "actions" }, action("Terminate", found.may.admin, "admin", () => terminate(path, id, found, go), "danger")),
       h("pre", { tabindex: "0", "aria-label": "Statement" }, found.text),
+      activityOf(path, signal),
       h("h2", {}, "How it runs"),
+      found.plan.length
+        ? [
+            planPicture(found.plan),
+            h("details", {}, h("summary", {}, "The plan in words"), h("p", {}, inWords(found.plan))),
+          ]
+        : h("p", { class: "quiet" }, "The server’s plan of this query cannot be drawn; this is its text:"),
       found.stages.length
         ? table(
             [
@@ -236,6 +250,59 @@ export function queryPage(page) {
     { signal },
   );
   return [h("h1", {}, id), body];
+}
+
+/** What a query does now: how far it is behind, and its last micro-batches. */
+function activityOf(path, signal) {
+  return loaded(
+    () => get(`${path}/activity`, {}, signal),
+    ({ group, lag, batches }) => [
+      h("h2", {}, "Lag"),
+      lag === null
+        ? h("p", { class: "quiet" }, "The server does not say how far this query has read.")
+        : table(
+            [
+              { title: "Topic", show: (row) => h("a", { href: `#/topics/${part(row.topic)}` }, row.topic) },
+              { title: "Records to read", kind: "number", show: (row) => number(row.lag) },
+              { title: "Partitions", kind: "number", show: (row) => number(row.partitions) },
+            ],
+            lag,
+            { caption: "Lag", empty: "It has not read yet." },
+          ),
+      group ? h("p", { class: "quiet" }, `Consumer group ${group}`) : null,
+      h("h2", {}, "Micro-batches"),
+      batches === null
+        ? h(
+            "p",
+            { class: "quiet" },
+            "This server reports none: ksqlDB runs queries record by record, as Barnabas’ SQL server does without Spark.",
+          )
+        : batchesOf(batches),
+    ],
+    { every: 10000, signal },
+  );
+}
+
+function batchesOf(batches) {
+  if (!batches.length) return h("p", { class: "empty" }, "No micro-batch has run since the query started.");
+  return [
+    batches.length > 1
+      ? chart(
+          batches.map((one) => [one.began_ms / 1000, one.duration_ms]),
+          { label: "Duration", format: duration },
+        )
+      : null,
+    table(
+      [
+        { title: "Batch", kind: "number", show: (row) => number(row.id) },
+        { title: "Began", kind: "word", show: (row) => time(row.began_ms) },
+        { title: "Duration", kind: "number", show: (row) => duration(row.duration_ms) },
+        { title: "Input rows", kind: "number", show: (row) => number(row.input_rows) },
+      ],
+      [...batches].reverse(),
+      { caption: "The last micro-batches" },
+    ),
+  ];
 }
 
 async function terminate(path, id, found, go) {
