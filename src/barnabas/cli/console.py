@@ -33,7 +33,7 @@ cleanly, with exit code 0.
 @service_options("the console", "http://127.0.0.1:8090")
 @command_config_option
 @click.option("--registry-url", "-r", metavar="URL,...", help="The schema registry.")
-@click.option("--connect-url", metavar="URL,...", help="A Kafka Connect worker.")
+@click.option("--connect-url", metavar="URL,...", help="Kafka Connect workers.")
 @click.option("--sql-url", metavar="URL,...", help="A SQL server of Barnabas, or ksqlDB's.")
 def command(
     properties: str | None,

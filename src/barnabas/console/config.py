@@ -4,8 +4,8 @@ bootstrap.servers            the brokers
 client.…                     what a Kafka client takes, as client.security.protocol
 listeners                    http:// or https:// addresses; https needs ssl.keystore.location
 schema.registry.url          the registry; its login and TLS are set as Confluent's clients do
-connect.url                  a Kafka Connect worker; also connect.basic.auth.user.info,
-                             connect.ssl.…
+connect.url                  Kafka Connect workers, of one group or of several; also
+                             connect.basic.auth.user.info, connect.ssl.…
 sql.url                      a ksqlDB server, as Barnabas' SQL server is one; also sql.basic.auth.…
 console.users.file           a password file; without one nobody logs in
 console.roles.NAME.rights    view, read, unmasked, produce, edit, admin

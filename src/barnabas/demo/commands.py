@@ -100,16 +100,16 @@ def dashboard_spec(
 
 
 def console_spec(
-    settings: Settings, bootstrap: str, access: Access | None = None, *, worker: str | None = None
+    settings: Settings, bootstrap: str, access: Access | None = None, *, workers: Sequence[str] = ()
 ) -> ChildSpec:
-    """Return how to start the console; `worker` is Connect's URL.
+    """Return how to start the console; `workers` are URLs of Connect's.
 
     On a secure cluster its user may change nothing, and neither may who looks at its pages.
     """
     command = [*BARNABAS, "console", "--bootstrap-servers", bootstrap]
     command += ["--listeners", settings.console_url, "--registry-url", settings.registry_url]
     command += ["--sql-url", settings.sql_url]
-    command += [] if worker is None else ["--connect-url", worker]
+    command += ["--connect-url", ",".join(workers)] if workers else []
     if access is not None:
         command += ["--command-config", access.console_file]
         command += ["--override", "console.read.only=true"]

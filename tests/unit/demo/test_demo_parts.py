@@ -275,11 +275,14 @@ def test_the_console_knows_the_services_and_changes_nothing_of_a_secure_cluster(
     plain = console_spec(settings, "b:1").command
     assert plain[-2:] == ["--sql-url", "http://127.0.0.1:5"]
     secure = console_spec(
-        settings, "b:1", cast(Access, SimpleNamespace(console_file="f")), worker="http://w"
+        settings,
+        "b:1",
+        cast(Access, SimpleNamespace(console_file="f")),
+        workers=["http://w", "http://x"],
     ).command
     assert secure[: len(plain)] == plain
     assert secure[len(plain) :] == [
-        *("--connect-url", "http://w", "--command-config", "f"),
+        *("--connect-url", "http://w,http://x", "--command-config", "f"),
         *("--override", "console.read.only=true"),
     ]
 

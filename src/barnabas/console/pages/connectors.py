@@ -49,17 +49,24 @@ def dead_letters(call: Call) -> Any:
 
 def check(call: Call) -> Any:
     """What the worker says of a configuration."""
-    return as_json(call.services.connectors.check(call.path["connector"], _config(call)))
+    found = call.services.connectors.check(
+        call.path["connector"],
+        _config(call),
+        is_new=call.body.get("is_new") is True,
+        address=str(call.body.get("address") or ""),
+    )
+    return as_json(found)
 
 
 def save(call: Call) -> Any:
     """Change a configuration, or create a connector."""
     name, config = call.path["connector"], _config(call)
     is_new = call.body.get("is_new") is True
+    address = str(call.body.get("address") or "")
     call.do(
         "create connector" if is_new else "change connector",
         name,
-        lambda: call.services.connectors.save(name, config, is_new=is_new),
+        lambda: call.services.connectors.save(name, config, is_new=is_new, address=address),
         settings=sorted(config),
     )
     return {}

@@ -7,10 +7,10 @@ import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from barnabas.console.services.asking import AbsentError, Kept, RefusedError
+from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
 from barnabas.console.services.rest import Rest, path
 from barnabas.console.services.topics import Slice, sliced
 
@@ -54,6 +54,27 @@ class ConnectorRow:
     tasks: Mapping[str, int]
     reason: str | None
     """The first line of what failed first."""
+    address: str = ""
+    """Where it was found, if the console asks at several addresses."""
+    elsewhere: tuple[str, ...] = ()
+    """Addresses of other workers that have a connector of the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Slice[ConnectorRow]):
+    """A page of connectors; `away` says which workers did not answer, and why."""
+
+    away: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The connectors of all workers that answered."""
+
+    rows: Sequence[ConnectorRow]
+    homes: Mapping[str, tuple[int, ...]]
+    """By connector the places of the addresses at which it is: several for a group of workers."""
+    away: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +116,20 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A kind of connectors that the worker has."""
+    """A kind of connectors that a worker has."""
 
     name: str
     type: str
     version: str | None
+    addresses: tuple[str, ...]
+    """Where it is."""
 
 
 class ConnectorService:
-    """The connectors of one worker or group. Methods block, may raise AwayError, RefusedError."""
+    """Connectors of the workers at several addresses: of one group, or that know nothing of others.
+
+    Methods block, and raise AwayError and RefusedError. A connector is asked for where it is.
+    """
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest
@@ -123,41 +149,98 @@ class ConnectorService:
         page: int = 0,
         size: int = 50,
         allowed: Callable[[str], bool] = lambda _: True,
-    ) -> Slice[ConnectorRow]:
+    ) -> Found:
         """Connectors whose names or plugins contain all words of `search`, failed ones first.
 
         `state`: of the connector or one of its tasks.
         """
         words = search.lower().split()
+        listing = self._all.get()
         found = [
             row
-            for row in self._all.get()
+            for row in listing.rows
             if state in ("", row.state, *row.tasks)
             and all(word in f"{row.name} {row.plugin}".lower() for word in words)
             and allowed(row.name)
         ]
-        return sliced(found, page, size)
+        part = sliced(found, page, size)
+        return Found(part.rows, part.total, part.page, listing.away)
 
-    def _ask(self) -> list[ConnectorRow]:
+    def _ask(self) -> _Listing:
         where = "/connectors?expand=status&expand=info"
-        found = _members(self._rest.ask("GET", where))
-        rows = [_row(name, _members(one)) for name, one in found.items()]
-        return sorted(rows, key=lambda row: (row.reason is None, row.name))
+        answers, away = self._everywhere(where)
+        rows: dict[str, ConnectorRow] = {}
+        homes: dict[str, tuple[int, ...]] = {}
+        for place, answer in answers:
+            address = self._rest.urls[place] if self._is_several else ""
+            for name, one in _members(answer).items():
+                row = replace(_row(name, _members(one)), address=address)
+                first = rows.setdefault(name, row)
+                if first.worker == row.worker:  # of one group, all of which know where it runs
+                    homes[name] = (*homes.get(name, ()), place)
+                else:
+                    rows[name] = replace(first, elsewhere=(*first.elsewhere, address))
+        found = sorted(rows.values(), key=lambda row: (row.reason is None, row.name))
+        return _Listing(found, homes, away)
 
     def plugins(self) -> list[Plugin]:
         """The kinds of connectors that there are."""
-        found = self._rest.ask("GET", path("connector-plugins"))
-        if not isinstance(found, list):
-            raise RefusedError("the Connect worker's list of plugins is not a list")
-        rows = [_members(one) for one in found]
-        return [
-            Plugin(str(one.get("class")), str(one.get("type")), one.get("version")) for one in rows
-        ]
+        found: dict[str, Plugin] = {}
+        for place, answer in self._everywhere(path("connector-plugins"))[0]:
+            if not isinstance(answer, list):
+                raise RefusedError("the Connect worker's list of plugins is not a list")
+            for one in map(_members, answer):
+                name, address = str(one.get("class")), self._rest.urls[place]
+                known = found.get(name)
+                if known is None:
+                    kind, version = str(one.get("type")), one.get("version")
+                    found[name] = Plugin(name, kind, version, (address,))
+                elif address not in known.addresses:
+                    found[name] = replace(known, addresses=(*known.addresses, address))
+        return list(found.values())
+
+    @property
+    def _is_several(self) -> bool:
+        return len(self._rest.urls) > 1
+
+    def _everywhere(self, where: str) -> tuple[list[tuple[int, Any]], tuple[str, ...]]:
+        """The answers of all addresses, and why others did not answer. Raises if none does."""
+        places = range(len(self._rest.urls))
+        if not self._is_several:
+            return [(0, self._rest.ask("GET", where))], ()
+        answers = self._rest.each(
+            lambda place: (self._rest.only([place]).ask("GET", where),), places
+        )
+        found = [(place, one[0]) for place, one in enumerate(answers) if isinstance(one, tuple)]
+        away = tuple(one for one in answers if isinstance(one, str))
+        if not found:
+            raise AwayError("; ".join(away), self._rest.name)
+        return found, away
+
+    def _at(self, name: str) -> Rest:
+        """The workers that have a connector. Raises AbsentError, AwayError."""
+        if not self._is_several:
+            return self._rest
+        for _ in range(2):
+            listing = self._all.get()
+            if name in listing.homes:
+                return self._rest.only(listing.homes[name])
+            self._all.forget()  # it may be new
+        if listing.away:
+            raise AwayError("; ".join(listing.away), self._rest.name)
+        raise AbsentError(f"no worker has a connector {name}")
+
+    def _of_new(self, address: str) -> Rest:
+        """The worker at an address, or the first."""
+        urls = self._rest.urls
+        if address and address not in urls:
+            raise RefusedError(f"{address} is not an address of the console's workers")
+        return self._rest.only([urls.index(address) if address else 0])
 
     def one(self, name: str) -> Connector:
         """A connector without its secrets."""
         config = self._config(name)
-        status = _members(self._rest.ask("GET", path("connectors", name, "status")))
+        status = _members(self._at(name).ask("GET", path("connectors", name, "status")))
         secrets = self._secret_names(name, config)
         hide = _hiding(config, secrets)
         head = _members(status.get("connector") or {})
@@ -186,49 +269,57 @@ class ConnectorService:
 
     def sink_config(self, name: str) -> Mapping[str, str] | None:
         """A sink's whole configuration, secrets too; None for a source."""
-        status = _members(self._rest.ask("GET", path("connectors", name, "status")))
+        status = _members(self._at(name).ask("GET", path("connectors", name, "status")))
         return None if status.get("type") == "source" else self._config(name)
 
     def work(self, name: str, what: str) -> None:
         """Pause, resume or stop a connector; the worker does it a little later."""
         if what not in WORKS:
             raise RefusedError(f"{what} is none of {', '.join(WORKS)}")
-        self._rest.ask("PUT", path("connectors", name, what))
+        self._at(name).ask("PUT", path("connectors", name, what))
         self._all.forget()
 
     def restart(self, name: str, *, tasks: bool, only_failed: bool) -> None:
         """Restart a connector, with its tasks if asked for, or only what has failed."""
         query = {"includeTasks": str(tasks).lower(), "onlyFailed": str(only_failed).lower()}
-        self._rest.ask("POST", path("connectors", name, "restart", **query))
+        self._at(name).ask("POST", path("connectors", name, "restart", **query))
         self._all.forget()
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
-        self._rest.ask("POST", path("connectors", name, "tasks", str(task), "restart"))
+        self._at(name).ask("POST", path("connectors", name, "tasks", str(task), "restart"))
         self._all.forget()
 
     def delete(self, name: str) -> None:
         """Delete a connector; a source's offsets stay."""
-        self._rest.ask("DELETE", path("connectors", name))
+        self._at(name).ask("DELETE", path("connectors", name))
         self._all.forget()
 
-    def check(self, name: str, config: Mapping[str, str]) -> list[Field]:
-        """What the worker says of a configuration: its settings, and what is wrong with each."""
+    def check(
+        self, name: str, config: Mapping[str, str], *, is_new: bool = False, address: str = ""
+    ) -> list[Field]:
+        """What the worker says of a configuration: its settings, and what is wrong with each.
+
+        `address`: of the worker that a new connector is for; the first by default.
+        """
         whole = self._whole(name, config)
         hide = _hiding(whole, None)
-        return [_field(one, hide) for one in self._validated(whole)]
+        worker = self._of_new(address) if is_new else self._at(name)
+        return [_field(one, hide) for one in self._validated(worker, whole)]
 
-    def save(self, name: str, config: Mapping[str, str], *, is_new: bool) -> None:
-        """Create a connector, or change its configuration."""
+    def save(
+        self, name: str, config: Mapping[str, str], *, is_new: bool, address: str = ""
+    ) -> None:
+        """Create a connector, at an address, or change its configuration."""
         whole = self._whole(name, config)
         hide = _hiding(whole, None)
         try:
             if is_new:
                 body = {"name": name, "config": whole}
-                self._rest.ask("POST", path("connectors"), body)
+                self._of_new(address).ask("POST", path("connectors"), body)
             else:
                 self._config(name)  # the request would create it
-                self._rest.ask("PUT", path("connectors", name, "config"), whole)
+                self._at(name).ask("PUT", path("connectors", name, "config"), whole)
         except AbsentError:
             raise
         except RefusedError as error:
@@ -255,15 +346,16 @@ class ConnectorService:
         return found
 
     def _config(self, name: str) -> dict[str, str]:
-        found = _members(self._rest.ask("GET", path("connectors", name, "config")))
+        found = _members(self._at(name).ask("GET", path("connectors", name, "config")))
         return {key: str(value) for key, value in found.items()}
 
-    def _validated(self, config: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
+    @staticmethod
+    def _validated(worker: Rest, config: Mapping[str, str]) -> Sequence[Mapping[str, Any]]:
         plugin = config.get("connector.class", "")
         if not plugin:
             raise RefusedError("connector.class is missing")
         where = path("connector-plugins", plugin, "config", "validate")
-        found = _members(self._rest.ask("PUT", where, config))
+        found = _members(worker.ask("PUT", where, config))
         return [_members(one) for one in found.get("configs") or ()]
 
     def _secret_names(self, name: str, config: Mapping[str, str]) -> frozenset[str] | None:
@@ -274,7 +366,8 @@ class ConnectorService:
                 self._secrets.move_to_end(key)
                 return self._secrets[key]
         try:
-            definitions = [_members(one.get("definition") or {}) for one in self._validated(config)]
+            told = self._validated(self._at(name), config)
+            definitions = [_members(one.get("definition") or {}) for one in told]
         except RefusedError:  # its plugin is gone, for one
             return None
         found = frozenset(

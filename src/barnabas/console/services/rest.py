@@ -7,6 +7,7 @@ an error.
 from __future__ import annotations
 
 import codecs
+import copy
 import http.client
 import json
 import socket
@@ -76,7 +77,18 @@ class Rest:
     @property
     def url(self) -> str:
         """The first address, without a login."""
-        return self._bases[0][0]
+        return self.urls[0]
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses, without logins."""
+        return [base for base, _ in self._bases]
+
+    def only(self, places: Sequence[int]) -> Rest:
+        """The same service at some of its addresses."""
+        found = copy.copy(self)
+        found._bases = [self._bases[place] for place in places]
+        return found
 
     def ask(self, method: str, where: str, body: Any = None) -> Any:
         """The JSON of an answer; None for one without. `where` is what `path` returns."""

@@ -58,9 +58,8 @@ class Console(Part):
             self.say("waiting", "none: this directory is of before there was one")
             return
         self.say("working", "starting")
-        workers = stage.workers
         spec = commands.console_spec(
-            stage.settings, stage.bootstrap, stage.access, worker=workers[0] if workers else None
+            stage.settings, stage.bootstrap, stage.access, workers=stage.workers
         )
         stage.supervisor.start(spec, self)
         self._is_recovering = True

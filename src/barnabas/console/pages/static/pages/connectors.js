@@ -24,6 +24,10 @@ export function connectorsPage(page) {
           show: (row) => [
             h("a", { href: `#/connectors/${part(row.name)}` }, row.name),
             row.reason ? h("p", { class: "problem" }, row.reason) : null,
+            row.elsewhere.length
+              ? h("p", { class: "problem" }, `Another connector has this name, at ${row.elsewhere.join(", ")}: it is not shown here.`)
+              : null,
+            row.address ? h("p", { class: "quiet" }, row.address) : null,
           ],
         },
         { title: "Type", kind: "word", show: (row) => row.type },
@@ -34,6 +38,10 @@ export function connectorsPage(page) {
           show: (row) => Object.entries(row.tasks).map(([state, count]) => stateTag(state, `${number(count)} ${state}`)),
         },
       ],
+      above: ({ away }) =>
+        away.length
+          ? h("section", { class: "card away" }, h("h2", {}, "A worker is away"), away.map((text) => h("p", {}, text)))
+          : null,
       caption: "Connectors",
       search: "Search connectors",
       filters: [{ name: "state", label: "State", options: [["", "All states"], ...Object.keys(KINDS).map((one) => [one, one])] }],
@@ -213,6 +221,15 @@ async function create(go) {
   }
   const name = h("input", { required: true, autocomplete: "off", spellcheck: "false" });
   const plugin = select(plugins.map((one) => [one.name, `${one.name} (${one.type})`]), plugins[0]?.name ?? "");
+  // Workers that know nothing of each other: which of them is to have it?
+  const worker = select([], "");
+  const draw = () => {
+    const addresses = plugins.find((one) => one.name === plugin.value)?.addresses ?? [];
+    put(worker, addresses.map((one) => h("option", { value: one }, one)));
+  };
+  plugin.addEventListener("change", draw);
+  draw();
+  const isSeveral = new Set(plugins.flatMap((one) => one.addresses)).size > 1;
   const done = await dialog("Create a connector", (close) =>
     h(
       "form",
@@ -224,6 +241,7 @@ async function create(go) {
       },
       field("Name", name),
       field("Plugin", plugin),
+      isSeveral ? field("Worker", worker) : null,
       h(
         "div",
         { class: "actions" },
@@ -232,11 +250,11 @@ async function create(go) {
       ),
     ),
   );
-  if (done) await edit(done, { "connector.class": plugin.value, "tasks.max": "1" }, true, () => go(`/connectors/${part(done)}`));
+  if (done) await edit(done, { "connector.class": plugin.value, "tasks.max": "1" }, true, () => go(`/connectors/${part(done)}`), worker.value);
 }
 
 /** A form with a field for each setting, in which the worker says what is wrong with which. */
-function edit(name, config, isNew, done) {
+function edit(name, config, isNew, done, address = "") {
   const path = `connectors/${part(name)}`;
   const rows = new Map();
   const place = h("div", {});
@@ -273,7 +291,7 @@ function edit(name, config, isNew, done) {
     }
     let count = 0;
     let first = null;
-    const found = await post(`${path}/check`, { config: current() });
+    const found = await post(`${path}/check`, { config: current(), is_new: isNew, address });
     for (const one of found) {
       if (one.is_required && isNew) add(one.name, "", one);
       if (!one.errors.length) continue;
@@ -313,7 +331,7 @@ function edit(name, config, isNew, done) {
         onsubmit: (event) => {
           event.preventDefault();
           attempt(async () => {
-            await post(`${path}/config`, { config: current(), is_new: isNew });
+            await post(`${path}/config`, { config: current(), is_new: isNew, address });
             say(isNew ? `${name} was created.` : `The configuration of ${name} was changed.`);
             close(true);
             done();
