@@ -10,7 +10,7 @@ def keep_archives() -> None:
 
     PySpark's worker calls `importlib.invalidate_caches` at the start of each task, and since
     Python 3.10 every zipimporter (one for each package of PySpark's) then reads its archive's
-    directory anew: 0.2 to 0.4 s of CPU, most of a small micro-batch. The archive never changes.
+    directory again: 0.2 to 0.4 s of CPU, most of a small micro-batch. The archive never changes.
     """
     setattr(zipimport.zipimporter, "invalidate_caches", _nothing)  # noqa: B010  # mypy forbids more
 

@@ -69,7 +69,7 @@ def stream(
 
     `schema` says what values are: DDL or a dataclass (JSON objects), a format (`json(…)`,
     `avro(…)`, `string()`, `binary()`); without one it is Avro of the registry's subject
-    `<topic>-value`. `key_schema` likewise; without one keys are strings.
+    `<topic>-value`. `key_schema` does the same for keys; without one they are strings.
     `event_time` names the column that says when it happened: a timestamp, or milliseconds; without
     one it is the record's timestamp. Rows may come later than the latest by `watermark`.
     `starting` counts at the first start only. `options` are those of Spark's Kafka source.

@@ -1,8 +1,8 @@
 """The S3 server's process: `python -m barnabas.demo.lake.server --directory D`.
 
 It fetches the server's jars where they are missing, and those that Spark needs for the warehouse
-too, so that whoever waits for the bucket knows that both can be had. Then it becomes the server
-(S3Proxy), whose settings are in D.
+too: when the bucket answers, both are there. Then it becomes the server (S3Proxy), whose settings
+are in D.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Metadata goes on naming such a broker for as long as its session would have last
 
 One whose session has ended is named no more, as in Kafka: it may be alive, and hold connections. A
 producer of librdkafka that hears of a new leader, and no more of the old one, takes back what that
-one has not answered, and sends it anew. If it still hears of the old one it may send the records
+one has not answered, and sends it again. If it still hears of the old one it may send the records
 behind those first, and lose them (ARCHITECTURE.md, Not obvious).
 """
 

@@ -1,7 +1,7 @@
 """Finding out what a log holds after a crash, by a scan that trusts nothing.
 
 From the segment of the recovery point on every batch is read and its CRC checked, offsets must
-ascend, and indexes, epochs, producers and aborted transactions are made anew from what is
+ascend, and indexes, epochs, producers and aborted transactions are rebuilt from what is
 found. At the first damage the log is cut, and what came after it is gone: a report says so.
 
 A batch's position is not covered by its CRC, and compaction leaves gaps. A gap is believed

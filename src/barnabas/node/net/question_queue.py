@@ -1,7 +1,7 @@
 """A queue of questions for other nodes: one request under way, the next has all that came since.
 
-Questions are queued by lane: a node, or whatever part of what it is asked may be under way at the
-same time. A request takes along all questions that wait when it can leave, each key once.
+Questions are queued by lane: a node, or those of its questions that may be under way at the same
+time as others. A request takes along all questions that wait when it can leave, each key once.
 """
 
 import asyncio

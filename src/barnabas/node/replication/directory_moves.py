@@ -40,7 +40,7 @@ REST_MS = 50
 """Until a log that is caught up with is looked at again."""
 ROUNDS_MAX = 5
 """The number of times a copy is flushed again if more than one read's bytes were appended
-meanwhile.
+during the flush.
 """
 RETRY_MS = 1_000
 """After the controller could not be told."""

@@ -2,7 +2,7 @@
 
 The high watermark is what consumers may read and what `acks=all` waits for. A leader without
 other replicas raises it to the log's end, or, where `flush.messages` asks for it, to what has
-been fsynced: a group commit takes every append that has happened meanwhile. With followers it is
+been fsynced: a group commit takes every append that came before it began. With followers it is
 what all in-sync replicas have (`leadership.py`); after an election it starts where this replica
 last knew it, and rises with the followers' first fetches. A follower learns it from its leader.
 

@@ -58,8 +58,8 @@ class BearerTokens:
         options = jaas_options(self._config, listener_name, MECHANISM)
         if not asks_signed_tokens(self._config, listener_name):
             telemetry.warning(
-                "listener %s takes unsecured OAUTHBEARER tokens: whoever makes one up is whom it "
-                "names. Set %s to have signatures checked",
+                "listener %s accepts unsecured OAUTHBEARER tokens: a client can claim any name. "
+                "Set %s to have signatures checked",
                 listener_name,
                 JWKS_URL_KEY,
             )

@@ -1,6 +1,6 @@
 """The five codecs of record batches, with bounded output.
 
-Compressed bytes are a peer's claim: whatever they unfold to stops at `size_max`, output is
+Compressed bytes are a peer's claim: decompression stops at `size_max`, output is
 taken in chunks, and a declared size is believed only where the codec could reach it from the
 bytes at hand. Formats, as Kafka's clients write and read them:
 gzip: one or more members. snappy: snappy-java's blocks (16-byte head, then length-prefixed raw

@@ -83,7 +83,7 @@ class Elector(Part):
         self._has_started = self._has_stopped = False
 
     def start(self) -> asyncio.Task[None]:
-        """Join, and stay in the group until `stop`; only an error of ours ends the task before."""
+        """Join, and stay in the group until `stop`; only a bug ends the task before."""
         self._has_started = True
         self._member.start()
 

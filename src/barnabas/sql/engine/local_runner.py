@@ -131,8 +131,8 @@ class LocalQueryRunner:
 
     def check_replacement(self, old: PersistentQuery, plan: QueryPlan) -> str:
         return (
-            f"{old.query_id} goes on from its offsets. Its state is built anew from its topics, as "
-            "the new statement has it. Results that were written stay as they are."
+            f"{old.query_id} continues from its offsets. Its state is rebuilt from its topics, by "
+            "the new statement. Results that were written stay as they are."
         )
 
     def close(self) -> None:

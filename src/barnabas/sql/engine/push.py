@@ -20,7 +20,7 @@ from barnabas.sql.schema import WINDOW_BOUNDS, WINDOWEND, WINDOWSTART, Schema
 
 
 class PushRow(NamedTuple):
-    """One result. `is_tombstone`: the row of a table was deleted; only its key is told."""
+    """One result. `is_tombstone`: the row of a table was deleted; only its key is known."""
 
     values: Sequence[Any]
     is_tombstone: bool = False

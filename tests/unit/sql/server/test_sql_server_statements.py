@@ -82,7 +82,7 @@ async def test_a_replaced_query_goes_on(world: SqlWorld) -> None:
     world.write("s", "a", {"V": 1})
     (answer,) = await world.ksql("CREATE OR REPLACE STREAM c AS SELECT * FROM s WHERE v > 1;")
     (warning,) = answer["warnings"]
-    assert "Its state is built anew from its topics" in warning["message"]
+    assert "Its state is rebuilt from its topics" in warning["message"]
     world.write("s", "b", {"V": 1})
     world.write("s", "c", {"V": 2})
     assert [record.key for record in world.cluster.records["C"]] == [b"a", b"c"]

@@ -2,7 +2,7 @@
 
     the group gives work   ─▶ read as far as its leader had, then start and stop
     the group takes work   ─▶ stop it, then let the group know
-    configurations change  ─▶ stop, start, pause, or ask the group to deal anew
+    configurations change  ─▶ stop, start, pause, or ask the group to deal again
 
 Source: org.apache.kafka.connect.runtime.distributed.DistributedHerder: tick, RebalanceListener,
 handleRebalanceCompleted (Kafka 4.3).
@@ -125,7 +125,7 @@ class GroupWork:
             return  # the member joins again by itself
         if position.state.offset != assignment.config_offset:
             _log.info(
-                "this worker has read up to %d, the group dealt what is up to %d: it deals anew",
+                "this worker has read up to %d, the group dealt what is up to %d: it rebalances",
                 position.state.offset, assignment.config_offset,
             )  # fmt: skip
             self._rejoin("this worker has read more than the group's leader had")

@@ -4,7 +4,7 @@ Everything that changes connectors goes through the config topic, which the grou
 and all workers read:
 
     a request ─▶ the leader writes ─▶ every worker reads ─┬─▶ its own connector or task changes
-                                                          └─▶ the group deals anew, if there is
+                                                          └─▶ the group deals again, if there is
                                                               more or less to run
 
 What only the leader or an owner may do raises ElsewhereError on others, so that the REST interface

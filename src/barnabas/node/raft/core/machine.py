@@ -4,7 +4,7 @@
                ▼                                               │
           UNATTACHED ──▶ PROSPECTIVE ──▶ CANDIDATE ──▶ LEADER ──▶ RESIGNED
             ▲  │          │      ▲           │
-            │  └──────────┼──────┼───────────┴──▶ FOLLOWER ◀── whoever hears of a leader
+            │  └──────────┼──────┼───────────┴──▶ FOLLOWER ◀── any role that hears of a leader
             └─ not won ───┘      └── no answer from the leader ──┘
 
 `step(state, event, now_ms)` changes the state and returns what must be done, in order. The
