@@ -76,5 +76,5 @@ class _Host:
 
 def _records(made: Results) -> list[TopicRecord]:
     headers = made.headers or ((),) * len(made.keys)
-    columns = zip(made.keys, made.values, made.timestamps, headers, strict=True)
+    columns = zip(*made.lists(), headers, strict=True)
     return [TopicRecord(key, value, at, tuple(given)) for key, value, at, given in columns]

@@ -127,9 +127,7 @@ class SmallHost:
             headers = sent.headers or ((),) * len(sent.keys)
             self.results += [
                 TopicRecord(key, value, at, tuple(given))
-                for key, value, at, given in zip(
-                    sent.keys, sent.values, sent.timestamps, headers, strict=True
-                )
+                for key, value, at, given in zip(*sent.lists(), headers, strict=True)
             ]
 
     def _raws(self, records: Sequence[tuple[str, TopicRecord]]) -> list[Raw]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Producer
@@ -86,11 +86,6 @@ class OrderedProducer:
             if not len(self._wire):
                 self._waits_since = time.monotonic()
             self._wire.produce(topic, value, key, partition, timestamp=timestamp, **more)
-
-    def direct(self) -> Callable[..., None] | None:
-        """What queues records whose timestamp is not 0, with less ado than `produce`; None while
-        records wait that it would overtake. Holds until the next call of another method."""
-        return None if self._queued else self._producer.produce
 
     def poll(self, seconds: float = 0.0) -> int:
         """Serve reports, and send what waits for our own connections."""

@@ -16,10 +16,19 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
-from barnabas.kafka.wire_producer import WireProducer
+from barnabas.kafka.setting_names import SECURITY_PREFIXES
+from barnabas.kafka.wire_producer import Columns, WireProducer
 
 FLUSH_TIMEOUT_SECONDS: Final = 30.0
 _QUEUE_POLL_SECONDS: Final = 0.1
+_WIRE_SETTINGS: Final = frozenset(
+    {
+        *("bootstrap.servers", "client.id", "enable.idempotence", "acks", "partitioner"),
+        *("compression.type", "compression.level", "delivery.timeout.ms", "linger.ms"),
+        *("log_level", "on_delivery", "delivery.report.only.error"),
+    }
+)
+"""With others, but for those of TLS and logins, librdkafka alone does what is asked for."""
 
 OutgoingRecord = tuple[str, str, str]
 """Topic, key and value."""
@@ -79,52 +88,55 @@ class RecordWriter:
     def __init__(
         self, bootstrap_servers: str, settings: Mapping[str, Any] = MappingProxyType({})
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
-        self._settings = settings
+        self._config = {
+            "bootstrap.servers": bootstrap_servers,
+            "client.id": "barnabas-pipeline",
+            "enable.idempotence": True,
+            "delivery.timeout.ms": int(FLUSH_TIMEOUT_SECONDS * 1000),
+            **JAVA_PARTITIONER,
+            "linger.ms": 5,
+            "log_level": 2,
+            "on_delivery": self._on_delivery,
+            "delivery.report.only.error": True,
+            **settings,
+        }
         self._producer: OrderedProducer | None = None
+        self._wire: WireProducer | None = None
+        self._has_wire = self._config["partitioner"] == JAVA_PARTITIONER["partitioner"] and all(
+            name in _WIRE_SETTINGS or name.startswith(SECURITY_PREFIXES) for name in self._config
+        )
         self._error: KafkaError | None = None
 
     def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
         """Write a micro-batch. Raises KafkaException where a record may not have arrived."""
-        with self._writing(batch_id) as producer:
+        if self._producer is None:
+            self._producer = OrderedProducer(self._config)
+        with self._writing(self._producer, batch_id):
             for record in records:
-                produce(producer, record, [])
+                produce(self._producer, record, [])
 
-    def write_columns(
-        self,
-        topic: str,
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-        timestamps: Sequence[int],
-    ) -> bool:
-        """Write records without headers, where their keys decide on the partition.
+    def write_columns(self, topic: str, columns: Columns) -> bool:
+        """Write records whose keys decide on the partition, over a connection of our own.
 
-        False, and nothing is written, where one of them needs more than librdkafka does. Raises
-        as `write` does.
+        False, and nothing is written, where settings need librdkafka. Raises as `write` does.
         """
-        if 0 in timestamps:
+        if self._wire is None and self._has_wire:
+            try:
+                self._wire = WireProducer(self._config)
+            except KafkaException:  # a login that it does not have
+                self._has_wire = False
+        if self._wire is None:
             return False
-        with self._writing(-1) as producer:
-            give = producer.direct()
-            if give is None:
-                return False
-            for key, value, timestamp_ms in zip(keys, values, timestamps, strict=True):
-                while True:
-                    try:
-                        give(topic, value, key, timestamp=timestamp_ms)
-                        break
-                    except BufferError:
-                        producer.poll(_QUEUE_POLL_SECONDS)
+        with self._writing(self._wire, -1):
+            self._wire.produce_columns(topic, columns)
         return True
 
     @contextmanager
-    def _writing(self, batch_id: int) -> Iterator[OrderedProducer]:
-        """A producer; what it was given within has arrived behind."""
-        if self._producer is None:
-            self._producer = self._connect()
+    def _writing(self, producer: OrderedProducer | WireProducer, batch_id: int) -> Iterator[None]:
+        """What the producer was given within has arrived behind."""
         try:
-            yield self._producer
-            if self._producer.flush(FLUSH_TIMEOUT_SECONDS):
+            yield
+            if producer.flush(FLUSH_TIMEOUT_SECONDS):
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"writing batch {batch_id}"))
             if self._error is not None:
                 raise KafkaException(self._error)
@@ -133,27 +145,14 @@ class RecordWriter:
             raise
 
     def close(self) -> None:
-        """Give up the connection, and what has not arrived."""
+        """Give up the connections, and what has not arrived."""
+        self._error = None
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
-
-    def _connect(self) -> OrderedProducer:
-        self._error = None
-        return OrderedProducer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "client.id": "barnabas-pipeline",
-                "enable.idempotence": True,
-                "delivery.timeout.ms": int(FLUSH_TIMEOUT_SECONDS * 1000),
-                **JAVA_PARTITIONER,
-                "linger.ms": 5,
-                "log_level": 2,
-                "on_delivery": self._on_delivery,
-                "delivery.report.only.error": True,
-                **self._settings,
-            }
-        )
+        if self._wire is not None:
+            self._wire.purge()
+            self._wire = None
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._error is None:

@@ -254,12 +254,49 @@ def encode_batch(
     if not records:
         codec = Codec.NONE
     attributes = (
-        codec
-        | (TIMESTAMP_TYPE_MASK if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
+        (TIMESTAMP_TYPE_MASK if timestamp_type is TimestampType.LOG_APPEND_TIME else 0)
         | (TRANSACTIONAL_MASK if is_transactional else 0)
         | (CONTROL_MASK if is_control else 0)
         | (DELETE_HORIZON_MASK if delete_horizon_ms is not None else 0)
     )
+    return framed_batch(
+        body,
+        len(records),
+        codec=codec,
+        compression_level=compression_level,
+        attributes=attributes,
+        base_offset=base_offset,
+        last_offset_delta=last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def framed_batch(
+    body: bytearray,
+    count: int,
+    *,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    codec: Codec = Codec.NONE,
+    compression_level: int | None = None,
+    attributes: int = 0,
+    base_offset: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    partition_leader_epoch: int = NO_LEADER_EPOCH,
+) -> bytearray:
+    """The batch of `count` records that are encoded in `body`, behind room for the header.
+
+    `attributes` are those beside the codec. Raises ValueError for a `compression_level` that the
+    codec lacks.
+    """
     if codec is not Codec.NONE:
         body = bytearray(HEADER_SIZE_BYTES) + compress(
             codec, memoryview(body)[HEADER_SIZE_BYTES:], compression_level
@@ -272,14 +309,14 @@ def encode_batch(
         partition_leader_epoch,
         MAGIC,
         0,
-        attributes,
+        codec | attributes,
         last_offset_delta,
         base_timestamp,
         max_timestamp,
         producer_id,
         producer_epoch,
         base_sequence,
-        len(records),
+        count,
     )
     checksum: int = crc32c(memoryview(body)[ATTRIBUTES_POSITION:])
     body[CRC_POSITION:ATTRIBUTES_POSITION] = checksum.to_bytes(4, "big")

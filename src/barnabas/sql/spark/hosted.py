@@ -291,7 +291,7 @@ class HostedPlan:
             if len(of_topics) == len(batches):
                 self._notes.by_columns -= made.by_rows
             results = results_of(made)
-        if results is not None and results.keys:
+        if results is not None and len(results.keys):
             yield partition % self.topology.partitions, None, results
 
     def _queues(
@@ -431,8 +431,7 @@ def _joined(
 def results_of(made: Made) -> Results:
     """Results of columns."""
     headers = made.headers if made.headers and any(made.headers) else None
-    keys, values = made.keys.to_pylist(), made.values.to_pylist()
-    return Results(keys, values, made.timestamps.tolist(), headers)
+    return Results(made.keys, made.values, made.timestamps, headers)
 
 
 class _Group:

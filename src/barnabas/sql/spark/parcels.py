@@ -91,12 +91,18 @@ class Columns:
 
 @dataclass(slots=True)
 class Results:
-    """Columns of records for the sink's topic, in order."""
+    """Columns of records for the sink's topic, in order: lists, or Arrow's and NumPy's arrays."""
 
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    timestamps: Sequence[int]
+    keys: Any
+    values: Any
+    timestamps: Any
     headers: Sequence[Sequence[Header]] | None
+
+    def lists(self) -> tuple[list[bytes | None], list[bytes | None], list[int]]:
+        """Keys, values and timestamps, as Python has them."""
+        if isinstance(self.keys, pa.Array):
+            return self.keys.to_pylist(), self.values.to_pylist(), self.timestamps.tolist()
+        return list(self.keys), list(self.values), list(self.timestamps)
 
 
 @dataclass(slots=True)
@@ -160,7 +166,7 @@ def encode_parcel(parcel: Parcel) -> bytes:
     if isinstance(of, Columns):
         return pack((_COLUMNS, of.stage, of.place, of.origin, of.sequence, of.records.packed()))
     if isinstance(of, Results):
-        return pack((_RESULTS, of.keys, of.values, of.timestamps, of.headers))
+        return pack((_RESULTS, *of.lists(), of.headers))
     if isinstance(of, Written):
         one = of.prepared
         identity = (one.task, one.transactional_id, one.producer_id, one.producer_epoch)

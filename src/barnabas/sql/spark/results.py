@@ -27,6 +27,7 @@ from barnabas.spark.datasource.options import SinkOptions
 from barnabas.spark.datasource.protocol import CheckpointBehindError, NotPreparedError, Prepared
 from barnabas.spark.datasource.task import POOL, TaskPlace, Transaction
 from barnabas.spark.exactly_once import BATCH_HEADER, QUERY_HEADER, RECORDS_HEADER
+from barnabas.spark.record_columns import RecordColumns
 from barnabas.spark.record_writer import KafkaRecord, RecordWriter
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.parcels import Header, Note, Notes, Results, Written, decode_parcel
@@ -53,9 +54,9 @@ class ResultRecords:
         return cls(plan.sink.topic, plan.window_bytes, plan.hosting.sink_partitions)
 
     def of(self, results: Results) -> Iterator[KafkaRecord]:
-        headers = results.headers or ((),) * len(results.keys)
-        columns = zip(results.keys, results.values, results.timestamps, headers, strict=True)
-        for key, value, timestamp_ms, given in columns:
+        lists = results.lists()
+        headers = results.headers or ((),) * len(lists[0])
+        for key, value, timestamp_ms, given in zip(*lists, headers, strict=True):
             yield KafkaRecord(self.topic, key, value, timestamp_ms, given, self._partition(key))
 
     def _partition(self, key: bytes | None) -> int | None:
@@ -81,9 +82,13 @@ def write_from_task(
     writer = _writers.get((servers, clients))
     if writer is None:
         writer = _writers[servers, clients] = RecordWriter(servers, dict(clients))
-    is_plain = results.headers is None and not to.window_bytes
-    columns = (results.keys, results.values, results.timestamps)
-    if not (is_plain and writer.write_columns(to.topic, *columns)):
+    if not len(results.keys):
+        return 0
+    is_written = False
+    if results.headers is None and not to.window_bytes:
+        columns = RecordColumns.of(results.keys, results.values, results.timestamps)
+        is_written = columns.earliest_ms >= 0 and writer.write_columns(to.topic, columns)
+    if not is_written:
         writer.write(-1, list(to.of(results)))
     return len(results.keys)
 

@@ -1,0 +1,86 @@
+"""Batches that are made of columns are those that are made of records, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.java.hash import murmur2
+from barnabas.kafka.partitioners import JAVA_PARTITIONER, Partitioner
+from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, Codec
+from barnabas.protocol.records.records import Record, encode_batch
+from barnabas.spark import record_columns
+from barnabas.spark.record_columns import RecordColumns, murmur2_of_all
+
+DATA = st.none() | st.binary(max_size=300) | st.binary(min_size=1, max_size=9)
+TIMES = st.integers(0, 2**48) | st.integers(1_700_000_000_000, 1_700_000_000_100)
+ROWS = st.lists(st.tuples(DATA, DATA, TIMES), min_size=1, max_size=200)
+IDENTITY: dict[str, Any] = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 11}
+
+Row = tuple[bytes | None, bytes | None, int]
+
+
+def columns_of(rows: list[Row], before: int = 0) -> RecordColumns:
+    """The rows, in arrays that begin `before` values earlier."""
+    keys, values, stamps = zip(*([(b"before", b"it", 1)] * before + rows), strict=True)
+    arrays = (pa.array(keys, pa.binary())[before:], pa.array(values, pa.binary())[before:])
+    return RecordColumns.of(*arrays, stamps[before:])
+
+
+def records_of(rows: list[Row]) -> list[Record]:
+    return [Record(timestamp=stamp, key=key, value=value) for key, value, stamp in rows]
+
+
+@given(ROWS, st.integers(0, 3), st.sampled_from(list(Codec)), st.booleans())
+def test_a_batch_of_columns_is_that_of_records(
+    rows: list[Row], before: int, codec: Codec, is_transactional: bool
+) -> None:
+    made = columns_of(rows, before).encoded(codec, is_transactional=is_transactional, **IDENTITY)
+    expected = encode_batch(
+        records_of(rows), codec=codec, is_transactional=is_transactional, **IDENTITY
+    )
+    assert bytes(made) == bytes(expected)
+
+
+@given(st.lists(st.none() | st.binary(max_size=40), max_size=100), st.integers(0, 3))
+def test_hashes_of_keys_are_javas(keys: list[bytes | None], before: int) -> None:
+    array = pa.array([b"before"] * before + keys, pa.binary())[before:]
+    assert murmur2_of_all(array).tolist() == [murmur2(key or b"") for key in keys]
+
+
+@given(ROWS, st.integers(1, 5), st.integers(1, 400))
+def test_records_go_where_their_keys_belong_in_their_order(
+    rows: list[Row], partitions: int, size_max: int
+) -> None:
+    before, record_columns.BATCH_SIZE_BYTES_MAX = record_columns.BATCH_SIZE_BYTES_MAX, size_max
+    try:
+        spread = list(columns_of(rows).spread(partitions))
+    finally:
+        record_columns.BATCH_SIZE_BYTES_MAX = before
+    partition_of = Partitioner(JAVA_PARTITIONER["partitioner"]).of
+    sent: dict[int, list[Row]] = {number: [] for number in range(partitions)}
+    for partition, batch in spread:
+        lists = (batch._keys.to_pylist(), batch._values.to_pylist(), batch._timestamps.tolist())
+        assert len(batch) == 1 or len(batch.encoded()) <= size_max + HEADER_SIZE_BYTES
+        sent[partition] += zip(*lists, strict=True)
+    without = {number for number, found in sent.items() if any(key is None for key, *_ in found)}
+    assert len(without) <= 1
+    for number, found in sent.items():
+        expected = [
+            row
+            for row in rows
+            if (number in without if row[0] is None else partition_of(row[0], partitions) == number)
+        ]
+        assert found == expected
+
+
+@given(ROWS)
+def test_halves_are_all_of_a_batch(rows: list[Row]) -> None:
+    first, second = columns_of(rows).halves()
+    parts = [half.encoded() for half in (first, second) if len(half)]
+    half = len(rows) // 2
+    expected = [encode_batch(records_of(part)) for part in (rows[:half], rows[half:]) if part]
+    assert list(map(bytes, parts)) == list(map(bytes, expected))
