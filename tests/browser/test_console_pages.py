@@ -784,6 +784,43 @@ def test_the_editor_completes_words_by_the_keyboard(page: Page, world: Console) 
     expect(page.locator("#run")).to_be_focused()
 
 
+def test_one_of_several_workers_that_is_away_is_a_card(
+    browser: Browser, world: Console, connect: tuple[RestWorld, str], tmp_path: Path
+) -> None:
+    other = RestWorld(tmp_path, {"barnabas.connect.restart.enabled": "false"})
+    nowhere = "http://127.0.0.1:1"
+    with served(other.app) as url:
+        urls = ",".join((nowhere, connect[1], url))
+        with console({"bootstrap.servers": "127.0.0.1:1", "connect.url": urls}) as several:
+            page = browser.new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            for scheme in ("dark", "light"):
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                page.goto(f"{several.url}/#/connectors")
+                expect(page.locator(".card.away")).to_contain_text(nowhere)
+                row = page.locator("tbody tr", has_text="orders-to-search")
+                expect(row).to_contain_text(connect[1])
+                assert found_by_axe(page) == []
+            page.set_viewport_size({"width": 375, "height": 700})
+            assert page.evaluate("document.documentElement.scrollWidth") <= 375
+            page.get_by_role("button", name="Create a connector").click()
+            page.get_by_label("Name", exact=True).fill("there")
+            datagen = "io.confluent.kafka.connect.datagen.DatagenConnector"
+            page.get_by_label("Plugin").select_option(datagen)
+            assert found_by_axe(page) == []
+            page.get_by_label("Worker").select_option(url)
+            page.get_by_role("button", name="Next").click()
+            page.get_by_label("kafka.topic", exact=True).fill("made")
+            page.get_by_label("Another setting").fill("quickstart")
+            page.get_by_role("button", name="Add a setting").click()
+            page.get_by_label("quickstart", exact=True).fill("orders")
+            page.locator("dialog button.main").click()
+            expect(page.locator("h1")).to_have_text("there")
+            assert other.herder.herder.connectors() == ["there"]
+            page.close()
+    other.close()
+
+
 def test_services_that_are_away_are_cards(browser: Browser) -> None:
     nowhere = "http://127.0.0.1:1"
     values = {"schema.registry.url": nowhere, "connect.url": nowhere, "sql.url": nowhere}
