@@ -55,7 +55,7 @@ class DemoRun:
         url = f"http://{host}:{settings.dashboard_port}/"
         reports = Reports(workspace, url)
         self._screen = screen
-        self._supervisor = Supervisor(children, screen, reports.refresh_page)
+        self._supervisor = Supervisor(children, screen, self._meanwhile)
         self._stage = stage = Stage(
             workspace, settings, options, screen, self._supervisor, reports, url
         )
@@ -115,6 +115,11 @@ class DemoRun:
         self._sql_server.execute_statements()
         self._warehouse.start()
         self._generators.start()
+
+    def _meanwhile(self) -> None:
+        """At each look: refresh the page, and show the console as soon as it answers."""
+        self._stage.reports.refresh_page()
+        self._console.show()
 
     def _follow(self) -> None:
         """Watch until the generators are done or Ctrl-C."""

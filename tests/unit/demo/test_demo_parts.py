@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from barnabas.demo.closing import STILL_SECONDS_MAX
 from barnabas.demo.commands import console_spec
 from barnabas.demo.connectors import STATIONS_CONNECTOR
 from barnabas.demo.lake.table import LakeError
+from barnabas.demo.orchestrator import DemoRun
 from barnabas.demo.outcome import DemoFailedError
 from barnabas.demo.parts import dashboard
 from barnabas.demo.parts.dashboard import Console as ConsolePart
@@ -239,6 +241,28 @@ def test_the_console_is_ready_once_its_pages_are_there(
     assert terminal.after(part.show) == "✓ console: http://127.0.0.1:8090/"
     assert supervisor.ready == ["console"]
     assert terminal.lines_of(part.show) == []
+
+
+def test_the_console_is_ready_while_others_are_awaited(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = terminal.stage
+    children = Children(stage.workspace.path("logs"), stage.workspace.path("pids"))
+    run = DemoRun(stage.workspace, stage.settings, stage.options, children, stage.screen)
+    stage.settings.console_port = 5
+    monkeypatch.setattr(dashboard, "fetch_json", lambda url: {})
+    monkeypatch.setattr(
+        "barnabas.demo.parts.dashboard.commands.console_spec",
+        lambda *_, **__: ChildSpec(
+            "console", [sys.executable, "-c", "import time; time.sleep(600)"]
+        ),
+    )
+    try:
+        terminal.lines_of(run._console.start)
+        shown = terminal.after(run._supervisor.look)
+    finally:
+        children.end_all()
+    assert "http://127.0.0.1:5/" in shown
 
 
 def test_the_demo_goes_on_without_a_console_that_does_not_start(
