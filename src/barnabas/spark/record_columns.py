@@ -34,15 +34,20 @@ _SEED: Final = np.uint32(0x9747B28C)
 
 
 class RecordColumns:
-    """Records without headers: Arrow arrays of bytes, and NumPy's milliseconds."""
+    """Records without headers: Arrow arrays of bytes, and NumPy's milliseconds.
 
-    def __init__(self, keys: Any, values: Any, timestamps: Any) -> None:
+    `suffix_bytes`: so many bytes at the end of a key do not decide on its partition.
+    """
+
+    def __init__(self, keys: Any, values: Any, timestamps: Any, suffix_bytes: int = 0) -> None:
         self._keys, self._values, self._timestamps = keys, values, timestamps
+        self._suffix_bytes = suffix_bytes
 
     @classmethod
-    def of(cls, keys: Any, values: Any, timestamps: Any) -> RecordColumns:
+    def of(cls, keys: Any, values: Any, timestamps: Any, *, suffix_bytes: int = 0) -> RecordColumns:
         """The same of arrays or lists."""
-        return cls(_array(keys), _array(values), np.asarray(timestamps, np.int64))
+        stamps = np.asarray(timestamps, np.int64)
+        return cls(_array(keys), _array(values), stamps, suffix_bytes)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -57,7 +62,8 @@ class RecordColumns:
 
         Records without a key go together to one of the partitions.
         """
-        targets = (murmur2_of_all(self._keys).astype(np.int64) & _POSITIVE) % partitions
+        hashes = murmur2_of_all(self._keys, self._suffix_bytes)
+        targets = (hashes.astype(np.int64) & _POSITIVE) % partitions
         if self._keys.null_count:
             is_null = self._keys.is_null().to_numpy(zero_copy_only=False)
             targets[is_null] = random.randrange(partitions)
@@ -134,13 +140,19 @@ class RecordColumns:
 
     def _slice(self, start: int, stop: int) -> RecordColumns:
         return RecordColumns(
-            self._keys[start:stop], self._values[start:stop], self._timestamps[start:stop]
+            self._keys[start:stop],
+            self._values[start:stop],
+            self._timestamps[start:stop],
+            self._suffix_bytes,
         )
 
     def _taken(self, at: Any) -> RecordColumns:
         places = pa.array(at)
         return RecordColumns(
-            self._keys.take(places), self._values.take(places), self._timestamps[at]
+            self._keys.take(places),
+            self._values.take(places),
+            self._timestamps[at],
+            self._suffix_bytes,
         )
 
 
@@ -192,10 +204,11 @@ def _pieces(*parts: _Varints) -> Any:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 
 
-def murmur2_of_all(keys: Any) -> Any:
-    """Kafka's murmur2 of an Arrow array of bytes, as NumPy's uint32; null as if it were empty."""
+def murmur2_of_all(keys: Any, suffix_bytes: int = 0) -> Any:
+    """Kafka's murmur2 of an Arrow array of bytes without so many at their ends, as NumPy's uint32;
+    null as if it were empty."""
     found = np.full(len(keys), _finished(np.array([_SEED]))[0], np.uint32)
-    sizes = np.maximum(_sizes(keys), 0)
+    sizes = np.maximum(_sizes(keys) - suffix_bytes, 0)
     _, offsets, data = keys.buffers()
     if data is None:
         return found

@@ -45,10 +45,15 @@ def test_a_batch_of_columns_is_that_of_records(
     assert bytes(made) == bytes(expected)
 
 
-@given(st.lists(st.none() | st.binary(max_size=40), max_size=100), st.integers(0, 3))
-def test_hashes_of_keys_are_javas(keys: list[bytes | None], before: int) -> None:
+@given(
+    st.lists(st.none() | st.binary(max_size=40), max_size=100),
+    st.integers(0, 3),
+    st.sampled_from([0, 8, 16]),
+)
+def test_hashes_of_keys_are_javas(keys: list[bytes | None], before: int, suffix: int) -> None:
     array = pa.array([b"before"] * before + keys, pa.binary())[before:]
-    assert murmur2_of_all(array).tolist() == [murmur2(key or b"") for key in keys]
+    bare = [(key or b"")[: max(0, len(key or b"") - suffix)] for key in keys]
+    assert murmur2_of_all(array, suffix).tolist() == [murmur2(key) for key in bare]
 
 
 @given(ROWS, st.integers(1, 5), st.integers(1, 400))
@@ -75,6 +80,14 @@ def test_records_go_where_their_keys_belong_in_their_order(
             if (number in without if row[0] is None else partition_of(row[0], partitions) == number)
         ]
         assert found == expected
+
+
+def test_windows_of_a_key_are_in_one_partition() -> None:
+    keys = [b"k%d" % (n % 20) + n.to_bytes(8, "big") for n in range(500)]
+    columns = RecordColumns.of(keys, keys, [1] * len(keys), suffix_bytes=8)
+    partition_of = Partitioner(JAVA_PARTITIONER["partitioner"]).of
+    for partition, batch in columns.spread(7):
+        assert {partition_of(key[:-8], 7) for key in batch._keys.to_pylist()} == {partition}
 
 
 @given(ROWS)

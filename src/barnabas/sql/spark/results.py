@@ -85,8 +85,9 @@ def write_from_task(
     if not len(results.keys):
         return 0
     is_written = False
-    if results.headers is None and not to.window_bytes:
-        columns = RecordColumns.of(results.keys, results.values, results.timestamps)
+    if results.headers is None:
+        lists = results.keys, results.values, results.timestamps
+        columns = RecordColumns.of(*lists, suffix_bytes=to.window_bytes)
         is_written = columns.earliest_ms >= 0 and writer.write_columns(to.topic, columns)
     if not is_written:
         writer.write(-1, list(to.of(results)))
