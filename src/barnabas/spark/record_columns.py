@@ -123,7 +123,8 @@ class RecordColumns:
             null_handling="replace",
             null_replacement="",
         )
-        first, last = np.frombuffer(joined.buffers()[1], np.int32)[[joined.offset, -1]]
+        ends = [joined.offset, joined.offset + len(joined)]
+        first, last = np.frombuffer(joined.buffers()[1], np.int32)[ends]
         return memoryview(joined.buffers()[2])[int(first) : int(last)]
 
     def _cut(self) -> Iterator[RecordColumns]:
