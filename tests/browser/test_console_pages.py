@@ -322,7 +322,7 @@ def test_what_a_list_shows_is_in_its_address(page: Page, world: Console) -> None
     page.locator("#search").fill("again")
     expect(page.locator(".card.bad")).to_contain_text("the console answered with status 500")
     page.unroute("**/api/topics?*")
-    page.locator("#search").fill("orders")
+    page.locator("#search").fill("payments")
     expect(page.locator("tbody tr")).to_have_count(1)
 
 
@@ -686,7 +686,7 @@ def test_a_stream_is_made_and_dropped_by_sql(page: Page, world: Console) -> None
     expect(page.locator(".card", has_text="Created query with ID")).to_be_visible()
     page.get_by_role("tab", name="Queries").click()
     page.locator("tbody a", has_text="SHORT").click()
-    expect(page.get_by_label("Plan")).to_contain_text("Topologies")
+    expect(page.get_by_label("Plan", exact=True)).to_contain_text("Topologies")
     name = page.locator("h1").text_content() or ""
     page.get_by_role("button", name="Terminate").click()
     expect(page.locator("dialog .lost")).to_contain_text("SHORT gets no more rows")
