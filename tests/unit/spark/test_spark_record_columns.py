@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from barnabas.kafka.partitioners import JAVA_PARTITIONER, Partitioner
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, Codec
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.spark import record_columns
-from barnabas.spark.record_columns import RecordColumns, murmur2_of_all
+from barnabas.spark.record_columns import TOGETHER_MIN, RecordColumns, murmur2_of_all
 
 DATA = st.none() | st.binary(max_size=300) | st.binary(min_size=1, max_size=9)
 TIMES = st.integers(0, 2**48) | st.integers(1_700_000_000_000, 1_700_000_000_100)
@@ -54,6 +55,22 @@ def test_hashes_of_keys_are_javas(keys: list[bytes | None], before: int, suffix:
     array = pa.array([b"before"] * before + keys, pa.binary())[before:]
     bare = [(key or b"")[: max(0, len(key or b"") - suffix)] for key in keys]
     assert murmur2_of_all(array, suffix).tolist() == [murmur2(key) for key in bare]
+
+
+@pytest.mark.parametrize("count", [1, TOGETHER_MIN - 1, TOGETHER_MIN, TOGETHER_MIN + 1])
+def test_few_keys_of_a_size_hash_as_many_do(count: int) -> None:
+    keys = [b"%04d" % number + b"x" * 1_001 for number in range(count)] + [b"short"]
+    assert murmur2_of_all(pa.array(keys, pa.binary())).tolist() == [murmur2(key) for key in keys]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.large_string()])
+def test_arrays_of_other_types_make_the_same_batch(kind: pa.DataType) -> None:
+    rows: list[Row] = [(b"a", b"one", 5), (None, b"two", 6), (b"bc", None, 7)]
+    keys, values, stamps = map(list, zip(*rows, strict=True))
+    own, others = (pa.array(one, pa.binary()).cast(kind) for one in (keys, values))
+    columns = RecordColumns.of(own, others, stamps)
+    assert bytes(columns.encoded()) == bytes(encode_batch(records_of(rows)))
+    assert [partition for partition, _ in columns.spread(1)] == [0]
 
 
 @given(ROWS, st.integers(1, 5), st.integers(1, 400))
