@@ -83,15 +83,19 @@ def _detail(kind: str, step: Mapping[str, Any], sink: str | None) -> str:
         return str(step.get("topic", ""))
     if kind == _SINK:
         return sink or ""
-    functions = [
-        str(one.get("name")) for one in step.get("functions") or () if isinstance(one, dict)
-    ]
+    functions = _named(step.get("functions"))
     if functions:
         return _names(list(dict.fromkeys(functions)))
     if isinstance(step.get("kind"), str):  # of a join
         return str(step["kind"])
-    columns = (step.get("schema") or {}).get("columns") or ()
-    return _names([str(one.get("name")) for one in columns if isinstance(one, dict)])
+    schema = step.get("schema")
+    return _names(_named(schema.get("columns") if isinstance(schema, dict) else None))
+
+
+def _named(found: Any) -> list[str]:
+    """The names of the objects in a list of JSON; none where it is something else."""
+    members = found if isinstance(found, list) else []
+    return [str(one.get("name")) for one in members if isinstance(one, dict)]
 
 
 def _of_lines(lines: Sequence[str], sink: str | None) -> tuple[PlanStep, ...]:

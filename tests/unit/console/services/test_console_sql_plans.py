@@ -73,6 +73,13 @@ def test_a_plan_that_is_too_large_is_not_drawn() -> None:
     assert plan_of(lines, None) == ()
 
 
+@pytest.mark.parametrize("odd", [1, "x", [1], {"columns": 1}, {"columns": [1]}, None])
+def test_a_step_with_members_of_other_types_is_drawn_without_them(odd: Any) -> None:
+    step = {"is": "StreamSelect", "functions": odd, "schema": odd, "source": {"is": "StreamSource"}}
+    (_, drawn) = plan_of(json.dumps({"plan": {"step": step}}), None)
+    assert (drawn.title, drawn.detail) == ("Stream select", "")
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "Topologies:", "null", "[1]", "{}", '{"plan": 1}', '{"plan": {"step": []}}', "[" * 90_000],
