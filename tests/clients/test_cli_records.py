@@ -282,13 +282,17 @@ def test_groups_are_listed_described_and_deleted(cli: ClusterCli, topic: str, ka
 def test_members_are_shown(cli: ClusterCli, topic: str, kafka: Kafka) -> None:
     group = kafka.name("group")
     cli.ok("produce", topic, stdin=b"a\n")
-    consumer = kafka.consumer(topic, group_id=group, client_id="the-client")
+    consumer = kafka.consumer(
+        topic, group_id=group, client_id="the-client", enable_auto_commit=False
+    )
     try:
         assert consumer.poll(20) is not None
         (described,) = cli.json("group", "describe", group)
+        text = cli.ok("group", "describe", group).text
     finally:
         consumer.close()
     assert described["state"] == "Stable"
+    assert f"{group}  Stable, 1 member, lag 0, unknown for 1 partition" in text
     (member,) = described["members"]
     assert (member["client"], member["partitions"]) == ("the-client", [f"{topic}-0"])
     assert described["offsets"][0]["member"] == member["member"]

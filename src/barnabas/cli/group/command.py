@@ -21,7 +21,7 @@ from barnabas.cli.group.options import (
     topics_options,
     yes_option,
 )
-from barnabas.cli.output import Output, Row, json_option
+from barnabas.cli.output import Output, Row, counted, json_option
 from barnabas.cli.prompts import confirm
 from barnabas.cli.records.positions import Kind, Position, list_offsets, resolve
 
@@ -92,6 +92,9 @@ def _show(output: Output, described: list[dict[str, Any]]) -> None:
     for index, group in enumerate(described):
         members = members_text(len(group["members"]))
         head = f"{group['group']}  {group['state']}, {members}, lag {group['lag']}"
+        left_out = sum(row["lag"] is None for row in group["offsets"])
+        if left_out:
+            head += f", unknown for {counted(left_out, 'partition')}"
         click.echo(("\n" if index else "") + head)
         columns = ("topic", "partition", "offset", "end", "lag", "member", "host", "metadata")
         output.rows(group["offsets"], columns, "No offsets are committed.")
