@@ -55,7 +55,7 @@ class DemoRun:
         url = f"http://{host}:{settings.dashboard_port}/"
         reports = Reports(workspace, url)
         self._screen = screen
-        self._supervisor = Supervisor(children, screen, self._meanwhile)
+        self._supervisor = Supervisor(children, screen, self._look)
         self._stage = stage = Stage(
             workspace, settings, options, screen, self._supervisor, reports, url
         )
@@ -116,7 +116,7 @@ class DemoRun:
         self._warehouse.start()
         self._generators.start()
 
-    def _meanwhile(self) -> None:
+    def _look(self) -> None:
         """At each look: refresh the page, and show the console as soon as it answers."""
         self._stage.reports.refresh_page()
         self._console.show()

@@ -254,7 +254,7 @@ def test_the_console_is_ready_while_others_are_awaited(
     monkeypatch.setattr(
         "barnabas.demo.parts.dashboard.commands.console_spec",
         lambda *_, **__: ChildSpec(
-            "console", [sys.executable, "-c", "import time; time.sleep(600)"]
+            "console", [sys.executable, "-c", "import signal; signal.pause()"]
         ),
     )
     try:

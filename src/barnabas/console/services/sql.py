@@ -98,7 +98,7 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """How many records of a topic a query has still to read."""
+    """The records of a topic that a query has still to read."""
 
     topic: str
     lag: int
@@ -117,7 +117,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a query does now."""
+    """The progress of a query: its lag and its last micro-batches."""
 
     group: str
     """Its consumer group; empty if the server does not say."""
@@ -220,7 +220,7 @@ class SqlService:
         return sliced(sorted(fitting, key=lambda row: row.id), page, size)
 
     def explain(self, query_id: str) -> Explained:
-        """How the server runs a query."""
+        """Return the server's description of a query."""
         found = self._described(query_id)
         topology = str(found.get("topology") or "")
         errors = [str(_members(one).get("errorMessage")) for one in found.get("queryErrors") or ()]
@@ -240,7 +240,7 @@ class SqlService:
         )
 
     def activity(self, query_id: str) -> Activity:
-        """How far a query is behind, and its last micro-batches."""
+        """Return a query's lag by topic, and its last micro-batches."""
         found = self._described(query_id)
         group = str(found.get("consumerGroupId") or "")
         told = found.get("microBatches")

@@ -150,7 +150,7 @@ def array_join(
 @_array(
     "ARRAY_LENGTH",
     "(array ARRAY<T>) -> INTEGER",
-    description="How many items an array has.",
+    description="The number of items of an array.",
     null_is_null=True,
 )
 def array_length(array: list[Value]) -> int:

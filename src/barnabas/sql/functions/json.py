@@ -47,7 +47,7 @@ def extract_json_field(text: str, path: str) -> str | None:
 @scalar(
     "IS_JSON_STRING",
     "(input STRING) -> BOOLEAN",
-    description="Whether the text is a JSON value.",
+    description="True if the text is a JSON value.",
     category=JSON,
     parameters={"input": "the text"},
 )
@@ -63,7 +63,7 @@ def is_json_string(text: str | None) -> bool:
 @scalar(
     "JSON_ARRAY_CONTAINS",
     "(jsonArray STRING, val T) -> BOOLEAN",
-    description="Whether a value is an element of the array that a JSON text holds. A whole "
+    description="True if a value is an element of the array that a JSON text holds. A whole "
     "number is never equal to one with a point.",
     category=JSON,
     parameters={"jsonArray": "the JSON text", "val": "the value to look for"},

@@ -35,7 +35,7 @@ def _check_group(group: int) -> None:
     "(pattern STRING, input STRING) -> STRING",
     "(pattern STRING, input STRING, group INTEGER) -> STRING",
     description="The first part of the text that the expression matches, or what a group of it "
-    "matches there. NULL if there is none.",
+    "matches there. NULL without a match.",
     category=REGULAR_EXPRESSION,
     null_is_null=True,
     parameters=_PARAMETERS,

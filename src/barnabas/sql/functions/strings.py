@@ -185,7 +185,7 @@ def split_to_map(text: str, entry_delimiter: str, pair_delimiter: str) -> dict[s
 @scalar(
     "elt",
     "(n INTEGER, args STRING...) -> STRING",
-    description="The n-th of the texts, counted from 1; NULL if there is none. The inverse of "
+    description="The n-th of the texts, counted from 1; NULL beyond the last. The inverse of "
     "FIELD.",
     category=STRING,
     parameters={"n": "which text", "args": "the texts"},
