@@ -13,7 +13,7 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 HEAD: Final = """# Metrics
 
 Every service answers `GET /metrics` in Prometheus' text format. A node does so at the listener that
-its properties name:
+its properties set:
 
 ```properties
 barnabas.metrics.listener=http://127.0.0.1:9404
@@ -36,18 +36,18 @@ scrape_configs:
       - targets: ["node1:9404", "node2:9404", "node3:9404"]
 ```
 
-Names are those under which the JMX exporter shows Kafka's metrics, with its example configuration
-and `lowercaseOutputName: true`, and those of the common exporter of consumer lag. Existing
-dashboards and alerts work unchanged; what is missing has no counterpart in this broker.
+Metrics have the names that the JMX exporter gives Kafka's metrics, with its example configuration
+and `lowercaseOutputName: true`, and those of the usual exporter of consumer lag. Existing
+dashboards and alerts work unchanged; metrics that are missing have no counterpart in this broker.
 
 - A counter of `kafka_server_brokertopicmetrics_` without `topic` is the sum of all topics, as in
-  Kafka. So sum over `topic!=""`, or take the sample without the label.
-- Every request is counted. Some 200 a second of each API are timed; percentiles are of the last 30
-  to 60 seconds. `request="Fetch"` holds `FetchConsumer` and `FetchFollower` together.
-- Figures of partitions come from the node that leads them, but for `kafka_log_log_`, which every
-  replica has. Those of the cluster come from the controllers; `activecontrollercount` says which
+  Kafka. To add up topics yourself, select `topic!=""`.
+- Every request is counted. About 200 a second of each API are timed; percentiles cover the last 30
+  to 60 seconds. `request="Fetch"` combines `FetchConsumer` and `FetchFollower`.
+- Metrics of a partition come from the node that leads it, except `kafka_log_log_…`, which every
+  replica has. Those of the cluster come from the controllers; `activecontrollercount` shows which
   of them is active.
-- A scrape is collected in turns with the node's other work.
+- A node collects a scrape in small steps, between its other work.
 
 ## Dashboards and alerts
 
@@ -65,14 +65,14 @@ The second writes alert rules; name the file in `prometheus.yml`:
 rule_files: ["alerts.yml"]
 ```
 
-Each alert has a `runbook_url`, a path in this documentation: [runbooks](runbooks/README.md) say
-what it means, what to look at and what to do.
+Each alert has a `runbook_url`, a path in this documentation: the [runbooks](runbooks/README.md)
+explain what it means, what to look at and what to do.
 
 ## Metrics of clients
 
-A node that shows metrics also accepts the metrics that clients push (KIP-714), unless
-`barnabas.metrics.clients=false`, as it is with `barnabas dev`. Java clients from 3.7 on and
-librdkafka from 2.5 on can do it without a plugin. (librdkafka then logs a line `GETSUBSCRIPTIONS`
+A node that exposes metrics also accepts the metrics that clients push (KIP-714), unless
+`barnabas.metrics.clients=false`, which `barnabas dev` sets. Java clients from 3.7 on and
+librdkafka from 2.5 on can push them without a plugin. (librdkafka then logs `GETSUBSCRIPTIONS`
 for each client, on standard error by default; `enable.metrics.push=false` in the client's settings
 avoids it.) Configure what they should push:
 
@@ -85,8 +85,8 @@ kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all \\
 `kafka_client_producer_connection_creation_rate`, with the labels `client_id`, `client_instance_id`,
 `client_software_name` and the attributes that the client gives. Each node shows the metrics that
 were pushed to it, and forgets a client that has been silent for three intervals. Limits protect a
-node from clients: 2,000 clients, 500 series of one client and 50,000 of all, eight attributes of a
-series, 128 characters of a text, and pushes of up to `telemetry.max.bytes`.
+node: 2,000 clients, 500 series of one client and 50,000 of all, eight attributes per
+series, 128 characters per text, and pushes of up to `telemetry.max.bytes`.
 `barnabas_client_telemetry_dropped_series_total` counts what was dropped.
 
 ## Figures of a node

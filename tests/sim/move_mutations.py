@@ -21,8 +21,8 @@ def _controller_is_not_told(patch: Patch) -> None:
 
 MOVE_MUTATIONS = [
     Mutation(
-        "moved and not told",
-        "the controller knows in which directory a replica lies",
+        "moves are not reported",
+        "the controller knows which directory holds each replica",
         _controller_is_not_told,
         10,
         workload="directories",

@@ -13,15 +13,15 @@ QUICK = (
     "high watermark without followers",
     "no truncation",
     "vote for a shorter log",
-    "uncommitted is read",
+    "uncommitted records are read",
     "flush.messages ignored",
     "sequences unchecked",
     "append without writing",
-    "markers are tried once",
+    "markers are tried only once",
     "a verification goes stale",
     "a verification of offsets goes stale",
-    "the next end is fenced",
-    "aborted transactions are not told of",
+    "the next end of a transaction is fenced",
+    "aborted transactions are not listed",
 )
 """Those whose seed ends soon; the others are for `make test-slow`."""
 ROW = re.compile(r"^\| (?P<name>[^|]+) \| [^|]+ \| (?P<seed>\d+) \|", re.MULTILINE)
