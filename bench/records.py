@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from barnabas.protocol.records.batch import (
+    HEADER_SIZE_BYTES,
     Codec,
     check_crc,
     patch,
@@ -21,6 +22,8 @@ from barnabas.protocol.records.records import (
     encode_batch,
     validate_records,
 )
+from barnabas.protocol.records.structure import StructureCheck
+from barnabas.protocol.records.walk import walk_records
 
 BATCH_SIZE_BYTES = 16 * 1024
 RUN_SECONDS = 0.02
@@ -36,6 +39,8 @@ def main() -> None:
             f"validate {name:38} {took:8.1f} µs {took * 1000 / len(records):7.0f} ns a record "
             f"({len(records)} records, {len(data)} bytes)"
         )
+    for name, count in (("of 70 to 130 bytes", 8_000), ("of 70 to 130 bytes", 40_000)):
+        _validate_large(name, count)
     records = _samples()["of 100 bytes"]
     data = encode_batch(records)
     header = read_header(data)
@@ -47,6 +52,31 @@ def main() -> None:
         header = read_header(batch)
         for what, action in _codec_actions(records, batch, codec):
             print(f"{what} {codec.name.lower():8} {_microseconds(action):{45 - len(what)}.1f} µs")
+
+
+def _validate_large(name: str, count: int) -> None:
+    """The check of a batch of so many records, at once and as the broker does it, in steps."""
+    chance = random.Random(1)
+    records = [
+        Record(timestamp=n // 40, value=bytes(chance.randint(70, 130))) for n in range(count)
+    ]
+    data = bytes(encode_batch(records)[HEADER_SIZE_BYTES:])
+
+    def in_steps() -> None:
+        check = StructureCheck(count, keys_required=False, size_max=len(data))
+        for _ in check.feed(data):
+            pass
+        check.finish()
+
+    for how, action in (
+        ("at once", partial(walk_records, data, count, keys_required=False)),
+        ("in steps", in_steps),
+    ):
+        took = _microseconds(action)
+        print(
+            f"validate {count:6} {name + ', ' + how:31} {took:8.1f} µs "
+            f"{took * 1000 / count:7.0f} ns a record ({len(data)} bytes)"
+        )
 
 
 def _codec_actions(

@@ -12,9 +12,10 @@ from barnabas.protocol.records.walk import (
     VARINT_BYTES_MAX,
     VARLONG_BYTES_MAX,
     BadRecordError,
+    CutOffError,
     MissingKeyError,
+    Walk,
     read_varint,
-    walk_records,
 )
 
 STEP_SIZE_BYTES: Final = 16 * 1024
@@ -61,6 +62,7 @@ class StructureCheck:
         "_rest",
         "_see",
         "_size_max",
+        "_walker",
         "_watch",
     )
 
@@ -79,6 +81,7 @@ class StructureCheck:
         self._size_max = size_max
         self._see = see
         self._watch = watch
+        self._walker = Walk(keys_required=keys_required)
         self._index = 0
         self._rest = b""
         """The beginning of the record at `_index`."""
@@ -109,60 +112,40 @@ class StructureCheck:
 
     def _walk(self, data: bytes) -> Iterator[None]:
         """Check the whole records in `data`, and keep what follows them."""
-        position, size, count = 0, len(data), self._count
-        index = self._index
-        length = end = 0
-        is_cut_off = False
-        bad: BadRecordError | None = None
-        while not is_cut_off and index < count:
-            start, first = position, index
+        position, count = 0, self._count
+        cut_off: CutOffError | None = None
+        while cut_off is None and self._index < count:
+            first = self._index
             last = min(count, first + STEP_RECORDS_MAX)
-            while index < last:
-                try:
-                    byte = data[position]
-                    second = data[position + 1]
-                    if byte < 0x80:  # mostly: by hand, since a call takes longer
-                        length, end = (byte >> 1) ^ -(byte & 1), position + 1
-                    elif second < 0x80:
-                        raw = second << 7 | byte & 0x7F
-                        length, end = (raw >> 1) ^ -(raw & 1), position + 2
-                    else:
-                        length, end = read_varint(data, position, index, VARINT_BYTES_MAX)
-                except IndexError:
-                    length, is_cut_off = 0, True
-                    break
-                except BadRecordError as error:
-                    bad, is_cut_off = error, True  # unless one before is bad
-                    break
-                end += length
-                if end > size or length < 0:
-                    is_cut_off = True
-                    break
-                position = end
-                index += 1
-            if index > first:
-                whole = data[start:position]
-                walk_records(whole, index, keys_required=self._keys_required, first=first)
+            try:
+                end = self._walker.walk(data, position, first, last)
+            except CutOffError as error:
+                cut_off, last, end = error, error.index, error.position
+            if last > first:
                 if self._see is not None:
-                    _see_all(self._see, whole, first)
+                    _see_all(self._see, data[position:end], first)
                 if self._watch is not None:
-                    self._watch.see_records(whole, first)
-                self._index = index
+                    self._watch.see_records(data[position:end], first)
+                self._index, position = last, end
             yield
         self._rest = data[position:]
-        if bad is not None:
-            raise bad
-        if is_cut_off:
-            yield from self._begin(index, length)
-        elif position < size:
+        if cut_off is not None:
+            yield from self._begin()
+        elif self._rest:
             raise BadRecordError(count, "is too many: bytes follow the last record")
 
-    def _begin(self, index: int, length: int) -> Iterator[None]:
-        """A record begins in `_rest` and does not end there; `length` is 0 if it is not known."""
-        if length < 0 or length > self._size_max:
-            raise BadRecordError(index, f"has length {length}")
+    def _begin(self) -> Iterator[None]:
+        """The record at `_index` begins in `_rest` and does not end there."""
+        try:
+            length, _ = read_varint(self._rest, 0, self._index, VARINT_BYTES_MAX)
+        except IndexError:
+            return
+        if length > self._size_max:
+            raise BadRecordError(self._index, f"has length {length}")
         if length > LARGE_SIZE_BYTES:
-            self._large = large = _LargeRecord(index, self._keys_required, self._see, self._watch)
+            self._large = large = _LargeRecord(
+                self._index, self._keys_required, self._see, self._watch
+            )
             beginning, self._rest = self._rest, b""
             yield from large.feed(beginning)  # without the record's end
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.records import walk
 from barnabas.protocol.records.batch import HEADER, Codec, read_header, set_crc
 from barnabas.protocol.records.compression import compress
 from barnabas.protocol.records.records import (
@@ -14,7 +15,14 @@ from barnabas.protocol.records.records import (
     find_invalid_record,
     validate_records,
 )
-from barnabas.protocol.records.walk import BadRecordError, MissingKeyError, walk_records
+from barnabas.protocol.records.structure import StructureCheck
+from barnabas.protocol.records.walk import (
+    BadRecordError,
+    CutOffError,
+    MissingKeyError,
+    Walk,
+    walk_records,
+)
 
 COUNTS = [1, 2, 5, 6, 7, 8, 63, 64, 65, 66, 72, 200, 8191, 8192, 8193, 8210]
 
@@ -79,8 +87,8 @@ LAYOUTS: dict[str, Callable[[int], bytes]] = {
 
 
 def _overlong_delta(n: int) -> bytes:
-    raw = n << 1
-    delta = bytes([raw & 0x7F | 0x80, raw >> 7 & 0x7F | 0x80, raw >> 14])
+    short = varint(n)
+    delta = short[:-1] + bytes([short[-1] | 0x80, 0]) if len(short) < 5 else short
     body = b"\x00\x00" + delta + b"\x01" + sized(bytes(90)) + b"\x00"
     return varint(len(body)) + body
 
@@ -159,33 +167,90 @@ def test_bad_records_all_alike_are_not_taken_for_a_run(name: str) -> None:
             walk_records(data, 200, keys_required=False)
 
 
+FIRSTS = [60, 8185, 16_375, 2**20 - 8, 2**27 - 8]
+"""Indexes shortly before deltas change their width, or their third byte and more."""
+
+
+@pytest.mark.parametrize("first", FIRSTS)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_flipped_bit_is_judged_as_the_slow_gear_does(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fast gears only ever agree with the slow one."""
-    data = bytearray(b"".join(LAYOUTS[name](n) for n in range(60, 78)))
-    # Deltas 60 to 77 as the walk will expect them: shift the expectation, not the data.
-    head = b"".join(record_bytes(n, value=b"\x00") for n in range(60))
+    data = bytearray(b"".join(LAYOUTS[name](n) for n in range(first, first + 18)))
+    assert _outcome(bytes(data), first)
     for position in range(min(len(data), 700)):
         for bit in (1, 0x80):
             data[position] ^= bit
-            assert _outcome(head + data) == _slow_outcome(head + data, monkeypatch), (position, bit)
+            flipped = bytes(data)
+            fast, slow = _outcome(flipped, first), _slow_outcome(flipped, first, monkeypatch)
+            assert fast == slow, (position, bit)
             data[position] ^= bit
 
 
-def _outcome(data: bytes) -> bool:
+def _outcome(data: bytes, first: int) -> bool:
     try:
-        walk_records(data, 78, keys_required=False)
+        return Walk(keys_required=False).walk(data, 0, first, first + 18) == len(data)
     except BadRecordError:
         return False
-    return True
 
 
-def _slow_outcome(data: bytes, monkeypatch: pytest.MonkeyPatch) -> bool:
+def _slow_outcome(data: bytes, first: int, monkeypatch: pytest.MonkeyPatch) -> bool:
     with monkeypatch.context() as patched:
         patched.setattr("barnabas.protocol.records.walk._shape_of", lambda *_: None)
-        return _outcome(data)
+        return _outcome(data, first)
+
+
+@pytest.mark.parametrize("first", FIRSTS)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_cut_is_where_the_last_whole_record_ends(name: str, first: int) -> None:
+    records = [LAYOUTS[name](first + n) for n in range(14)]
+    data = b"".join(records)
+    whole = position = 0
+    for size in range(len(data)):
+        if size >= position + len(records[whole]):
+            position += len(records[whole])
+            whole += 1
+        with pytest.raises(CutOffError) as caught:
+            Walk(keys_required=False).walk(data[:size], 0, first, first + 14)
+        assert (caught.value.index, caught.value.position) == (first + whole, position)
+
+
+def walk_at_once(data: bytes, count: int) -> None:
+    walk_records(data, count, keys_required=False)
+
+
+def walk_in_pieces(data: bytes, count: int) -> None:
+    check = StructureCheck(count, keys_required=False, size_max=2**20)
+    for _ in check.feed(data):
+        pass
+    check.finish()
+
+
+@pytest.mark.parametrize("walked", [walk_at_once, walk_in_pieces])
+@pytest.mark.parametrize(
+    "name", ["uniform", "uniform with key", "varied value", "two-byte timestamps", "mixed null"]
+)
+def test_records_of_large_batches_are_walked_as_fast_as_those_of_small_ones(
+    name: str, walked: Callable[[bytes, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slow gear takes several times as long as the others."""
+    slow = 0
+    verify = walk._verify_record
+
+    def counted(data: bytes, position: int, index: int, keys_required: bool) -> int:
+        nonlocal slow
+        slow += 1
+        return verify(data, position, index, keys_required)
+
+    monkeypatch.setattr(walk, "_verify_record", counted)
+    shares = []
+    for count in (8_000, 40_000):
+        slow = 0
+        walked(b"".join(LAYOUTS[name](n) for n in range(count)), count)
+        shares.append(slow / count)
+    small, large = shares
+    assert large < small * 1.2 + 0.01
 
 
 @pytest.mark.parametrize("place", [0, 1, 7, 64, 70, 99])
