@@ -1,4 +1,4 @@
-"""Batches that unfold to 120 MB each, and another client that goes on meanwhile."""
+"""Batches that decompress to 120 MB each, and another client that goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from support.raw_client import RawClient
 
 MEBIBYTE = 2**20
 BOMBS = 40
-UNFOLDED_BYTES = 120 * MEBIBYTE
-SNAPPY_UNFOLDED_BYTES = 18 * MEBIBYTE
-"""Snappy unfolds 22 to 1, and a batch has a megabyte."""
+DECOMPRESSED_BYTES = 120 * MEBIBYTE
+SNAPPY_DECOMPRESSED_BYTES = 18 * MEBIBYTE
+"""Snappy decompresses 22 to 1, and a batch has a megabyte."""
 ASKED = 400
 SCHEDULING_S = 0.02
 """Of a busy machine: what a client may wait for a processor, with an attack or without one."""
 WINDOWS_BYTES = 2 * 16 * MEBIBYTE
-"""Of the two batches that are unfolded at a time: a block of lz4 or snappy, or a window of zstd."""
+"""For two batches, decompressed at the same time: a block of lz4 or snappy, or a window of zstd."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(300)]
 
 
 def bomb(codec: Codec) -> bytes:
-    size = SNAPPY_UNFOLDED_BYTES if codec is Codec.SNAPPY else UNFOLDED_BYTES
+    size = SNAPPY_DECOMPRESSED_BYTES if codec is Codec.SNAPPY else DECOMPRESSED_BYTES
     plain = encode_batch([Record(timestamp=time.time_ns() // 10**6, value=bytes(size))])
     records = memoryview(plain)[HEADER_SIZE_BYTES:]
     if codec is Codec.GZIP:
@@ -137,7 +137,7 @@ ANSWERS_MIN = 20
 
 
 def honest(codec: Codec) -> bytes:
-    """A batch that unfolds to 2 MB of text, with a record for each line."""
+    """A batch that decompresses to 2 MB of text, with a record for each line."""
     now_ms = time.time_ns() // 10**6
     lines = [b'{"order": %d, "customer": "number %d"}' % (at, at * at % 997) for at in range(LINES)]
     return bytes(

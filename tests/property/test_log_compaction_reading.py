@@ -11,7 +11,7 @@ from barnabas.node.log.compaction.job import CleanJob, Source
 from barnabas.node.log.compaction.offset_map import OffsetMap, map_bytes
 from barnabas.node.log.compaction.retention import BatchFilter
 from barnabas.node.log.compaction.rewrite import keep_records
-from barnabas.node.log.compaction.scan import scan_records, unfold
+from barnabas.node.log.compaction.scan import decompress_batch, scan_records
 from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.protocol.records.batch import (
     BatchHeader,
@@ -77,7 +77,7 @@ def test_what_is_read_and_kept(
     buffer = b"before" + bytes(batch) + b"\x80after"
     header = read_header(batch)
     records = decode_records(batch)
-    scan = scan_records(*unfold(buffer, 6, header), header.record_count)
+    scan = scan_records(*decompress_batch(buffer, 6, header), header.record_count)
     assert scan.keys == [record.key for record in records]
     assert [BASE_OFFSET + delta for delta in scan.deltas] == [record.offset for record in records]
     assert scan.tombstones == [at for at, record in enumerate(records) if record.value is None]

@@ -13,8 +13,8 @@ from barnabas.node.log.stepped_check import CheckedBatch, check_in_steps
 from barnabas.node.log.turns import run_at_once
 from barnabas.node.log.validator import Rejection
 from barnabas.protocol.records.batch import Codec, read_header
+from barnabas.protocol.records.decompressing import Budget
 from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.protocol.records.unfolding import Budget
 from support.effort import examples
 from support.schema_world import SchemaWorld, id_of
 

@@ -16,9 +16,9 @@ from barnabas.protocol.records.batch import (
     set_crc,
 )
 from barnabas.protocol.records.compression import compress
+from barnabas.protocol.records.decompressing import Budget
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
 from barnabas.protocol.records.structure import StructureCheck
-from barnabas.protocol.records.unfolding import Budget
 from barnabas.protocol.records.walk import BadRecordError, walk_records
 from support.effort import examples
 

@@ -25,9 +25,9 @@ from barnabas.protocol.records.batch import (
     read_header,
     set_crc,
 )
+from barnabas.protocol.records.decompressing import PIECE_SIZE_BYTES
 from barnabas.protocol.records.record_finder import RecordFinder
 from barnabas.protocol.records.records import Record, decode_records, encode_batch
-from barnabas.protocol.records.unfolding import PIECE_SIZE_BYTES
 from support.effort import examples
 from support.logs import NOW_MS, LogBench
 

@@ -12,7 +12,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.handlers import ROUTES
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.node.log.config import LogConfig
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
@@ -67,7 +67,7 @@ class ProduceWorld:
             start=asyncio.ensure_future,
             verifier=self,
             schemas=self.schemas.known,
-            unfolding=Unfolding(),
+            decompression=Decompression(),
         )
         self.coordinator_asked = 0
         self.sent = bytearray()

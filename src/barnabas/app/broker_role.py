@@ -33,7 +33,7 @@ from barnabas.node.broker.client_telemetry import ClientTelemetry
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
 from barnabas.node.broker.handlers import ROUTES, TELEMETRY_ROUTES
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.node.broker.schemas.known_schemas import REGISTRY_KEYS, KnownSchemas
 from barnabas.node.broker.services import VERIFICATION_KEY, BrokerServices
@@ -175,7 +175,7 @@ class BrokerRole:
             fetch_max_bytes=config.get_int("fetch.max.bytes"),
             in_background=self._background.start,
             authorizer=authorizer,
-            unfolding=Unfolding(logs.turns),
+            decompression=Decompression(logs.turns),
             client_telemetry=(
                 ClientTelemetry(config.get_int("telemetry.max.bytes")) if takes_telemetry else None
             ),

@@ -36,7 +36,7 @@ TEXT_MAX: Final = 128
 """Characters kept of a name, an attribute or a fact about a client."""
 ATTRIBUTES_MAX: Final = 8
 """Attributes kept of a series."""
-UNFOLDED_RATIO_MAX: Final = 16
+DECOMPRESSED_RATIO_MAX: Final = 16
 """A push may decompress to this many times `telemetry.max.bytes`."""
 PUSH_INTERVAL_MS: Final = 300_000
 MISSED_MAX: Final = 3
@@ -187,7 +187,7 @@ class ClientTelemetry:
         return await loop.run_in_executor(self._thread, self._points, codec, data)
 
     def _points(self, codec: int, data: bytes) -> list[Point]:
-        size_max = self.size_max_bytes * UNFOLDED_RATIO_MAX
+        size_max = self.size_max_bytes * DECOMPRESSED_RATIO_MAX
         return read_metrics(decompress(Codec(codec), data, size_max=size_max))
 
     def take(self, instance_id: Uuid, points: Sequence[Point]) -> None:

@@ -11,7 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.node.broker.apis.streams_topics import StreamsTopics
 from barnabas.node.broker.client_telemetry import ClientTelemetry
 from barnabas.node.broker.fetch.sessions import FetchSessionCache
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.broker.recently_fenced import RecentlyFencedBrokers
 from barnabas.node.broker.schemas.known_schemas import KnownSchemas
 from barnabas.node.broker.throttling import Throttling
@@ -74,7 +74,7 @@ class BrokerServices:
     """Set while any client has a quota."""
     served_apis: set[ApiKey] = field(default_factory=set)
     streams_topics: StreamsTopics = field(default_factory=StreamsTopics)
-    unfolding: Unfolding = field(default_factory=Unfolding)
+    decompression: Decompression = field(default_factory=Decompression)
     _tasks: set["asyncio.Future[None]"] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":

@@ -114,7 +114,7 @@ def append_as_leader(
         if checked.data is not None:
             data = view = checked.data
     plain_offsets = append_plain(
-        log, (view,), leader_epoch, now_ms, are_unfolded=checked is not None
+        log, (view,), leader_epoch, now_ms, are_decompressed=checked is not None
     )
     if plain_offsets:
         return AppendResult(ErrorCode.NONE, plain_offsets[0], log.log_end_offset - 1)

@@ -98,11 +98,11 @@ def append_plain(  # noqa: C901  # one function, since each call costs as much a
     leader_epoch: int,
     now_ms: int,
     *,
-    are_unfolded: bool = False,
+    are_decompressed: bool = False,
 ) -> list[int]:
     """Append `batches` up to the first about which something is out of the ordinary.
 
-    `are_unfolded`: the CRC and the records of those that are compressed are known to be good.
+    `are_decompressed`: the CRC and the records of those that are compressed are known to be good.
 
     Returns the first offsets of those that were appended, by one write. The next one is for
     the general way, or begins another call if its producer is another; of it, and of what
@@ -184,7 +184,7 @@ def append_plain(  # noqa: C901  # one function, since each call costs as much a
             ):
                 break
             expected_sequence = ((base_sequence + last_offset_delta) & SEQUENCE_MAX) + 1
-        if not (are_unfolded and attributes & CODEC_MASK):
+        if not (are_decompressed and attributes & CODEC_MASK):
             if crc32c(data[ATTRIBUTES_POSITION:]) != crc:
                 break
             if attributes & CODEC_MASK or not is_uniform(

@@ -1,7 +1,7 @@
 """The check of a client's compressed or long batch before its append, apart from the log.
 
-A small batch is checked at once. One that unfolds to more, or to nobody knows what, is checked in
-steps of less than a millisecond, so that its caller can do other work between them. So is an
+A small batch is checked at once. One that decompresses to more, or to an unknown size, is checked
+in steps of less than a millisecond, so that its caller can do other work between them. So is an
 uncompressed one whose check would take longer than that. Both depend
 on the batch and the topic's configuration only. The append that follows takes the `CheckedBatch`
 and checks the rest: producer, sequence, epoch. The outcome is that of `validator.py`.
@@ -36,10 +36,10 @@ from barnabas.protocol.records.batch import (
     set_max_timestamp,
 )
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX, decompress
+from barnabas.protocol.records.decompressing import Aside, Budget, decompress_in_pieces, likely_size
 from barnabas.protocol.records.packing import PACK_SIZE_BYTES, Packer
 from barnabas.protocol.records.records import RECORDS_PER_BATCH_MAX
 from barnabas.protocol.records.structure import StructureCheck, Watch
-from barnabas.protocol.records.unfolding import Aside, Budget, likely_size, unfold_in_pieces
 from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN, is_uniform
 from barnabas.protocol.records.walk import BadRecordError, walk_records
 
@@ -48,7 +48,7 @@ PACKED_TINY_MAX_BYTES: Final = 2 * 1024
 """Compressed records of at most this size are unpacked, up to their limit, regardless of their
 declared size.
 """
-UNFOLDED_SMALL_MAX_BYTES: Final = 256 * 1024
+DECOMPRESSED_SMALL_MAX_BYTES: Final = 256 * 1024
 RECORDS_SMALL_MAX: Final = 8192
 DECODED_SMALL_MAX: Final = 512
 """Records of a batch whose timestamps must be checked or that must be recompressed."""
@@ -74,7 +74,7 @@ def may_be_long(buffer: bytearray | memoryview, start: int, end: int) -> bool:
     """Return whether the batch from `start` to `end` has the size and records of a long one."""
     size = end - start
     return size > LONG_SIZE_BYTES_MIN and (
-        size > UNFOLDED_SMALL_MAX_BYTES
+        size > DECOMPRESSED_SMALL_MAX_BYTES
         or int.from_bytes(buffer[start + COUNT_POSITION : start + HEADER_SIZE_BYTES], "big")
         > DECODED_SMALL_MAX
     )
@@ -88,7 +88,7 @@ def is_long(data: memoryview, config: LogConfig, now_ms: int) -> bool:
         header = read_header(data, header_only=True)
     except CorruptBatchError:
         return False
-    count, is_large = header.record_count, len(data) > UNFOLDED_SMALL_MAX_BYTES
+    count, is_large = header.record_count, len(data) > DECOMPRESSED_SMALL_MAX_BYTES
     return (
         count > RECORDS_SMALL_MAX
         or (is_large and config.schema_validation is not None)
@@ -121,9 +121,9 @@ def header_to_check(data: memoryview, config: LogConfig, now_ms: int) -> BatchHe
 def check_at_once(
     data: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, size_max: int
 ) -> int:
-    """Check a small batch's records; returns the bytes that they unfold to.
+    """Check a small batch's records; returns the bytes that they decompress to.
 
-    -1 for a batch that is to be checked in steps: it is not small, unfolds to more than
+    -1 for a batch that is to be checked in steps: it is not small, decompresses to more than
     `size_max` bytes, or something is wrong with it.
     """
     count = header.record_count
@@ -134,7 +134,7 @@ def check_at_once(
         or (count > DECODED_SMALL_MAX and _is_to_be_decoded(header, config, now_ms))
     ):
         return -1
-    size_max = min(size_max, UNFOLDED_SMALL_MAX_BYTES)
+    size_max = min(size_max, DECOMPRESSED_SMALL_MAX_BYTES)
     codec, body = header.codec, data[HEADER_SIZE_BYTES:]
     if len(body) > PACKED_TINY_MAX_BYTES and likely_size(codec, body) > size_max:
         return -1
@@ -156,7 +156,7 @@ def check_in_steps(
     budget: Budget,
     watch: Watch | None = None,
 ) -> Steps:
-    """Check a batch's records and bring it into the topic's form; `budget` is what may unfold.
+    """Check a batch's records and bring it into the topic's form; `budget` is what may decompress.
 
     `watch` sees the records. `data` may be changed, as by `prepare_client_batch`.
     """
@@ -210,8 +210,8 @@ def _read(
     if config.codec is not None and _is_to_be_packed(header, config):
         packer = Packer(config.codec, config.codec_level)
     unpacked = bytearray()
-    for unfolded in unfold_in_pieces(header.codec, data[HEADER_SIZE_BYTES:], budget):
-        piece: bytes | None = unfolded if isinstance(unfolded, bytes) else (yield unfolded)
+    for step in decompress_in_pieces(header.codec, data[HEADER_SIZE_BYTES:], budget):
+        piece: bytes | None = step if isinstance(step, bytes) else (yield step)
         assert piece is not None
         for _ in check.feed(piece):
             yield None

@@ -2,10 +2,10 @@
 
 The time index gives a place from which on to look; batches there are skipped by the greatest
 timestamp in their header, and those that reach far enough are looked through. A batch of a few
-kilobytes may unfold to 128 MB, and headers may lie, so a look-up is a generator of steps. Between
-two of them the log may change: no file is held over a pause, and segments that were replaced or
-truncated during a pause are read again. Source: Kafka's UnifiedLog.fetchOffsetByTimestamp;
-KIP-33, 79, 734.
+kilobytes may decompress to 128 MB, and headers may lie, so a look-up is a generator of steps.
+Between two of them the log may change: no file is held over a pause, and segments that were
+replaced or truncated during a pause are read again. Source: Kafka's
+UnifiedLog.fetchOffsetByTimestamp; KIP-33, 79, 734.
 """
 
 import logging
@@ -28,13 +28,13 @@ from barnabas.protocol.records.batch import (
     read_header,
 )
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX
-from barnabas.protocol.records.record_finder import RecordFinder
-from barnabas.protocol.records.unfolding import (
+from barnabas.protocol.records.decompressing import (
     PIECE_SIZE_BYTES,
     Aside,
     Budget,
-    unfold_in_pieces,
+    decompress_in_pieces,
 )
+from barnabas.protocol.records.record_finder import RecordFinder
 
 STEP_SIZE_BYTES: Final = PIECE_SIZE_BYTES
 """Looked at between two pauses, with what pieces, records and headers cost besides."""
@@ -235,13 +235,13 @@ def _search(
         offset_min=start_offset - header.base_offset,
     )
     body, budget = memoryview(batch)[HEADER_SIZE_BYTES:], Budget(DECOMPRESSED_SIZE_BYTES_MAX)
-    for unfolded in unfold_in_pieces(codec_of(header.attributes), body, budget):
+    for step in decompress_in_pieces(codec_of(header.attributes), body, budget):
         piece: bytes | None
-        if isinstance(unfolded, bytes):
-            piece = unfolded
+        if isinstance(step, bytes):
+            piece = step
         else:
             effort.note_pause()
-            piece = yield from _aside(log, segment, unfolded)
+            piece = yield from _aside(log, segment, step)
         if effort.add(PIECE_COST_BYTES):
             yield from _pause(log, segment)
         for start in range(0, len(piece), FEED_SIZE_BYTES):

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.protocol.records.batch import CorruptBatchError
-from barnabas.protocol.records.unfolding import Aside
+from barnabas.protocol.records.decompressing import Aside
 
 ACTIVE_MAX: Final = 2
-"""Batches that are being unfolded. Each may hold a window of zstd: 8 MB mostly, 128 MB at most."""
+"""Batches being decompressed. Each may hold a window of zstd: usually 8 MB, 128 MB at most."""
 AT_ONCE_STEPS: Final = 32
 """Of all work that begins in one turn of the loop."""
 STEPS_MAX: Final = 3
@@ -136,4 +136,4 @@ def run_at_once(steps: Steps[R]) -> R:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="unfold")
+    return ThreadPoolExecutor(1, thread_name_prefix="decompress")

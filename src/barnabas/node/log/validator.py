@@ -166,7 +166,7 @@ def prepare_client_batch(
 
     `is_checked`: its CRC and records are known to be good; `is_in_form`: timestamps and codec are
     too. Returns the batch to append (`data` itself unless it is recompressed) and its header.
-    Raises CorruptBatchError for records that do not unfold.
+    Raises CorruptBatchError for records that do not decompress.
     """
     if not is_checked:
         if not check_crc(data, 0, header):

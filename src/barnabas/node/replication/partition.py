@@ -265,7 +265,7 @@ class Partition:
         return result
 
     def append_alone(
-        self, batches: Iterable[memoryview], now_ms: int, *, are_unfolded: bool = False
+        self, batches: Iterable[memoryview], now_ms: int, *, are_decompressed: bool = False
     ) -> list[int]:
         """As `append` for clients' batches that are committed as soon as they are in this log.
 
@@ -283,7 +283,7 @@ class Partition:
         segment, end_offset = log.active, log.log_end_offset
         size_bytes = segment.size_bytes
         first_offsets = log.append_plain(
-            batches, self.leader_epoch, now_ms, are_unfolded=are_unfolded
+            batches, self.leader_epoch, now_ms, are_decompressed=are_decompressed
         )
         if first_offsets:
             traffic = self.traffic

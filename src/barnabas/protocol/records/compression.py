@@ -21,7 +21,7 @@ from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 
 DECOMPRESSED_SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
-"""The records of one batch, unfolded. More is treated as a bomb and refused."""
+"""The records of one batch, decompressed. More is treated as a bomb and refused."""
 CHUNK_SIZE_BYTES: Final = 256 * 1024
 ZSTD_WINDOW_LOG_MAX: Final = 27
 """Window of zstd's highest level, 22, is 2^27 bytes; the decoder touches what it fills."""
@@ -57,10 +57,10 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, size_max: int = DECOMPRESSED_SIZE_BYTES_MAX) -> bytes:
-    """Unfold the records of a batch.
+    """Decompress the records of a batch.
 
     Raises CorruptBatchError for bytes that are not in the codec's format or end too early, and
-    with MESSAGE_TOO_LARGE for those that unfold to more than `size_max` bytes.
+    with MESSAGE_TOO_LARGE for those that decompress to more than `size_max` bytes.
     """
     return _DECOMPRESSORS[codec](data, size_max)
 
@@ -71,7 +71,7 @@ def _store(data: Buffer, level: int | None) -> bytes:
 
 def _load(data: Buffer, size_max: int) -> bytes:
     if len(data) > size_max:
-        raise unfolds_too_large(size_max)
+        raise decompressed_too_large(size_max)
     return bytes(data)
 
 
@@ -94,7 +94,7 @@ def _gzip_decompress(data: Buffer, size_max: int) -> bytes:
                 chunk = member.decompress(rest, CHUNK_SIZE_BYTES)
                 total += len(chunk)
                 if total > size_max:
-                    raise unfolds_too_large(size_max)
+                    raise decompressed_too_large(size_max)
                 chunks.append(chunk)
                 rest = member.unconsumed_tail
                 if not chunk and not rest and not member.eof:
@@ -144,12 +144,12 @@ def _snappy_decompress(data: Buffer, size_max: int) -> bytes:
 
 
 def snappy_block(block: memoryview, size_max: int) -> bytes:
-    """Unfold one raw block. Raises CorruptBatchError."""
+    """Decompress one raw block. Raises CorruptBatchError."""
     import cramjam
 
     size = snappy_declared_size(block)
     if size > size_max:
-        raise unfolds_too_large(size_max)
+        raise decompressed_too_large(size_max)
     if size > len(block) * SNAPPY_EXPANSION_MAX:
         raise CorruptBatchError(f"snappy block of {len(block)} bytes cannot hold {size}")
     try:
@@ -159,7 +159,7 @@ def snappy_block(block: memoryview, size_max: int) -> bytes:
 
 
 def snappy_declared_size(block: memoryview) -> int:
-    """The size that a raw block says it unfolds to. Raises CorruptBatchError."""
+    """The size that a raw block says it decompresses to. Raises CorruptBatchError."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * index)
@@ -200,18 +200,18 @@ def _lz4_decompress(data: Buffer, size_max: int) -> bytes:
 
     view = memoryview(data)
     frame_end, size_bound = lz4_frame_extent(view)
-    unfolded = bytearray(min(size_bound, size_max))
+    decompressed = bytearray(min(size_bound, size_max))
     try:
-        size = cramjam.lz4.decompress_into(view[:frame_end], unfolded)
+        size = cramjam.lz4.decompress_into(view[:frame_end], decompressed)
     except cramjam.DecompressionError as error:
         if size_bound > size_max and BUFFER_IS_FULL in str(error):
-            raise unfolds_too_large(size_max) from None
+            raise decompressed_too_large(size_max) from None
         raise CorruptBatchError(f"lz4: {error}") from error
-    return bytes(memoryview(unfolded)[:size])
+    return bytes(memoryview(decompressed)[:size])
 
 
 def lz4_frame_extent(view: memoryview) -> tuple[int, int]:
-    """Return the end of the frame, and a bound of its unfolded size, by the lengths of its blocks.
+    """Return the frame's end and a bound of its decompressed size, by the lengths of its blocks.
 
     Source: LZ4 Frame Format Description 1.6.
     """
@@ -233,8 +233,8 @@ def lz4_frame_extent(view: memoryview) -> tuple[int, int]:
             position += 4 if flags & LZ4_HAS_CHECKSUM else 0
             break
         size = field & ~LZ4_BLOCK_IS_PLAIN
-        unfolds_to = size if field & LZ4_BLOCK_IS_PLAIN else size * LZ4_EXPANSION_MAX
-        size_bound += min(unfolds_to, block_size_max)
+        decompresses_to = size if field & LZ4_BLOCK_IS_PLAIN else size * LZ4_EXPANSION_MAX
+        size_bound += min(decompresses_to, block_size_max)
         position += size + checksum_size
     else:
         raise CorruptBatchError("lz4 frame ends too early")
@@ -265,7 +265,7 @@ def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
             position += frame_size
             declared = zstd.get_frame_info(frame).decompressed_size  # None where it is not said
             if declared is not None and declared > size_max - total:
-                raise unfolds_too_large(size_max)
+                raise decompressed_too_large(size_max)
             frame_end = None if declared is None else total + declared
             decompressor = zstd_decompressor()
             while not decompressor.eof:
@@ -273,7 +273,7 @@ def _zstd_decompress(data: Buffer, size_max: int) -> bytes:
                 frame = b""  # what was not consumed, the decompressor keeps
                 total += len(chunk)
                 if total > size_max:
-                    raise unfolds_too_large(size_max)
+                    raise decompressed_too_large(size_max)
                 chunks.append(chunk)
                 if not chunk and decompressor.needs_input and not decompressor.eof:
                     raise CorruptBatchError("zstd frame ends too early")
@@ -300,7 +300,7 @@ def load_zstd() -> ModuleType:
     return zstd
 
 
-def unfolds_too_large(size_max: int) -> CorruptBatchError:
+def decompressed_too_large(size_max: int) -> CorruptBatchError:
     """The refusal of a bomb. Java's producer splits a batch after it, and sends the parts."""
     return CorruptBatchError(
         f"compressed records decompress to more than {size_max} bytes", ErrorCode.MESSAGE_TOO_LARGE

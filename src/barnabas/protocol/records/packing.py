@@ -1,4 +1,4 @@
-"""Records, compressed piece by piece: the counterpart of `unfolding.py`."""
+"""Records, compressed piece by piece: the counterpart of `decompressing.py`."""
 
 import zlib
 from typing import Any, Final

@@ -81,7 +81,7 @@ def validate_records(
 
     Counts agree, offset deltas are 0, 1, 2 …, every length lies within its record, every record
     within the batch, and nothing follows the last; with `keys_required` no key is null.
-    Compressed records are unfolded, up to DECOMPRESSED_SIZE_BYTES_MAX. CRC, timestamps and
+    Compressed records are decompressed, up to DECOMPRESSED_SIZE_BYTES_MAX. CRC, timestamps and
     sequences are not looked at. Returns NONE, INVALID_RECORD (also for more records than
     RECORDS_PER_BATCH_MAX), CORRUPT_MESSAGE for what does not decompress, or
     UNSUPPORTED_COMPRESSION_TYPE.
@@ -106,7 +106,7 @@ def check_structure(batch: memoryview, attributes: int, count: int, *, keys_requ
     The header itself is the caller's to check. Raises BadRecordError, or CorruptBatchError for
     what does not decompress.
     """
-    data = _unfold(batch[HEADER_SIZE_BYTES:], attributes)
+    data = _decompress(batch[HEADER_SIZE_BYTES:], attributes)
     if not is_uniform(data, count, keys_required=keys_required):
         walk_records(data, count, keys_required=keys_required)
 
@@ -325,10 +325,10 @@ def framed_batch(
 
 def _records_of(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
     end = position + header.batch_length + LOG_OVERHEAD_BYTES
-    return _unfold(memoryview(buffer)[position + HEADER_SIZE_BYTES : end], header.attributes)
+    return _decompress(memoryview(buffer)[position + HEADER_SIZE_BYTES : end], header.attributes)
 
 
-def _unfold(data: memoryview, attributes: int) -> bytes:
+def _decompress(data: memoryview, attributes: int) -> bytes:
     """The bytes after the header, uncompressed, in one `bytes`: indexing a view is slower."""
     if attributes & CODEC_MASK and len(data):
         return decompress(codec_of(attributes), data, size_max=DECOMPRESSED_SIZE_BYTES_MAX)

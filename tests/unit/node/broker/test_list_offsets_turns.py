@@ -1,4 +1,4 @@
-"""Look-ups by time in batches that unfold to megabytes, while others are served."""
+"""Look-ups by time in batches that decompress to megabytes, while others are served."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from barnabas.protocol.messages.fetch import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.records.batch import Codec
+from barnabas.protocol.records.decompressing import PIECE_SIZE_BYTES
 from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.protocol.records.unfolding import PIECE_SIZE_BYTES
 from barnabas.protocol.well_known import MAX_TIMESTAMP
 from support.logs import NOW_MS
 from support.produce_world import PLAIN, ProduceWorld

@@ -10,7 +10,7 @@ import pytest
 from barnabas.base.network import ListenerOptions, Part
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.handlers import ROUTES
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.log.config import LogConfig
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
 from barnabas.node.net.connection import Connection
@@ -77,7 +77,7 @@ class Bench:
             served_apis=set(),
             image=MetadataImage(),
             schemas=SimpleNamespace(is_needed=False),
-            unfolding=Unfolding(),
+            decompression=Decompression(),
         )
         dispatcher = Dispatcher(services, ROUTES)
         self.transport = FakeTransport()

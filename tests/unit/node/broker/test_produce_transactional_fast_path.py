@@ -13,7 +13,7 @@ from barnabas.base.network import ListenerOptions, Part
 from barnabas.node.broker.client_state import client_state
 from barnabas.node.broker.dispatch import Dispatcher
 from barnabas.node.broker.handlers import ROUTES
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from barnabas.node.coordinator.transaction.verifier import NOT_NEEDED, Begin, Verdict, Verifications
 from barnabas.node.log.validator import AppendOrigin
 from barnabas.node.metadata.image import MetadataImage, PartitionImage
@@ -58,7 +58,7 @@ class Bench:
             image=MetadataImage(),
             verifies_transactions=True,
             schemas=SimpleNamespace(is_needed=False),
-            unfolding=Unfolding(),
+            decompression=Decompression(),
             start=asyncio.ensure_future,
             verifier=self,
         )

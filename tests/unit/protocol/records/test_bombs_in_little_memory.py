@@ -1,4 +1,4 @@
-"""Batches that unfold to gigabytes are refused within memory that a node has to spare."""
+"""Batches that decompress to gigabytes are refused within memory that a node has to spare."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ json.dump(answers, sys.stdout)
 
 
 def test_no_bomb_takes_more_than_its_bound() -> None:
-    """Each would unfold to half a gigabyte or more; a process with 320 MB of room outlives all."""
+    """Each would decompress to half a gigabyte or more; a process with 320 MB survives them all."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False, timeout=60
     )

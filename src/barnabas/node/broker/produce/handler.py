@@ -5,8 +5,8 @@ that it is. Partitions that the sender may not write are refused before (`author
 is never
 answered (a failure closes the connection, as in Kafka), `acks=1` when this replica has stored the
 records (Kafka's leader waits for an fsync too where `flush.messages` asks for it), `acks=all` when
-the high watermark has passed them. Compressed and long batches are checked first (`unfolded.py`),
-and where a topic validates schemas, as Confluent Server can, `checked.py` comes next.
+the high watermark has passed them. Compressed and long batches are checked first
+(`decompressed.py`); if a topic validates schemas, as Confluent Server can, `checked.py` comes next.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from barnabas.node.broker.produce.codec import (
     parse_produce,
     without_repetitions,
 )
+from barnabas.node.broker.produce.decompressed import DecompressedProduce, may_take_long
 from barnabas.node.broker.produce.outcome import (
     NONE_CHECKED,
     Outcome,
@@ -29,7 +30,6 @@ from barnabas.node.broker.produce.outcome import (
 )
 from barnabas.node.broker.produce.repeated import learn
 from barnabas.node.broker.produce.transactional import TransactionalProduce
-from barnabas.node.broker.produce.unfolded import UnfoldedProduce, may_take_long
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.net.connection import Reply
 from barnabas.node.replication.partition import Partition
@@ -44,7 +44,7 @@ def handle_produce(
     if services.authorizer.is_enabled:
         request = refuse_unauthorized(services, context, request, frame)
     if may_take_long(request, frame):
-        return UnfoldedProduce(services, context, request, frame, _go_on).start()
+        return DecompressedProduce(services, context, request, frame, _go_on).start()
     return _go_on(services, context, request, frame)
 
 

@@ -109,19 +109,19 @@ class RepeatedProduce:
         now_ms = self._services.clock.now_ms()
         checked = None
         if is_compressed(records):
-            if not self._services.unfolding.is_good(records, log.config, now_ms):
+            if not self._services.decompression.is_good(records, log.config, now_ms):
                 return None
             checked = CheckedBatch(log.config)
         elif is_long(records, log.config, now_ms):
             return None
-        is_unfolded = checked is not None
+        is_decompressed = checked is not None
         try:
             if connection.frames and not alone:
                 frames = [frame]
                 first_offsets = partition.append_alone(
                     self._with_next(connection, shape, frames, records, now_ms),
                     now_ms,
-                    are_unfolded=is_unfolded,
+                    are_decompressed=is_decompressed,
                 )
                 if first_offsets:
                     if not connection.is_closed:
@@ -129,7 +129,9 @@ class RepeatedProduce:
                             connection.frames.popleft()
                     return list(map(shape.respond, frames, first_offsets))
             else:
-                first_offsets = partition.append_alone((records,), now_ms, are_unfolded=is_unfolded)
+                first_offsets = partition.append_alone(
+                    (records,), now_ms, are_decompressed=is_decompressed
+                )
                 if first_offsets:
                     return (shape.respond(frame, first_offsets[0]),)
             result = partition.append(records, now_ms, terms=terms, checked=checked)
@@ -162,7 +164,7 @@ class RepeatedProduce:
         Either all are compressed, and good, or none is.
         """
         find = self.shapes.find
-        unfolding, config = self._services.unfolding, shape.partition.log.config
+        decompression, config = self._services.decompression, shape.partition.log.config
         are_compressed = is_compressed(records)
         yield records
         for frame in islice(connection.frames, RUN_MAX):
@@ -177,7 +179,7 @@ class RepeatedProduce:
                 is_transactional(records) is not shape.is_transactional
                 or is_compressed(records) is not are_compressed
                 or (
-                    not unfolding.is_good(records, config, now_ms)
+                    not decompression.is_good(records, config, now_ms)
                     if are_compressed
                     else is_long(records, config, now_ms)
                 )

@@ -13,7 +13,12 @@ from barnabas.node.log.compaction.cleaned_segment import CleanedSegment
 from barnabas.node.log.compaction.job import CleanJob, GroupCleaned, MapBuilt, Source
 from barnabas.node.log.compaction.offset_map import OffsetMap
 from barnabas.node.log.compaction.retention import BatchFilter
-from barnabas.node.log.compaction.scan import offsets_of, require_crc, scan_records, unfold
+from barnabas.node.log.compaction.scan import (
+    decompress_batch,
+    offsets_of,
+    require_crc,
+    scan_records,
+)
 from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.node.log.index.txn_index import AbortedTransaction, read_aborted
 from barnabas.node.log.names import LOG_SUFFIX, TXN_INDEX_SUFFIX, offset_file
@@ -116,7 +121,7 @@ class Cleaner:
         if header.is_control:
             transactions.is_marker_discardable(header, chunk, at)
         elif not transactions.is_data_discarded(header) and header.record_count:
-            scan = scan_records(*unfold(chunk, at, header), header.record_count)
+            scan = scan_records(*decompress_batch(chunk, at, header), header.record_count)
             keys: Sequence[bytes | None] = scan.keys
             offsets = offsets_of(scan, header.base_offset)
             if scan.is_keyless or header.base_offset < start_offset:

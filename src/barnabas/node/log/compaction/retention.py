@@ -18,7 +18,13 @@ from operator import le
 from barnabas.node.log.compaction.job import LastRecord
 from barnabas.node.log.compaction.offset_map import OffsetMap, fingerprints
 from barnabas.node.log.compaction.rewrite import keep_header, keep_records
-from barnabas.node.log.compaction.scan import Scan, offsets_of, require_crc, scan_records, unfold
+from barnabas.node.log.compaction.scan import (
+    Scan,
+    decompress_batch,
+    offsets_of,
+    require_crc,
+    scan_records,
+)
 from barnabas.node.log.compaction.transactions import TransactionTracker
 from barnabas.protocol.records.batch import BatchHeader
 
@@ -104,7 +110,7 @@ class BatchFilter:
             is_empty_txn = False
             is_discarded = self._transactions.is_data_discarded(header)
         if not is_discarded and header.record_count:
-            scan = scan_records(*unfold(buffer, position, header), header.record_count)
+            scan = scan_records(*decompress_batch(buffer, position, header), header.record_count)
             kept = (
                 range(header.record_count)
                 if header.is_control

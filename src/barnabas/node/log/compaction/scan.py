@@ -75,7 +75,7 @@ def require_crc(buffer: bytes, position: int, header: BatchHeader) -> None:
         raise CorruptBatchError(f"the batch at offset {header.base_offset} fails its CRC")
 
 
-def unfold(buffer: bytes, position: int, header: BatchHeader) -> tuple[bytes, int, int]:
+def decompress_batch(buffer: bytes, position: int, header: BatchHeader) -> tuple[bytes, int, int]:
     """The records of the batch at `position`, uncompressed: (data, their start, their end).
 
     Raises CorruptBatchError.

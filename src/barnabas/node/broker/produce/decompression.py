@@ -13,8 +13,8 @@ from typing import Final
 from barnabas.base.clock import Clock
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.stepped_check import (
+    DECOMPRESSED_SMALL_MAX_BYTES,
     PACKED_SMALL_MAX_BYTES,
-    UNFOLDED_SMALL_MAX_BYTES,
     CheckedBatch,
     Steps,
     check_at_once,
@@ -25,13 +25,13 @@ from barnabas.node.log.validator import Rejection
 from barnabas.protocol.records.batch import BatchHeader
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX
 
-AT_ONCE_MAX_BYTES: Final = 4 * UNFOLDED_SMALL_MAX_BYTES
-"""Unfolded in one turn of the loop, for all connections."""
+AT_ONCE_MAX_BYTES: Final = 4 * DECOMPRESSED_SMALL_MAX_BYTES
+"""Decompressed in one turn of the loop, for all connections."""
 BYTES_PER_SENT_BYTE: Final = 1024
 """The highest ratio of gzip. zstd can exceed it, but honest data does not."""
 
 
-class Unfolding:
+class Decompression:
     """The node's limits."""
 
     __slots__ = ("_is_counting", "_left_bytes", "_turns")
@@ -55,7 +55,7 @@ class Unfolding:
         if self._left_bytes <= 0:
             return False
         size = check_at_once(batch, header, config, now_ms, self._left_bytes)
-        self._left_bytes -= size if size >= 0 else UNFOLDED_SMALL_MAX_BYTES
+        self._left_bytes -= size if size >= 0 else DECOMPRESSED_SMALL_MAX_BYTES
         if self._left_bytes < AT_ONCE_MAX_BYTES // 2 and not self._is_counting:
             self._is_counting = True  # not for each batch: it gives the loop another turn
             asyncio.get_running_loop().call_soon(self._begin_turn)
@@ -73,5 +73,5 @@ class Unfolding:
 
 
 def request_limit(size_bytes: int) -> int:
-    """The size to which the batches of a request may unfold, by the size of its frame."""
+    """The size to which the batches of a request may decompress, by the size of its frame."""
     return DECOMPRESSED_SIZE_BYTES_MAX + BYTES_PER_SENT_BYTE * size_bytes

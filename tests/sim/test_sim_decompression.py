@@ -1,13 +1,13 @@
-"""Clusters in which all compressed batches are unfolded in steps, as large ones are elsewhere."""
+"""Clusters that decompress every compressed batch in steps, as others do with large ones."""
 
 from typing import Any
 
 import pytest
 
-from barnabas.node.broker.produce.unfolding import Unfolding
+from barnabas.node.broker.produce.decompression import Decompression
 from sim.workloads import run
 
-CHECK = Unfolding.check
+CHECK = Decompression.check
 
 
 @pytest.mark.parametrize("topology", ["one", ""], ids=["single nodes", "clusters"])
@@ -16,13 +16,13 @@ def test_batches_that_wait_come_to_a_good_end(
 ) -> None:
     waited = 0
 
-    async def check(self: Unfolding, *args: Any) -> Any:
+    async def check(self: Decompression, *args: Any) -> Any:
         nonlocal waited
         waited += 1
         return await CHECK(self, *args)
 
-    monkeypatch.setattr(Unfolding, "check_at_once", lambda self, *args: False)
-    monkeypatch.setattr(Unfolding, "check", check)
+    monkeypatch.setattr(Decompression, "check_at_once", lambda self, *args: False)
+    monkeypatch.setattr(Decompression, "check", check)
     anomalies = [anomaly for seed in range(4) for anomaly in run(seed, topology).anomalies]
     assert not anomalies
     assert waited > 0

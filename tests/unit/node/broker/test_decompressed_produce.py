@@ -1,4 +1,4 @@
-"""Produce requests with compressed batches, small ones and those that unfold to megabytes."""
+"""Produce requests with compressed batches, small ones and those that decompress to megabytes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 
 from barnabas.node.broker.client_state import client_state
-from barnabas.node.broker.produce import unfolded
-from barnabas.node.broker.produce.unfolding import AT_ONCE_MAX_BYTES, Unfolding, request_limit
+from barnabas.node.broker.produce import decompressed
+from barnabas.node.broker.produce.decompression import (
+    AT_ONCE_MAX_BYTES,
+    Decompression,
+    request_limit,
+)
 from barnabas.node.broker.schemas import checks
 from barnabas.node.log.config import LogConfig
 from barnabas.node.log.stepped_check import CheckedBatch, Steps
 from barnabas.node.log.turns import ACTIVE_MAX, STEPS_MAX
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, read_header, set_crc
+from barnabas.protocol.records.decompressing import PIECE_SIZE_BYTES
 from barnabas.protocol.records.records import Record, encode_batch
-from barnabas.protocol.records.unfolding import PIECE_SIZE_BYTES
 from support.logs import NOW_MS
 from support.produce_world import CHECKED, PLAIN, VALIDATES, ProduceWorld
 from support.schema_world import id_of
@@ -98,7 +102,7 @@ async def test_later_requests_wait_behind_a_large_batch(codec: Codec) -> None:
     assert world.values(PLAIN) == [b"first", LARGE, b"next", b"small", LARGE, b"last"]
 
 
-async def test_a_large_batch_is_unfolded_in_many_turns() -> None:
+async def test_a_large_batch_is_decompressed_in_many_turns() -> None:
     world = ProduceWorld()
     world.send((PLAIN, batch(bytes(32 * MEBIBYTE))))
     turns = await answered(world, 1)
@@ -107,7 +111,7 @@ async def test_a_large_batch_is_unfolded_in_many_turns() -> None:
 
 
 async def test_small_batches_are_many_only_in_many_turns() -> None:
-    """A hundred that unfold to 200 KB each arrive together."""
+    """A hundred that decompress to 200 KB each arrive together."""
     world = ProduceWorld()
     for number in range(100):
         world.send((PLAIN, batch(b"%d" % number, bytes(200_000))))
@@ -118,9 +122,9 @@ async def test_small_batches_are_many_only_in_many_turns() -> None:
     assert world.values(PLAIN)[::2] == [b"%d" % number for number in range(100)]
 
 
-async def test_a_request_may_unfold_to_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_may_decompress_to_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is refused with an error after which Java's producer splits batches."""
-    monkeypatch.setattr(unfolded, "request_limit", lambda size_bytes: 5 * MEBIBYTE)
+    monkeypatch.setattr(decompressed, "request_limit", lambda size_bytes: 5 * MEBIBYTE)
     world = ProduceWorld()
     partition = world.partitions[PLAIN]
     for index in range(40):
@@ -220,7 +224,7 @@ NAMED = id_of(1)
 async def test_schemas_are_noted_in_the_same_steps(
     codec: Codec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is unfolded or decoded once more, of broken batches neither."""
+    """Nothing is decompressed or decoded once more, of broken batches neither."""
     monkeypatch.setattr(checks, "check_batch", None)
     monkeypatch.setattr(checks, "decompress", None)
     monkeypatch.setattr(checks, "decode_records", None)
@@ -320,14 +324,14 @@ class Fake:
 
 async def test_connections_take_turns() -> None:
     """One that sends many batches delays another by those under way only."""
-    unfolding = Unfolding()
+    decompression = Decompression()
     clock: Any = SimpleNamespace(monotonic_ms=lambda: 0)
     over: list[str] = []
 
     async def request(name: str, batches: int) -> None:
         for number in range(batches):
             steps = Fake(f"{name}{number}", 100, over).run()
-            await unfolding.check(steps, clock, lambda: True)
+            await decompression.check(steps, clock, lambda: True)
 
     greedy = [asyncio.ensure_future(request(f"greedy {one} ", 10)) for one in range(4)]
     await asyncio.sleep(0)

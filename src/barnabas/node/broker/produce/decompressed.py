@@ -1,10 +1,10 @@
 """Produce requests with compressed or long batches.
 
-Before anything of the request is appended, the records of these batches are unfolded and
-checked, mostly at once. Where a batch unfolds to much, its check goes on in steps, and the request
+Before anything of the request is appended, the records of these batches are decompressed and
+checked, usually at once. A batch that decompresses to much is checked in steps, while the request
 waits; so do the connection's later requests, so that records are appended in the order in which
-they came. Then the request goes on as any other: whether this node still leads a partition, and
-what its producer's last sequence is, is asked at the append. `unfolding.py` has the limits.
+they arrived. Then the request continues like any other: the append checks whether this node still
+leads the partition, and the producer's last sequence. `decompression.py` has the limits.
 """
 
 import logging
@@ -14,8 +14,8 @@ from barnabas.base.ids import Uuid
 from barnabas.base.network import Part
 from barnabas.node.broker.context import RequestContext
 from barnabas.node.broker.produce.codec import TOPIC_ID_FROM, ParsedProduce
+from barnabas.node.broker.produce.decompression import request_limit
 from barnabas.node.broker.produce.outcome import ATTRIBUTES_AT, find_partition, is_compressed
-from barnabas.node.broker.produce.unfolding import request_limit
 from barnabas.node.broker.schemas.named_schemas import NamedSchemas
 from barnabas.node.broker.services import BrokerServices
 from barnabas.node.log.config import LogConfig
@@ -31,7 +31,7 @@ from barnabas.node.net.connection import Reply
 from barnabas.node.replication.partition import Partition
 from barnabas.protocol.records.batch import CODEC_MASK, BatchHeader
 from barnabas.protocol.records.compression import DECOMPRESSED_SIZE_BYTES_MAX
-from barnabas.protocol.records.unfolding import Budget
+from barnabas.protocol.records.decompressing import Budget
 
 GoOn = Callable[
     [BrokerServices, RequestContext, ParsedProduce, bytearray, Reply | None],
@@ -54,7 +54,7 @@ def may_take_long(request: ParsedProduce, frame: bytearray) -> bool:
     return False
 
 
-class UnfoldedProduce:
+class DecompressedProduce:
     """One such request, from its arrival until its records are checked."""
 
     __slots__ = (
@@ -113,7 +113,7 @@ class UnfoldedProduce:
                 if header is None:
                     continue
                 place = topic, entry.partition
-                if services.unfolding.check_at_once(batch, header, config, now_ms):
+                if services.decompression.check_at_once(batch, header, config, now_ms):
                     self._checks[place] = CheckedBatch(config)
                 else:
                     self._waiting.append((place, batch, header, config))
@@ -142,7 +142,7 @@ class UnfoldedProduce:
             validation = config.schema_validation
             named = None if validation is None else NamedSchemas(validation)
             steps = check_in_steps(batch, header, config, services.clock.now_ms(), budget, named)
-            result = await services.unfolding.check(
+            result = await services.decompression.check(
                 steps, services.clock, lambda: not connection.is_closed
             )
             if result is None:

@@ -1,4 +1,4 @@
-"""Records unfolded in pieces: the same bytes and refusals as at once, in little memory."""
+"""Records decompressed in pieces: the same bytes and refusals as at once, in little memory."""
 
 import tracemalloc
 import zlib
@@ -11,16 +11,16 @@ import zstandard
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.records.batch import Codec, CorruptBatchError
 from barnabas.protocol.records.compression import SNAPPY_JAVA_HEAD, compress, decompress
+from barnabas.protocol.records.decompressing import Budget, decompress_in_pieces, likely_size
 from barnabas.protocol.records.packing import PACK_SIZE_BYTES, Packer
-from barnabas.protocol.records.unfolding import Budget, likely_size, unfold_in_pieces
 
 MEBIBYTE = 2**20
 TEXT = b"".join(b"%d:%x," % (number, number * number) for number in range(60_000))
 
 
-def unfold(codec: Codec, data: bytes, size_max: int = 64 * MEBIBYTE) -> bytes:
+def in_pieces(codec: Codec, data: bytes, size_max: int = 64 * MEBIBYTE) -> bytes:
     out = bytearray()
-    for piece in unfold_in_pieces(codec, memoryview(data), Budget(size_max)):
+    for piece in decompress_in_pieces(codec, memoryview(data), Budget(size_max)):
         out += piece if isinstance(piece, bytes) else piece()
     return bytes(out)
 
@@ -28,7 +28,7 @@ def unfold(codec: Codec, data: bytes, size_max: int = 64 * MEBIBYTE) -> bytes:
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("size", [0, 1, 1000, len(TEXT)])
 def test_pieces_are_the_whole(codec: Codec, size: int) -> None:
-    assert unfold(codec, compress(codec, TEXT[:size])) == TEXT[:size]
+    assert in_pieces(codec, compress(codec, TEXT[:size])) == TEXT[:size]
 
 
 FOREIGN = {
@@ -73,7 +73,7 @@ FOREIGN = {
 @pytest.mark.parametrize("name", FOREIGN)
 def test_foreign_framings(name: str) -> None:
     codec, packed = FOREIGN[name]
-    assert unfold(codec, packed) == TEXT
+    assert in_pieces(codec, packed) == TEXT
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
@@ -90,13 +90,13 @@ def test_damage_is_refused_as_at_once(codec: Codec) -> None:
             expected = decompress(codec, data)
         except CorruptBatchError:
             with pytest.raises(CorruptBatchError):
-                unfold(codec, data)
+                in_pieces(codec, data)
         else:
-            assert unfold(codec, data) == expected
+            assert in_pieces(codec, data) == expected
 
 
 def bomb(codec: Codec) -> bytes:
-    """Unfolds to 64 MB."""
+    """Decompresses to 64 MB."""
     if codec is Codec.GZIP:
         packer = zlib.compressobj(1, zlib.DEFLATED, 31)
         return b"".join(packer.compress(bytes(MEBIBYTE)) for _ in range(64)) + packer.flush()
@@ -116,7 +116,7 @@ def test_a_bomb_takes_little_memory(codec: Codec) -> None:
     size = 0
     tracemalloc.start()
     try:
-        for piece in unfold_in_pieces(codec, memoryview(packed), Budget(64 * MEBIBYTE)):
+        for piece in decompress_in_pieces(codec, memoryview(packed), Budget(64 * MEBIBYTE)):
             size += len(piece if isinstance(piece, bytes) else piece())
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
@@ -128,7 +128,7 @@ def test_a_bomb_takes_little_memory(codec: Codec) -> None:
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
 def test_a_bomb_stops_at_the_bound(codec: Codec) -> None:
     with pytest.raises(CorruptBatchError) as raised:
-        unfold(codec, bomb(codec), 64 * MEBIBYTE - 1)
+        in_pieces(codec, bomb(codec), 64 * MEBIBYTE - 1)
     assert raised.value.error is ErrorCode.MESSAGE_TOO_LARGE
 
 

@@ -1,6 +1,6 @@
-"""Compressed records, unfolded piece by piece.
+"""Compressed records, decompressed piece by piece.
 
-A batch of a few kilobytes may unfold to DECOMPRESSED_SIZE_BYTES_MAX. Reading it in pieces takes
+A batch of a few kilobytes may decompress to DECOMPRESSED_SIZE_BYTES_MAX. Reading it in pieces takes
 memory for a piece and the codec's window, and can pause between any two. A piece has some 32 KB,
 or is empty, so that no step takes long. A block that cannot be cut comes as a function that
 returns the piece: it runs in C without the interpreter lock, and so fits a thread. Formats and
@@ -24,18 +24,18 @@ from barnabas.protocol.records.compression import (
     SNAPPY_JAVA_HEAD,
     SNAPPY_JAVA_MAGIC,
     decompress,
+    decompressed_too_large,
     load_zstd,
     snappy_block,
     snappy_declared_size,
-    unfolds_too_large,
     zstd_decompressor,
 )
 
 PIECE_SIZE_BYTES: Final = 32 * 1024
 ASIDE_SIZE_BYTES_MIN: Final = 256 * 1024
-"""A block that may unfold to as much is a function: it takes longer than a step may."""
+"""A block that may decompress to as much is a function: it takes longer than a step may."""
 GZIP_SIZE_BYTES: Final = 4
-"""The last bytes of a gzip member: its size unfolded."""
+"""The last bytes of a gzip member: its size decompressed."""
 BLOCKS_FEW: Final = 64
 MANY_BLOCKS: Final = 2**31
 """The likely size of what has more blocks: to look at each would take long."""
@@ -49,7 +49,7 @@ Pieces = Iterator[bytes | Aside]
 
 
 class Budget:
-    """The number of bytes that may still be unfolded."""
+    """The number of bytes that may still be decompressed."""
 
     __slots__ = ("_size_max_bytes", "left_bytes")
 
@@ -60,24 +60,24 @@ class Budget:
         """Raises CorruptBatchError, MESSAGE_TOO_LARGE, if there are not that many left."""
         self.left_bytes -= size_bytes
         if self.left_bytes < 0:
-            raise unfolds_too_large(self._size_max_bytes)
+            raise decompressed_too_large(self._size_max_bytes)
 
     def expect(self, size_bytes: int) -> None:
         """As `take`, for bytes that will be taken later."""
         if size_bytes > self.left_bytes:
-            raise unfolds_too_large(self._size_max_bytes)
+            raise decompressed_too_large(self._size_max_bytes)
 
 
-def unfold_in_pieces(codec: Codec, data: memoryview, budget: Budget) -> Pieces:
+def decompress_in_pieces(codec: Codec, data: memoryview, budget: Budget) -> Pieces:
     """The records of a batch; joined, the pieces are what `decompress` returns.
 
     Raises CorruptBatchError as `decompress` does, but not before the bad place is reached.
     """
-    return _UNFOLD[codec](data, budget)
+    return _DECOMPRESS[codec](data, budget)
 
 
 def likely_size(codec: Codec, data: memoryview) -> int:
-    """A guess, without unfolding anything, of how many bytes `data` unfolds to; 0 for no idea.
+    """Guess the decompressed size of `data` in bytes without decompressing it; 0 if unknown.
 
     It is what `data` says of itself, true or not.
     """
@@ -201,9 +201,9 @@ def _lz4(data: memoryview, budget: Budget) -> Pieces:
 
 
 def _lz4_whole(data: memoryview, budget: Budget) -> bytes:
-    unfolded = decompress(Codec.LZ4, data, size_max=budget.left_bytes)
-    budget.take(len(unfolded))
-    return unfolded
+    decompressed = decompress(Codec.LZ4, data, size_max=budget.left_bytes)
+    budget.take(len(decompressed))
+    return decompressed
 
 
 def _lz4_block(frame: bytes, budget: Budget) -> bytes:
@@ -281,7 +281,7 @@ def _zstd_size(data: memoryview) -> int:
         return 0
 
 
-_UNFOLD: Final[dict[Codec, Callable[[memoryview, Budget], Pieces]]] = {
+_DECOMPRESS: Final[dict[Codec, Callable[[memoryview, Budget], Pieces]]] = {
     Codec.NONE: _load,
     Codec.GZIP: _gzip,
     Codec.SNAPPY: _snappy,
