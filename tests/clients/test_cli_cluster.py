@@ -25,7 +25,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponse,
 )
 from support.child_signals import usual_signals
-from support.cli import ClusterCli, run_cli
+from support.cli import ClusterCli, following, run_cli
 from support.node_process import wait_until
 from support.raw_client import RawClient
 
@@ -171,6 +171,24 @@ def test_one_node_that_is_down_is_told(cli: ClusterCli, three: barnabas.Cluster)
     finally:
         three.start_node(3)
     wait_until_in_sync(cli)
+
+
+# -- reading
+
+
+@pytest.mark.parametrize("more", [(), ("--group", "of-a-new-topic")], ids=str)
+def test_follow_waits_for_a_topic_that_does_not_exist_yet(
+    cli: ClusterCli, topics: Kafka, more: tuple[str, ...]
+) -> None:
+    later = topics.name("later")
+    with following(cli, "consume", later, "-f", *more) as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert follower.stderr.readline() == f"topic {later} does not exist yet: waiting for it\n"
+        cli.ok("topic", "create", later, "--partitions", "6", "--replication-factor", "1")
+        topics.produce(later, [b"%d" % number for number in range(12)])
+        lines = {follower.stdout.readline() for _ in range(12)}
+    assert lines == {f"{number}\n" for number in range(12)}
 
 
 # -- moving by hand

@@ -7,15 +7,19 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 from client_matrix import KEPT
 
 import barnabas
 from barnabas.app.testing import Kafka
+from barnabas.cli.errors import ExitCode
 from support.child_signals import usual_signals
-from support.cli import ClusterCli, run_cli, with_login
+from support.cli import ClusterCli, following, run_cli, with_login
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 
@@ -218,6 +222,71 @@ def test_follow(cli: ClusterCli, topic: str) -> None:
         rest, errors = follower.communicate(timeout=PATIENCE_S)
     assert (follower.returncode, rest, errors) == (0, b"", b"")
     assert cli.run("consume", topic, "-f", "--to", "latest").code == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--from", "latest"), ("--group", "of-new-topics")], ids=str)
+def test_follow_waits_for_a_topic_that_does_not_exist_yet(
+    cli: ClusterCli, kafka: Kafka, topic: str, more: tuple[str, ...]
+) -> None:
+    later = kafka.name("later")
+    follow = ["consume", later, topic, "-f", "-t", "{topic} {value}", *more]
+    with following(cli, *follow) as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert follower.stderr.readline() == f"topic {later} does not exist yet: waiting for it\n"
+        assert cli.run("topic", "describe", later).code == ExitCode.NOT_FOUND, "it made the topic"
+        send_until_seen(cli, topic, f"{topic} x\n", follower.stdout)
+        cli.ok("topic", "create", later, "--partitions", "3")
+        send_until_seen(cli, later, f"{later} x\n", follower.stdout)
+    assert follower.returncode == 0
+
+
+def test_all_records_of_a_topic_that_was_waited_for_are_shown(
+    cli: ClusterCli, kafka: Kafka
+) -> None:
+    later = kafka.name("later")
+    with following(cli, "consume", later, "-f") as follower:
+        assert follower.stdout is not None
+        assert follower.stderr is not None
+        assert "waiting" in follower.stderr.readline()
+        cli.ok("topic", "create", later)
+        cli.ok("produce", later, stdin=b"first\nsecond\n")
+        assert [follower.stdout.readline() for _ in range(2)] == ["first\n", "second\n"]
+
+
+def test_only_topics_are_waited_for(cli: ClusterCli, kafka: Kafka, topic: str) -> None:
+    later = kafka.name("later")
+    for more in ((), ("--group", "g")):
+        result = cli.run("consume", later, *more)
+        assert (result.code, "[UNKNOWN_TOPIC_OR_PARTITION]" in result.err) == (4, True)
+    partition = cli.run("consume", topic, "-f", "-p", "99")
+    assert (partition.code, "has no partition 99" in partition.err) == (4, True)
+    assert cli.run("consume", "no such name", "-f").code == 1
+    with following(cli, "consume", later, "-f", "-p", "1") as follower:
+        assert follower.stderr is not None
+        assert "waiting" in follower.stderr.readline()
+        cli.ok("topic", "create", later, "--partitions", "1")
+        assert f"topic {later} has no partition 1" in follower.stderr.readline()
+        assert follower.wait(PATIENCE_S) == 4
+
+
+def send_until_seen(cli: ClusterCli, topic: str, line: str, out: IO[str]) -> None:
+    """Send records until one is shown: where a follower begins at the end, that is some time."""
+    seen = threading.Event()
+
+    def read() -> None:
+        while out.readline() != line:
+            pass
+        seen.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+
+    def sent() -> bool:
+        cli.ok("produce", topic, "-v", "x")
+        return seen.wait(1)
+
+    wait_until(sent, f"{line!r} being shown")
 
 
 def test_a_reader_that_leaves_is_no_error(cli: ClusterCli, topic: str) -> None:

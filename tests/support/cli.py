@@ -9,6 +9,9 @@ import contextlib
 import io
 import json
 import logging
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +21,8 @@ from unittest import mock
 from barnabas.base import telemetry
 from barnabas.cli.main import run
 from support import client_logins
+from support.child_signals import usual_signals
+from support.patience import PATIENCE_S
 
 SERVERS, COMMAND_CONFIG = "-b", "--command-config"
 
@@ -116,3 +121,22 @@ class ClusterCli:
 
     def json_lines(self, *arguments: str) -> list[Any]:
         return [json.loads(line) for line in self.ok(*arguments, "--json").lines]
+
+
+@contextlib.contextmanager
+def following(cli: ClusterCli, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command in a process, which Ctrl-C ends; it must have nothing more to say."""
+    words = with_login([*arguments, "-b", cli.bootstrap_servers])
+    command = [sys.executable, "-m", "barnabas", *words]
+    with usual_signals():
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    with process:
+        try:
+            yield process
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+            assert errors == ""
+        finally:
+            process.kill()

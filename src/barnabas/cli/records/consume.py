@@ -9,6 +9,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options
 from barnabas.cli.errors import CliError, ExitCode
 from barnabas.cli.output import json_option
+from barnabas.cli.records.awaiting import AwaitedTopics, existing_topics
 from barnabas.cli.records.positions import (
     HELP,
     Kind,
@@ -111,8 +112,9 @@ def command(
 ) -> None:
     """Print the records of TOPICS, from the earliest to the latest.
 
-    With --follow it starts at the end, unless --from says otherwise, and waits for more. With
-    --json or -F json, each line is an object that `barnabas produce -F json` reads back.
+    With --follow it starts at the end, unless --from says otherwise, and waits for more: also for
+    topics that do not exist yet, of which it prints all records. With --json or -F json, each line
+    is an object that `barnabas produce -F json` reads back.
     """
     if keys and key_separator is None:
         key_separator = "\t"
@@ -170,9 +172,16 @@ def _messages(
     if follow and end is not None:
         raise CliError("--follow has no end: leave out --to", ExitCode.USAGE)
     begin = start or Position(Kind.LATEST if follow else Kind.EARLIEST)
+    if follow:
+        # The end of a topic that does not exist yet is where it begins.
+        later = start or Position(Kind.EARLIEST)
+        found, missing = existing_topics(connection, topics, chosen)
+        awaited = AwaitedTopics(connection, missing, chosen, later)
+        starts = resolve(connection, begin, found)
+        return read_partitions(connection, starts, None, isolation, count, awaited)
     partitions = [item for topic in topics for item in topic_partitions(connection, topic, chosen)]
     starts = resolve(connection, begin, partitions)
-    ends = None if follow else resolve(connection, end or Position(Kind.LATEST), partitions)
+    ends = resolve(connection, end or Position(Kind.LATEST), partitions)
     return read_partitions(connection, starts, ends, isolation, count)
 
 
@@ -198,10 +207,23 @@ def _group_messages(
             ExitCode.USAGE,
             "barnabas group reset-offsets moves a group's offsets",
         )
-    for topic in topics:
-        topic_partitions(connection, topic)
+    missing: list[str] = []
+    if follow:
+        _, missing = existing_topics(connection, topics)
+    else:
+        for topic in topics:
+            topic_partitions(connection, topic)
     reset = (start or Position(Kind.EARLIEST)).kind.value
-    return read_in_group(connection, list(topics), group, reset, isolation, count, follow=follow)
+    return read_in_group(
+        connection,
+        list(topics),
+        group,
+        reset,
+        isolation,
+        count,
+        follow=follow,
+        awaits_topics=bool(missing),
+    )
 
 
 def _renderer(

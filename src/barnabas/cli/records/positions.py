@@ -175,5 +175,12 @@ def topic_partitions(
     numbers = sorted(partition.id for partition in described.partitions)
     missing = sorted(set(chosen) - set(numbers))
     if missing:
-        raise CliError(f"topic {topic} has no partition {missing[0]}", ExitCode.NOT_FOUND)
+        raise NoPartitionError(topic, missing[0])
     return [TopicPartition(topic, number) for number in sorted(set(chosen)) or numbers]
+
+
+class NoPartitionError(CliError):
+    """A topic exists, but has no partition of a number that was given."""
+
+    def __init__(self, topic: str, number: int) -> None:
+        super().__init__(f"topic {topic} has no partition {number}", ExitCode.NOT_FOUND)

@@ -11,6 +11,7 @@ import click
 from barnabas.base.errors import ConfigError
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import from_kafka
+from barnabas.cli.records.awaiting import ASK_S, AwaitedTopics
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
@@ -28,11 +29,12 @@ def read_partitions(
     ends: Mapping[Partition, int] | None,
     isolation: str,
     count: int | None,
+    awaited: AwaitedTopics | None = None,
 ) -> Generator["Message", None, None]:
     """Records from `starts` up to before `ends`, or `count`; without either, on and on.
 
     A partition also ends if nothing readable comes before its end (control records, records
-    that compaction removed). Raises CliError.
+    that compaction removed). Without `ends` those of `awaited` topics follow. Raises CliError.
     """
     from confluent_kafka import Consumer, TopicPartition
 
@@ -45,7 +47,12 @@ def read_partitions(
     consumer = Consumer(_settings(connection, isolation))
     try:
         consumer.assign([TopicPartition(*key, starts[key]) for key in remaining])
-        while remaining:
+        while remaining or awaited:
+            if awaited and (begun := awaited.appeared()):
+                remaining |= dict.fromkeys(begun)
+                consumer.incremental_assign(
+                    [TopicPartition(*key, start) for key, start in begun.items()]
+                )
             for message in _poll(consumer, uses_group=False):
                 key = (str(message.topic()), int(message.partition() or 0))
                 if key not in remaining:
@@ -75,12 +82,13 @@ def read_in_group(
     count: int | None,
     *,
     follow: bool,
+    awaits_topics: bool = False,
 ) -> Generator["Message", None, None]:
     """Records of the partitions that the group gives us; committed once they were taken.
 
     It ends after `count` records, and without `follow` when every partition we have was read to
-    its end. Without a coordinator it waits for one, as Kafka's consumer does, and says so on
-    standard error. Raises CliError.
+    its end. `awaits_topics`: some topics do not exist yet. Without a coordinator it waits for one,
+    as Kafka's consumer does, and says so on standard error. Raises CliError.
     """
     from confluent_kafka import Consumer
 
@@ -102,6 +110,8 @@ def read_in_group(
         "enable.auto.commit": True,
         "enable.auto.offset.store": False,
     }
+    if awaits_topics:
+        settings["topic.metadata.refresh.interval.ms"] = int(ASK_S * 1000)
     consumer = Consumer(settings)
     noted_at_s = time.monotonic() + NOTED_AFTER_S
     try:
@@ -109,8 +119,10 @@ def read_in_group(
         while follow or not assigned or reading:
             if not assigned and time.monotonic() > noted_at_s:
                 noted_at_s = math.inf
-                click.echo(_why_no_partitions(connection, group), err=True)
-            for message in _poll(consumer, uses_group=True):
+                why = _why_no_partitions(connection, group, awaits_topics=awaits_topics)
+                if why is not None:
+                    click.echo(why, err=True)
+            for message in _poll(consumer, uses_group=True, awaits_topics=awaits_topics):
                 key = (str(message.topic()), int(message.partition() or 0))
                 if message.error() is not None:
                     reading.discard(key)
@@ -124,8 +136,11 @@ def read_in_group(
         consumer.close()
 
 
-def _why_no_partitions(connection: Connection, group: str) -> str:
-    """Return what a group's member waits for, as far as brokers say it."""
+def _why_no_partitions(connection: Connection, group: str, *, awaits_topics: bool) -> str | None:
+    """Return what a group's member waits for, as far as brokers say it.
+
+    None if that is the topics, which was reported.
+    """
     from barnabas.cli.login import access_for
     from barnabas.kafka.wire import GROUP_KEY, AccessError, Brokers, WireError
     from barnabas.protocol.errors import ErrorCode
@@ -137,6 +152,8 @@ def _why_no_partitions(connection: Connection, group: str) -> str:
         with contextlib.closing(Brokers(access)) as brokers:
             error, _ = brokers.coordinator(group, GROUP_KEY)
     if error is ErrorCode.NONE:
+        if awaits_topics:
+            return None
         return f"still waiting: group {group} has assigned no partitions to this member yet"
     return (
         f"still waiting: group {group} has no coordinator ({error.name}); `barnabas doctor` "
@@ -159,7 +176,9 @@ def _settings(connection: Connection, isolation: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value is not None}
 
 
-def _poll(consumer: "Consumer", *, uses_group: bool) -> list["Message"]:
+def _poll(
+    consumer: "Consumer", *, uses_group: bool, awaits_topics: bool = False
+) -> list["Message"]:
     """Return what has come, waiting a moment for the first; errors that matter are raised."""
     from confluent_kafka import KafkaError
 
@@ -174,6 +193,8 @@ def _poll(consumer: "Consumer", *, uses_group: bool) -> list["Message"]:
             if error.retriable() or error.code() in _PASSING:
                 continue
             if error.code() == _OF_GROUPS and not uses_group:
+                continue
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART and awaits_topics:
                 continue
             raise from_kafka(error, what)
     return messages
