@@ -54,6 +54,15 @@ class RebalanceNeededError(RequestError):
         )
 
 
+class ShuttingDownError(RequestError):
+    """The worker ends. Kafka answers 500, which does not say that another try may help."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("Worker is shutting down")
+
+
 class ElsewhereError(ConnectError):
     """Another worker has to do it, the leader or the owner (RequestTargetException).
 

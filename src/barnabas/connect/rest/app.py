@@ -19,7 +19,7 @@ import httpx
 from starlette.types import Receive, Scope, Send
 
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.errors.requests import ElsewhereError, RequestError
+from barnabas.connect.errors.requests import ElsewhereError, RequestError, ShuttingDownError
 from barnabas.connect.rest.routes import Answer, Handler, Request, Route, names_of, parse_query
 from barnabas.web.routing import Routes, segments
 
@@ -65,7 +65,8 @@ class RestApp:
             answer, headers = await self._answer(scope, receive)
         except asyncio.CancelledError:  # the server ends, and waits for this request no longer
             _log.warning("%s %s: not answered before the end", scope["method"], scope["path"])
-            answer, headers = _error(500, "Worker is shutting down"), {}
+            ending = ShuttingDownError()
+            answer, headers = _error(ending.status, str(ending)), {}
         except Exception as error:  # noqa: BLE001  a fault of ours, told to the client
             _log.warning("%s %s: %s", scope["method"], scope["path"], error, exc_info=error)
             answer, headers = _error(500, self._hide(str(error))), {}

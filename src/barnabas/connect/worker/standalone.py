@@ -13,7 +13,11 @@ from contextlib import contextmanager
 
 from barnabas.connect.config.validation import WorkerRules
 from barnabas.connect.daemon_threads import DaemonThreads
-from barnabas.connect.errors.requests import AlreadyExistsError, NotFoundError
+from barnabas.connect.errors.requests import (
+    AlreadyExistsError,
+    NotFoundError,
+    ShuttingDownError,
+)
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker import offset_requests
 from barnabas.connect.worker.herder import (
@@ -264,10 +268,10 @@ class StandaloneHerder(Herder):
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock, for what starts or stops something. Raises ConnectError once closed."""
+        """Hold the lock, to start or stop something. Raises ShuttingDownError once closed."""
         with self._lock:
             if self._is_closed:
-                raise ConnectError("Worker is shutting down")
+                raise ShuttingDownError
             yield
 
     def _soon(self, do: Callable[..., None], *given: object) -> None:

@@ -275,10 +275,22 @@ async def test_secrets_are_resolved_and_never_shown(tmp_path: Path) -> None:
     world.close()
 
 
-async def test_a_request_that_outlasts_the_worker_gets_kafkas_error(
+async def test_a_request_to_a_worker_that_ends_may_be_tried_again_elsewhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = RestWorld(tmp_path)
+    world.herder.herder.close()
+    config = {"connector.class": SOURCE, "topic": "t"}
+    code, found = await world.ask("POST", "/connectors", {"name": "c", "config": config})
+    assert (code, found) == (503, {"error_code": 503, "message": "Worker is shutting down"})
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+    world.close()
+
+
+async def test_a_request_that_outlasts_the_worker_gets_an_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A worker that still starts keeps requests waiting. Source: DistributedHerder.halt."""
+    """A worker that still starts keeps requests waiting."""
     asked, ended = threading.Event(), threading.Event()
 
     def wait(_: Request) -> Answer:
@@ -297,8 +309,8 @@ async def test_a_request_that_outlasts_the_worker_gets_kafkas_error(
         await server.stop()
         found = await answer
     ended.set()
-    assert found.status_code == 500
-    assert found.json() == {"error_code": 500, "message": "Worker is shutting down"}
+    assert found.status_code == 503
+    assert found.json() == {"error_code": 503, "message": "Worker is shutting down"}
     (line,) = [record for record in caplog.records if record.levelno > logging.INFO]
     assert line.getMessage() == "POST /connectors: not answered before the end"
     assert line.exc_info is None

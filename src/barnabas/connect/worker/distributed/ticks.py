@@ -14,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+from barnabas.connect.errors.requests import ShuttingDownError
 from barnabas.schemas.data.errors import ConnectError
 
 _log = logging.getLogger(__name__)
@@ -74,14 +75,14 @@ class Ticks:
                 _log.error("the herder does not finish: it is abandoned")
         for *_, answer in self._queue:
             if answer is not None and answer.set_running_or_notify_cancel():
-                answer.set_exception(ConnectError("Worker is shutting down"))
+                answer.set_exception(ShuttingDownError())
         self._queue.clear()
 
     def _add(self, work: Callable[[], Any], delay_s: float, answer: Future[Any] | None) -> None:
         with self._changed:
             if self._is_closed:
                 if answer is not None:
-                    answer.set_exception(ConnectError("Worker is shutting down"))
+                    answer.set_exception(ShuttingDownError())
                 return
             entry = (time.monotonic() + delay_s, next(self._numbers), work, answer)
             heapq.heappush(self._queue, entry)

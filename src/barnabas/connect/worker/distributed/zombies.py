@@ -14,6 +14,7 @@ from barnabas.connect.errors.requests import (
     ElsewhereError,
     NotFoundError,
     RequestError,
+    ShuttingDownError,
 )
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.distributed.config_log import ConfigState
@@ -147,7 +148,7 @@ class Zombies:
 
 def _copy(done: Future[None], answer: Future[None]) -> None:
     if done.cancelled():
-        answer.set_exception(ConnectError("Worker is shutting down"))
+        answer.set_exception(ShuttingDownError())
         return
     error = done.exception()
     if error is None:
