@@ -119,7 +119,7 @@ def find_invalid_record(
     None if the records are well-formed, or the fault is the batch's and not of one record.
     """
     try:
-        data = _records_of(buffer, position, header)
+        data = unfolded_records(buffer, position, header)
         walk_records(data, header.record_count, keys_required=keys_required)
     except BadRecordError as error:
         return error.index, str(error)
@@ -137,7 +137,7 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
     """
     header = read_header(buffer, position)
     count = header.record_count
-    data = _records_of(buffer, position, header)
+    data = unfolded_records(buffer, position, header)
     if not 0 <= count <= len(data) // RECORD_SIZE_BYTES_MIN:
         raise CorruptBatchError(f"{count} records do not fit in {len(data)} bytes")
     base_timestamp = header.base_timestamp
@@ -182,7 +182,7 @@ def decode_records_between(buffer: Buffer, position: int, first: int, last: int)
     hold is not looked at. Raises CorruptBatchError, as `decode_records` does.
     """
     header = read_header(buffer, position)
-    data = _records_of(buffer, position, header)
+    data = unfolded_records(buffer, position, header)
     append_time = (
         header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
     )
@@ -323,7 +323,8 @@ def framed_batch(
     return body
 
 
-def _records_of(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+def unfolded_records(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+    """The records of the batch at `position`, uncompressed. Raises CorruptBatchError."""
     end = position + header.batch_length + LOG_OVERHEAD_BYTES
     return _decompress(memoryview(buffer)[position + HEADER_SIZE_BYTES : end], header.attributes)
 
@@ -358,15 +359,19 @@ def _decode_record(data: bytes, position: int, index: int) -> tuple[Record, int]
     count, position = read_varint(data, position, index, VARINT_BYTES_MAX)
     headers: list[Header] = []
     if count:
-        position = _decode_headers(data, position, end, index, count, headers)
+        position = decode_headers(data, position, end, index, count, headers)
     if position != end:
         raise BadRecordError(index, f"ends {end - position} bytes after its last part")
     return Record(offset, timestamp, key, value, headers), position
 
 
-def _decode_headers(
+def decode_headers(
     data: bytes, position: int, end: int, index: int, count: int, headers: list[Header]
 ) -> int:
+    """Add the headers of a record, which begin at `position`; returns where they end.
+
+    Raises BadRecordError, or IndexError where `data` ends first.
+    """
     if not 0 <= count <= end - position:
         raise BadRecordError(index, f"has {count} headers")
     for _ in range(count):
