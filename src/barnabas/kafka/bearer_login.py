@@ -10,16 +10,31 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from barnabas.base.errors import ConfigError
 from barnabas.base.oauth.bearer import InvalidTokenError, take_apart, time_ms
 from barnabas.base.oauth.fetch import FetchError, FetchSettings
 from barnabas.base.oauth.retrieval import RetrievalSettings, retrieve
-from barnabas.base.tls.contexts import client_context
-from barnabas.kafka.wire import BearerLogin, NoTokenError, TokenError
+from barnabas.base.tls.contexts import PropertyKeys, client_context
+from barnabas.kafka.security import Security
+from barnabas.kafka.wire import OAUTHBEARER, Access, BearerLogin, NoTokenError, TokenError
 
 _LIFE_USED: Final = 0.8
+
+
+def client_access(settings: Mapping[str, Any], timeout_s: float = 30.0) -> Access:
+    """Return how our own connections get in where librdkafka's settings say how its do.
+
+    Raises ConfigError for a login that they do not have.
+    """
+    servers = settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
+    security = Security(PropertyKeys(settings))
+    bearer = bearer_login(settings) if security.mechanism == OAUTHBEARER else None
+    access = security.access(str(servers or ""), timeout_s=timeout_s, bearer=bearer)
+    name = settings.get("client.id")
+    return replace(access, client_id=str(name)) if name else access
 
 
 def bearer_login(settings: Mapping[str, Any]) -> BearerLogin:

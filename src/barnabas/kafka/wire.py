@@ -149,6 +149,8 @@ class Access:
     opening_seconds_max: float = math.inf
     """The time limit for those steps, if it is shorter."""
     client_id: str = CLIENT_ID
+    answer_size_bytes_max: int = RESPONSE_SIZE_BYTES_MAX
+    """A longer answer ends the connection."""
 
     def addresses(self) -> list[tuple[str, int]]:
         """Return the bootstrap servers, as librdkafka reads them. Raises AccessError."""
@@ -183,6 +185,7 @@ class Connection:
         self._client_id = access.client_id
         self._where = f"{host}:{port}"
         self._login_ends = math.inf
+        self._answer_size_max = access.answer_size_bytes_max
         opening_s = min(access.timeout_seconds, access.opening_seconds_max)
         try:
             self._socket = socket.create_connection((host, port), opening_s)
@@ -246,7 +249,7 @@ class Connection:
         try:
             self._socket.sendall(_SIZE.pack(len(frame)) + frame)
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))
-            if not 0 <= size <= RESPONSE_SIZE_BYTES_MAX:
+            if not 0 <= size <= self._answer_size_max:
                 raise BrokenOffError(f"{self._where} sent a frame of {size} bytes")
             answer = self._receive(size)
             if api.key == ApiKey.API_VERSIONS and answer[4:6] == _UNSUPPORTED_VERSION:
@@ -415,10 +418,14 @@ class TryAgainError(Exception):
 
 
 class Leaders:
-    """Those of the topics that a producer writes to."""
+    """Those of the topics that a client writes to, or reads.
 
-    def __init__(self, brokers: Brokers) -> None:
+    Unless it `creates_topics`, brokers that create topics on demand do not create these.
+    """
+
+    def __init__(self, brokers: Brokers, *, creates_topics: bool = True) -> None:
         self._brokers = brokers
+        self._creates_topics = creates_topics
         self._leaders: dict[str, dict[int, int]] = {}
         self._addresses: dict[int, tuple[str, int]] = {}
 
@@ -427,13 +434,16 @@ class Leaders:
         self._leaders, self._addresses = {}, {}
 
     def learn(self, topics: Collection[str]) -> dict[str, ErrorCode]:
-        """Ask for topics, if one is not known. Returns those that cannot be written to.
+        """Ask for topics, if one is not known. Returns those that are refused.
 
-        Brokers may create a topic that does not exist. Raises WireError, AccessError.
+        Raises WireError, AccessError.
         """
         if self._leaders.keys() >= set(topics):
             return {}
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in topics])
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in topics],
+            allow_auto_topic_creation=self._creates_topics,
+        )
         answer: Any = self._brokers.any().call(METADATA, request)
         self.forget()
         self._addresses = {one.node_id: (one.host, one.port) for one in answer.brokers}

@@ -23,10 +23,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.errors import ConfigError
-from barnabas.base.tls.contexts import PropertyKeys
-from barnabas.kafka.bearer_login import bearer_login
+from barnabas.kafka.bearer_login import client_access
 from barnabas.kafka.partitioners import Partitioner
-from barnabas.kafka.security import Security
 from barnabas.kafka.setting_names import is_true
 from barnabas.kafka.transactions import (
     ProducerIdentity,
@@ -34,7 +32,6 @@ from barnabas.kafka.transactions import (
     kafka_error,
 )
 from barnabas.kafka.wire import (
-    OAUTHBEARER,
     AccessError,
     Brokers,
     Connection,
@@ -165,16 +162,11 @@ class WireProducer:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings` are librdkafka's. Raises KafkaException for a login that is not supported."""
-        servers = settings.get("bootstrap.servers") or settings.get("metadata.broker.list")
         try:
-            security = Security(PropertyKeys(settings))
-            bearer = bearer_login(settings) if security.mechanism == OAUTHBEARER else None
-            self._access = security.access(str(servers or ""), timeout_s=30, bearer=bearer)
+            self._access = client_access(settings)
         except ConfigError as error:
             reason = f"records with the timestamp 0 cannot be written: {error}"
             raise KafkaException(KafkaError(KafkaError._AUTHENTICATION, reason)) from error
-        if settings.get("client.id"):
-            self._access = replace(self._access, client_id=str(settings["client.id"]))
         self._brokers = Brokers(self._access)
         self._leaders = Leaders(self._brokers)
         self._leaders_expire = 0.0

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from barnabas.base.disk import Buffer
 from barnabas.protocol.messages.fetch import AbortedTransaction
 from barnabas.protocol.records.batch import (
     HEADER_SIZE_BYTES,
@@ -72,7 +73,7 @@ class AbortedProducers:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
         self._open: set[int] = set()
 
-    def drops(self, buffer: bytes, position: int, header: BatchHeader) -> bool:
+    def drops(self, buffer: Buffer, position: int, header: BatchHeader) -> bool:
         """Return whether a batch, each after those before it, is of an aborted transaction."""
         if not header.is_transactional:
             return False
@@ -93,11 +94,11 @@ class _Section:
     """The records of one batch, uncompressed."""
 
     header: BatchHeader
-    data: memoryview | bytes
+    data: Buffer
 
 
 def columns_of_batches(
-    buffer: bytes,
+    buffer: Buffer,
     first: int,
     until: int,
     aborted: Sequence[AbortedTransaction] | None = None,
@@ -132,8 +133,8 @@ def columns_of_batches(
         yield _columns(together, first, until)
 
 
-def _section(buffer: bytes, position: int, header: BatchHeader) -> _Section:
-    data: memoryview | bytes
+def _section(buffer: Buffer, position: int, header: BatchHeader) -> _Section:
+    data: Buffer
     if header.is_compressed:
         data = unfolded_records(buffer, position, header)
     else:

@@ -1,0 +1,254 @@
+"""Ranges of partitions over our own connections, as the batches that brokers send.
+
+A caller knows which offsets it wants, and that they were written. So this reader has no group, no
+position and no records: it fetches whole batches, from leaders that may change meanwhile, until the
+range is covered. What retention has deleted of it is passed over, with a warning.
+
+Fetches name topics, in version 12 at most: later ones have topic ids, which Kafka 2.7 to 3.0 lack.
+Source: Kafka's Fetcher and FetchCollector; KafkaDataConsumer of Spark's connector for Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from barnabas.base.backoff import ExponentialBackoff
+from barnabas.base.disk import Buffer
+from barnabas.kafka.bearer_login import client_access
+from barnabas.kafka.wire import AccessError, Brokers, Leaders, TryAgainError, WireError
+from barnabas.protocol.apis import FETCH, LIST_OFFSETS
+from barnabas.protocol.errors import ErrorCode
+from barnabas.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    PartitionData,
+)
+from barnabas.protocol.records.batch import CorruptBatchError, iterate_headers
+from barnabas.protocol.well_known import EARLIEST, LATEST
+
+PATIENCE_SECONDS: Final = 120.0
+"""A range that does not go on for so long fails. As long as Spark's connector waits by default."""
+FETCH_SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of one answer; a first batch that is longer comes whole."""
+_ANSWER_SIZE_BYTES_MAX: Final = 2**31 - 1
+_WAIT_MS_MAX: Final = 500
+_FETCH_VERSION_MAX: Final = 12
+_NO_SESSION_EPOCH: Final = -1
+_BACKOFF_FIRST_MS: Final = 20
+_BACKOFF_MAX_MS: Final = 1_000
+_log = logging.getLogger(__name__)
+
+
+class ReadError(Exception):
+    """A range cannot be read."""
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Whole batches, and maybe a part of another behind them.
+
+    `aborted`: transactions among them that readers do not see; None if all are seen.
+    """
+
+    batches: Buffer
+    aborted: Sequence[AbortedTransaction] | None
+
+
+class WireReader:
+    """Reads ranges, one after the other. Belongs to one thread."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        *,
+        is_committed_only: bool = False,
+        patience_seconds: float = PATIENCE_SECONDS,
+        fetch_size_bytes_max: int = FETCH_SIZE_BYTES_MAX,
+        brokers: Brokers | None = None,
+    ) -> None:
+        """`settings` are librdkafka's. Raises ConfigError for a login that is not supported.
+
+        `brokers`: those to ask, in place of the cluster that `settings` name.
+        """
+        if brokers is None:
+            access = replace(client_access(settings), answer_size_bytes_max=_ANSWER_SIZE_BYTES_MAX)
+            brokers = Brokers(access)
+        self._brokers = brokers
+        self._leaders = Leaders(self._brokers, creates_topics=False)
+        self._topics: set[str] = set()
+        self._is_committed_only = is_committed_only
+        self._patience_seconds = patience_seconds
+        self._size_max = fetch_size_bytes_max
+        self._backoff = ExponentialBackoff(_BACKOFF_FIRST_MS, _BACKOFF_MAX_MS, random.Random())
+
+    def close(self) -> None:
+        """Close the connections; the next range opens what it needs."""
+        self._brokers.close()
+
+    def read(self, topic: str, partition: int, first: int, until: int) -> Iterator[Fetched]:
+        """The batches from offset `first` on, up to that which holds the one before `until`.
+
+        Raises ReadError.
+        """
+        place = topic, partition
+        offset, failures = first, 0
+        deadline = time.monotonic() + self._patience_seconds
+        while offset < until:
+            problem = "no records came"
+            try:
+                answer, throttled_s = self._fetch(place, offset)
+                deadline += throttled_s
+                error = ErrorCode.of(answer.error_code)
+                if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    offset = self._after_loss(place, offset, until)
+                    problem = error.message
+                elif error != ErrorCode.NONE:
+                    if not error.retriable:
+                        raise ReadError(_told(place, offset, f"{error.name}: {error.message}"))
+                    self._leaders.forget()
+                    problem = f"{error.name}: {error.message}"
+                elif answer.records:
+                    reached = _end_of(answer.records, offset)
+                    if reached > offset:
+                        aborted = answer.aborted_transactions or ()
+                        yield Fetched(answer.records, aborted if self._is_committed_only else None)
+                        offset, failures = reached, 0
+                        deadline = time.monotonic() + self._patience_seconds
+                        continue
+            except (AccessError, CorruptBatchError) as error:
+                raise ReadError(_told(place, offset, str(error))) from error
+            except TryAgainError:
+                self._leaders.forget()
+                problem = "the partition has no leader"
+            except WireError as error:
+                self._brokers.close()
+                self._leaders.forget()
+                problem = str(error)
+            if offset >= until:
+                return
+            pause = self._backoff.after(failures) / 1000
+            failures += 1
+            if time.monotonic() + pause > deadline:
+                offset = self._given_up(place, offset, until, problem)
+                continue
+            time.sleep(pause)
+
+    def _fetch(self, place: tuple[str, int], offset: int) -> tuple[PartitionData, float]:
+        """One answer, and how many seconds of it the broker has us wait.
+
+        Raises WireError, TryAgainError, AccessError, ReadError.
+        """
+        topic, partition = place
+        asked = FetchPartition(
+            partition=partition, fetch_offset=offset, partition_max_bytes=self._size_max
+        )
+        request = FetchRequest(
+            max_wait_ms=_WAIT_MS_MAX,
+            min_bytes=1,
+            max_bytes=self._size_max,
+            isolation_level=int(self._is_committed_only),
+            session_epoch=_NO_SESSION_EPOCH,
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
+        )
+        answer = self._connection(place).call(FETCH, request, _FETCH_VERSION_MAX)
+        error = ErrorCode.of(answer.error_code)
+        if error != ErrorCode.NONE:
+            raise WireError(f"the broker refused a fetch: {error.name}")
+        for topic_answer in answer.responses:
+            for one in topic_answer.partitions:
+                if (topic_answer.topic, one.partition_index) == place:
+                    throttled_s = 0.0
+                    if not one.records and answer.throttle_time_ms > 0:
+                        throttled_s = min(answer.throttle_time_ms / 1000, self._patience_seconds)
+                        time.sleep(throttled_s)
+                    return one, throttled_s
+        raise WireError("the broker did not answer for the partition")
+
+    def _connection(self, place: tuple[str, int]) -> Any:
+        """The connection to a partition's leader. Raises as `_fetch` does."""
+        self._topics.add(place[0])
+        refused = self._leaders.learn(self._topics)
+        if place[0] in refused:
+            error = refused[place[0]]
+            raise ReadError(f"cannot read topic {place[0]}: {error.name}: {error.message}")
+        node = self._leaders.of(place)
+        connection = self._leaders.connection(node)
+        if connection.is_over:  # brokers close what is idle
+            self._brokers.close()
+            connection = self._leaders.connection(node)
+        return connection
+
+    def _after_loss(self, place: tuple[str, int], offset: int, until: int) -> int:
+        """Where to go on at an offset that is not there. Raises as `_fetch` does.
+
+        Source: InternalKafkaConsumer.getEarliestAvailableOffsetBetween.
+        """
+        earliest, latest = self._offset(place, EARLIEST), self._offset(place, LATEST)
+        if offset >= latest or earliest >= until:
+            _warn_of_loss(place, offset, until)
+            return until
+        if earliest > offset:
+            _warn_of_loss(place, offset, earliest)
+            return earliest
+        return offset
+
+    def _given_up(self, place: tuple[str, int], offset: int, until: int, problem: str) -> int:
+        """`until` if the partition ends before `offset` now. Raises ReadError."""
+        text = _told(place, offset, f"timed out after {self._patience_seconds:g} s: {problem}")
+        try:
+            latest = self._offset(place, LATEST)
+        except (WireError, TryAgainError, AccessError) as error:
+            raise ReadError(text) from error
+        if offset < latest:
+            raise ReadError(text)
+        _warn_of_loss(place, offset, until)
+        return until
+
+    def _offset(self, place: tuple[str, int], kind: int) -> int:
+        """The offset at an end of a partition. Raises as `_fetch` does."""
+        topic, partition = place
+        asked = ListOffsetsPartition(partition_index=partition, timestamp=kind)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=int(self._is_committed_only),
+            topics=[ListOffsetsTopic(name=topic, partitions=[asked])],
+        )
+        answer = self._connection(place).call(LIST_OFFSETS, request)
+        (one,) = answer.topics[0].partitions
+        error = ErrorCode.of(one.error_code)
+        if error.retriable:
+            raise TryAgainError
+        if error != ErrorCode.NONE:
+            raise ReadError(f"cannot read {topic}-{partition}: {error.name}: {error.message}")
+        return int(one.offset)
+
+
+def _end_of(batches: Buffer, offset: int) -> int:
+    """The offset behind the whole batches. Raises CorruptBatchError."""
+    for _, header in iterate_headers(batches, allow_partial_tail=True):
+        offset = max(offset, header.next_offset)
+    return offset
+
+
+def _told(place: tuple[str, int], offset: int, why: str) -> str:
+    return f"cannot read {place[0]}-{place[1]} at offset {offset}: {why}"
+
+
+def _warn_of_loss(place: tuple[str, int], first: int, until: int) -> None:
+    _log.warning(
+        "%s-%d no longer has offsets %d to %d: retention has deleted them, or the topic was "
+        "deleted or cut off. They are passed over",
+        *place,
+        first,
+        until - 1,
+    )
