@@ -94,6 +94,34 @@ def test_a_jvm_that_is_killed_while_a_session_starts_is_replaced(
     assert rows == "rows: 3"
 
 
+IN_POOLS = """
+import sys
+from barnabas.spark.session import SessionOptions, start_session
+
+fair = {"spark.scheduler.mode": "FAIR"}
+session = start_session(SessionOptions(packages=(), telemetry_path=sys.argv[1], settings=fair))
+for pool in ("a", "b"):
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    assert session.sparkContext.parallelize(range(3), 2).count() == 3
+session.sparkContext._jvm.org.slf4j.LoggerFactory.getLogger("org.apache.spark.Seen").warn("seen")
+session.stop()
+"""
+
+
+@needs_spark
+@pytest.mark.timeout(400)
+def test_jobs_in_pools_of_the_fair_scheduler_need_no_file_that_a_warning_asks_for(
+    tmp_path: Path,
+) -> None:
+    telemetry = tmp_path / "spark.log"
+    command = [sys.executable, "-c", IN_POOLS, str(telemetry)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    warnings = [line for line in telemetry.read_text().splitlines() if " WARN " in line]
+    assert warnings[-1].endswith(" WARN Seen: seen")
+    assert [line for line in warnings if "FairSchedulable" in line] == []
+
+
 JARS = {"4.0.0": "4.0.0", "4.0.5": "4.0.0", "4.1.4": "4.1.1", "4.2.1": "4.2.0", "4.3.0": "4.3.0"}
 
 
