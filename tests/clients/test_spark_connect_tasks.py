@@ -202,7 +202,9 @@ def test_spark_is_given_the_packages_that_a_connector_needs_while_it_runs(
         for name, value in given.items():
             system.setProperty(name, value)
         for version in ("1.0", "2.0"):  # the class is there by then
-            engine.add_packages({"org.example.Thing": f"org.example:thing:{version}"})
+            engine.add_packages(
+                {"org.example.Thing": f"org.example:thing:{version}"}, lambda _: None
+            )
     finally:
         for name, value in before.items():
             system.clearProperty(name) if value is None else system.setProperty(name, value)

@@ -30,7 +30,7 @@ from barnabas.connect.connectors.base import (
     TopicPartition,
 )
 from barnabas.connect.record import JsonMap, RawRecord
-from barnabas.connect.tasks.base import RunningTask, TaskId, TaskPlan
+from barnabas.connect.tasks.base import RunningTask, TaskId, TaskPlan, Waits
 from barnabas.connect.tasks.flow import FlowSpec
 from barnabas.connect.tasks.jobs import RangeDone, SplitDone
 from barnabas.connect.tasks.local import LocalEngine, connector_of
@@ -56,6 +56,10 @@ class TaskLog:
     def started(self) -> None:
         """It runs."""
         self.states.append("RUNNING")
+
+    def waits(self, what: str | None) -> None:
+        """It cannot run yet; no engine of the kit says that."""
+        self.states += [] if what is None else ["UNASSIGNED"]
 
     def paused(self) -> None:
         """It holds still."""
@@ -162,6 +166,7 @@ class _KitEngine(LocalEngine):
         transport: Transport,
         stopping: Any,
         boundary: Boundary | None,
+        waits: Waits,
     ) -> BatchRunner:
         return _PicklingRunner(spec, transport, stopping, boundary)
 

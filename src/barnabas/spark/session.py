@@ -337,6 +337,11 @@ class SharedSession:
                 self.started = self._make()
             return self.started
 
+    @property
+    def is_running(self) -> bool:
+        """True if a call would not have to start it."""
+        return self.started is not None and not _has_ended()
+
     def stop(self) -> None:
         """Stop Spark, if it was started."""
         with self._lock:

@@ -94,6 +94,16 @@ def test_status_tells_failures_by_exit_code_and_first_line(worker: FakeWorker) -
     assert run_cli("connect", "status", "lines").code == ExitCode.DONE
 
 
+def test_status_shows_what_a_task_waits_for(worker: FakeWorker) -> None:
+    waits = "downloading org.apache.spark:spark-avro: 12 MB so far"
+    task = {"id": 0, "state": "UNASSIGNED", "worker_id": "w:8083", "trace": waits}
+    worker.answers["GET", "/connectors/lines/status"] = 200, {**STATUS, "tasks": [task]}
+    shown = run_cli("connect", "status", "lines")
+    assert shown.code == ExitCode.DONE
+    assert ["lines", "0", "UNASSIGNED", "w:8083"] in [line.split() for line in shown.lines]
+    assert shown.lines[-1] == f"lines, task 0: {waits}"
+
+
 LONG = "must be owner of table orders; " * 10 + "GRANT it: ALTER TABLE orders OWNER TO me"
 LOST = "Caused by: java.io.IOException: lost\n\tat y\n"
 CONNECT_ERROR = "org.apache.kafka.connect.errors.ConnectException"

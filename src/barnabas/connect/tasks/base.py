@@ -50,6 +50,8 @@ class TaskPlan:
     """Values that config providers returned for the settings; they must never be shown."""
 
 
+Waits = Callable[[str | None], None]
+"""A TaskListener's `waits`."""
 StoreOffsets = Callable[[str, Sequence[tuple[JsonMap, JsonMap]]], None]
 """Takes the connector's name and (partition, offset) pairs; returns when they are stored."""
 
@@ -61,6 +63,12 @@ class TaskListener(Protocol):
         """Raises ConnectError if the task belongs to another worker by now, or was reconfigured.
 
         Asked by the task of an exactly-once source once it has taken its transactional id.
+        """
+
+    def waits(self, what: str | None) -> None:
+        """It cannot run before something has come, such as Spark; None: it has.
+
+        Its state is UNASSIGNED meanwhile, and `what` is shown.
         """
 
     def started(self) -> None:

@@ -25,6 +25,7 @@ from barnabas.connect.tasks.base import (
     StoreOffsets,
     TaskListener,
     TaskPlan,
+    Waits,
 )
 from barnabas.connect.tasks.chain import Settings
 from barnabas.connect.tasks.flow import FlowSpec
@@ -133,7 +134,7 @@ class LocalEngine:
         boundary = None
         if plan.is_exactly_once and isinstance(connector, SourceConnector):
             boundary = make_boundary(connector, settings, plan.worker_settings)
-        runner = self.runner(connector, spec, transport, stopping, boundary)
+        runner = self.runner(connector, spec, transport, stopping, boundary, listener.waits)
         if isinstance(connector, SourceConnector):
             return SourceTask(
                 plan,
@@ -168,10 +169,12 @@ class LocalEngine:
         transport: Transport,
         stopping: Event,
         boundary: Boundary | None,
+        waits: Waits,
     ) -> BatchRunner:
         """Return who carries out the micro-batches of a task.
 
-        `boundary` is where a source's transactions end; None is at least once.
+        `boundary` is where a source's transactions end; None is at least once. `waits` is told
+        what the task waits for.
         """
         return LocalBatchRunner(spec, transport, stopping, boundary)
 

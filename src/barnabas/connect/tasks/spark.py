@@ -13,12 +13,13 @@ Jobs of different connectors share the executors fairly (pools of the FAIR sched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.connect.connectors.base import Connector
-from barnabas.connect.tasks.base import ENGINE
+from barnabas.connect.tasks.base import ENGINE, Waits
 from barnabas.connect.tasks.chain import Settings, names, with_prefix
 from barnabas.connect.tasks.flow import FlowSpec
 from barnabas.connect.tasks.kafka_transport import KafkaTransport
@@ -46,6 +47,8 @@ class SparkEngine(LocalEngine):
         super().__init__()
         self._shared = SharedSession(make_session)
         self._adding = Lock()
+        self._waiting: list[Waits] = []
+        self._waiting_lock = Lock()
 
     def runner(
         self,
@@ -54,6 +57,7 @@ class SparkEngine(LocalEngine):
         transport: Transport,
         stopping: Event,
         boundary: Boundary | None,
+        waits: Waits,
     ) -> BatchRunner:
         """Return who carries out the micro-batches of a task. Raises ConfigError."""
         assert isinstance(transport, KafkaTransport)
@@ -67,21 +71,27 @@ class SparkEngine(LocalEngine):
         return SparkBatchRunner(
             spec,
             transport,
-            self.session,
-            lambda: self.add_packages(packages),
-            super().runner(connector, spec, transport, stopping, boundary),
+            lambda: self.session_for(waits),
+            lambda: self.add_packages(packages, waits),
+            super().runner(connector, spec, transport, stopping, boundary, waits),
             is_distributed=is_distributed,
             is_exactly_once=boundary is not None,
         )
 
-    def add_packages(self, packages: Mapping[str, str]) -> None:
+    def add_packages(self, packages: Mapping[str, str], waits: Waits) -> None:
         """Give Spark the Java packages that it lacks. Raises ConnectError, SparkStartError.
 
         Through Spark Connect there is no way: its server has what it was started with.
         """
-        if packages and not is_connect(session := self.session()):
-            with self._adding:
-                add_packages(session, packages)
+        if not packages or is_connect(session := self.session_for(waits)):
+            return
+        if not self._adding.acquire(blocking=False):
+            with self._shown(waits, "Spark downloads packages for another task"):
+                self._adding.acquire()
+        try:
+            add_packages(session, packages, lambda what: self._shown(waits, what))
+        finally:
+            self._adding.release()
 
     def session(self) -> SparkSession:
         """Return the session, which its first user waits for, and the next after Spark was lost.
@@ -89,6 +99,34 @@ class SparkEngine(LocalEngine):
         Raises SparkStartError.
         """
         return self._shared()
+
+    def session_for(self, waits: Waits) -> SparkSession:
+        """Return the session to a task, whose state shows what is done until Spark runs.
+
+        Raises SparkStartError.
+        """
+        if self._shared.is_running:
+            return self.session()
+        with self._shown(waits, "Spark is starting"):
+            return self.session()
+
+    def say(self, line: str) -> None:
+        """Show the progress of Spark's start as the state of all tasks that wait for it."""
+        with self._waiting_lock:  # who waits no more has said so after this
+            for waits in self._waiting:
+                waits(line)
+
+    @contextmanager
+    def _shown(self, waits: Waits, what: str) -> Iterator[None]:
+        with self._waiting_lock:
+            waits(what)
+            self._waiting.append(waits)
+        try:
+            yield
+        finally:
+            with self._waiting_lock:
+                self._waiting.remove(waits)
+            waits(None)
 
     @property
     def spark(self) -> Callable[[], Any] | None:
@@ -101,7 +139,7 @@ class SparkEngine(LocalEngine):
         self._shared.stop()
 
 
-def session_of(worker: Settings) -> SparkSession:
+def session_of(worker: Settings, say: Callable[[str], None]) -> SparkSession:
     """Start Spark as a worker's settings say. Raises SparkStartError."""
     from barnabas.spark.session import SessionOptions, start_session
 
@@ -120,9 +158,10 @@ def session_of(worker: Settings) -> SparkSession:
         telemetry_path=given.get("log"),
         settings=settings,
     )
-    return start_session(options)
+    return start_session(options, say)
 
 
 def spark_engine(worker: Settings) -> SparkEngine:
     """Return the engine of a worker with these settings. Spark starts with its first task."""
-    return SparkEngine(lambda: session_of(worker))
+    engine = SparkEngine(lambda: session_of(worker, engine.say))
+    return engine

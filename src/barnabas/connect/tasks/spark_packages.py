@@ -9,7 +9,8 @@ of jars is checked before anything loads them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from barnabas.schemas.data.errors import ConnectError
@@ -21,10 +22,15 @@ _IVY: Final = "spark.jars.ivy"
 _log: Final = logging.getLogger(__name__)
 
 
-def add_packages(session: SparkSession, packages: Mapping[str, str]) -> None:
+def add_packages(
+    session: SparkSession,
+    packages: Mapping[str, str],
+    waiting: Callable[[str], AbstractContextManager[object]] = nullcontext,
+) -> None:
     """Add those packages whose class Spark lacks: name of a class -> Maven coordinates.
 
-    Raises ConnectError if one cannot be fetched, or is not the one that was tested.
+    `waiting` shows what takes long while it does. Raises ConnectError if one cannot be fetched, or
+    is not the one that was tested.
     """
     from barnabas.spark.jars import WrongJarError, check_fetched
     from barnabas.spark.session import default_ivy_directory
@@ -37,7 +43,8 @@ def add_packages(session: SparkSession, packages: Mapping[str, str]) -> None:
             continue
         if jvm.java.lang.System.getProperty(_IVY) is None:
             jvm.java.lang.System.setProperty(_IVY, default_ivy_directory())
-        paths = _fetched(session, class_name, coordinates)
+        with waiting(f"Spark downloads {coordinates}"):
+            paths = _fetched(session, class_name, coordinates)
         try:
             check_fetched(coordinates, paths)
         except WrongJarError as error:

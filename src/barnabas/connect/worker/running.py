@@ -136,10 +136,9 @@ class Worker:
         safely: bool = False,
         note: str = "",
     ) -> None:
-        """Write a status of this worker; a `note` stands below the error's trace."""
-        trace = None
-        if error is not None:
-            trace = self.hide("\n".join(filter(None, (trace_of(error), note))))
+        """Write a status of this worker; a `note` stands below the error's trace, or for it."""
+        parts = ("" if error is None else trace_of(error), note)
+        trace = self.hide("\n".join(filter(None, parts))) or None
         status = Status(state, self.worker_id, self._generation(), trace, self._version_of(name))
         try:
             self.store.put_status(name, status, safely=safely)
@@ -386,6 +385,8 @@ class StatusListener:
         self._topics: set[str] = set()
         self._lock = threading.Lock()
         self._is_left = False
+        self._state = UNASSIGNED
+        """The last one, apart from waiting."""
         self.is_failed = False
 
     def leave(self) -> None:
@@ -395,12 +396,21 @@ class StatusListener:
 
     def _say(self, state: str, error: BaseException | None = None, *, safely: bool = False) -> None:
         with self._lock:
+            self._state = state
             if not self._is_left:
                 self._worker.put_status(self._task, state, error, safely=safely)
 
     def confirm(self) -> None:
         """See TaskListener."""
         self._confirm()
+
+    def waits(self, what: str | None) -> None:
+        """See TaskListener. What is waited for stands where a failure's trace would: Kafka's
+        clients know no other place, and other workers and consoles show it."""
+        with self._lock:
+            state = self._state if what is None else UNASSIGNED
+            if not self._is_left and self._state != FAILED:
+                self._worker.put_status(self._task, state, note=what or "")
 
     def started(self) -> None:
         """See TaskListener."""

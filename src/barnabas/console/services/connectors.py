@@ -79,7 +79,7 @@ class _Listing:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task; `trace` says why it failed."""
+    """A task; `trace` says why it failed, or what it waits for if it is UNASSIGNED."""
 
     id: int
     state: str

@@ -10,6 +10,8 @@ import pytest
 from barnabas import __version__
 from barnabas.connect.tasks.base import TaskId
 from barnabas.connect.worker.metrics import worker_metrics
+from barnabas.connect.worker.running import StatusListener
+from barnabas.schemas.data.errors import ConnectError
 from support.connect.herder_world import SINK, SOURCE, FakeTask, HerderWorld
 from support.connect.rest_world import RestWorld
 
@@ -64,6 +66,49 @@ def test_figures_have_the_names_of_the_jmx_exporter(
         r'(# HELP \w+ .+\.)|(# TYPE \w+ (counter|gauge))|\w+({(\w+="([^"\\]|\\.)*",?)+})? [-+.\w]+'
     )
     assert all(shape.fullmatch(line) for line in text.splitlines())
+
+
+async def test_a_task_that_waits_is_unassigned_everywhere(tmp_path: Path) -> None:
+    """While Spark starts, for instance; a trace is the one place for why that clients know."""
+    world = RestWorld(tmp_path)
+    await world.create()
+    listener = world.herder.engine.tasks[TaskId("c", 0)].listener
+
+    async def seen() -> tuple[str, str | None, str]:
+        (task,) = (await world.ask("GET", "/connectors/c/status"))[1]["tasks"]
+        _, alone = await world.ask("GET", "/connectors/c/tasks/0/status")
+        assert (task["state"], task.get("trace")) == (alone["state"], alone.get("trace"))
+        text = worker_metrics(world.herder.herder).decode()
+        (status,) = re.findall(r'task_status{connector="c",status="(\w+)",task="0"} 1.0', text)
+        count = f'kafka_connect_worker_connector_{status}_task_count{{connector="c"}} 1.0'
+        assert count in text.splitlines()
+        return task["state"], task.get("trace"), status
+
+    for state, tell in (("RUNNING", listener.started), ("PAUSED", listener.paused)):
+        listener.waits("Spark is starting")
+        assert await seen() == ("UNASSIGNED", "Spark is starting", "unassigned")
+        tell()
+        assert await seen() == (state, None, state.lower())
+        listener.waits("downloading jars")
+        assert await seen() == ("UNASSIGNED", "downloading jars", "unassigned")
+        listener.waits(None)
+        assert await seen() == (state, None, state.lower())
+    world.close()
+
+
+async def test_a_task_that_has_not_run_waits_for_nothing_any_more(tmp_path: Path) -> None:
+    world = RestWorld(tmp_path)
+    await world.create()
+    listener = StatusListener(TaskId("c", 0), world.herder.herder.worker, lambda: None)
+    for what in ("Spark is starting", None):
+        listener.waits(what)
+        (task,) = (await world.ask("GET", "/connectors/c/status"))[1]["tasks"]
+        assert (task["state"], task.get("trace")) == ("UNASSIGNED", what)
+    listener.failed(ConnectError("lost"))
+    listener.waits(None)
+    (task,) = (await world.ask("GET", "/connectors/c/status"))[1]["tasks"]
+    assert (task["state"], "lost" in task["trace"]) == ("FAILED", True)
+    world.close()
 
 
 async def test_they_are_served_as_text(tmp_path: Path) -> None:

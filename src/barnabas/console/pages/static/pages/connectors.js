@@ -76,7 +76,7 @@ export function connectorPage(page) {
       const failing = [found, ...found.tasks].some(({ state }) => state === "FAILED");
       return [
         h("p", { class: "facts" }, found.type, " ", stateTag(found.state), found.worker ? ` on ${found.worker}` : ""),
-        found.trace ? trace("The connector failed", found.trace) : null,
+        found.trace ? trace("The connector", found) : null,
         h(
           "div",
           { class: "actions" },
@@ -99,7 +99,7 @@ export function connectorPage(page) {
           found.tasks,
           { caption: "Tasks", empty: "It has no tasks." },
         ),
-        found.tasks.filter((row) => row.trace).map((row) => trace(`Task ${row.id} failed`, row.trace)),
+        found.tasks.filter((row) => row.trace).map((row) => trace(`Task ${row.id}`, row)),
       ];
     },
     { every: 5000, signal },
@@ -202,10 +202,13 @@ function why({ exception, message, trace: text, task, class_name }) {
 
 const HIDDEN = "[hidden]";
 
-function trace(title, text) {
+/** Why it failed; or what a task waits for that does not run yet, such as Spark. */
+function trace(what, { state, trace: text }) {
+  const failed = state === "FAILED";
+  const title = failed ? `${what} failed` : `${what} is ${state.toLowerCase()}`;
   return h(
     "section",
-    { class: "card bad" },
+    { class: failed ? "card bad" : "card" },
     h("h3", {}, title),
     h("pre", { tabindex: "0", "aria-label": title }, text),
   );
