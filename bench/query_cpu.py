@@ -1,7 +1,7 @@
 """What an event costs in a SQL query, or in Kafka Streams: processor time of all processes.
 
     python -m bench.query_cpu [filter|count|join]… [--engine barnabas|streams] [--records n]
-                              [--rounds n] [--exactly-once] [--threads]
+                              [--rounds n] [--exactly-once] [--threads] [--setting key=value]…
 
 The jobs of `make bench ARGS="--only query"`, records from a topic to a topic. A round appends its
 records at once, waits until the results cover them, and divides what each process has used by
@@ -25,7 +25,7 @@ from typing import Final
 
 from bench.barnabas_server import BarnabasServer
 from bench.measure import TICKS_PER_SECOND
-from bench.queries.engines import Engine
+from bench.queries.engines import Engine, SqlServer
 from bench.queries.jobs import make_sources
 from bench.queries.run import ENGINES
 from bench.queries.workloads import QuerySession, Reader
@@ -106,7 +106,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--exactly-once", action="store_true")
     parser.add_argument("--threads", action="store_true", help="of the JVM, by their names")
+    parser.add_argument("--setting", action="append", default=[], help="of the SQL server")
     arguments = parser.parse_args()
+    SqlServer.settings.update(one.split("=", 1) for one in arguments.setting)
     if unknown := set(arguments.kinds) - set(KINDS):
         parser.error(f"there is no job {min(unknown)}")
     with tempfile.TemporaryDirectory() as temporary:

@@ -132,6 +132,8 @@ class SqlServer(Engine):
     """`barnabas sql server`, which runs queries on Spark; one server for all jobs."""
 
     name = "barnabas"
+    settings: ClassVar[dict[str, str]] = {}
+    """More settings of all servers."""
 
     def __init__(self, directory: Path, bootstrap: str, cores: int | None = None) -> None:
         super().__init__(directory, bootstrap, cores)
@@ -147,6 +149,7 @@ class SqlServer(Engine):
             "listeners": str(self.client.base_url).rstrip("/"),
             "ksql.service.id": f"bench_{port}_",
             "ksql.streams.state.dir": str(directory / "state"),
+            **self.settings,
         }
         self._start(
             [

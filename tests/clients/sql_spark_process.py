@@ -10,7 +10,7 @@ from barnabas.sql.spark.query import SparkQuery
 
 
 def main() -> None:
-    plan_path, servers, checkpoints, guarantee, master = sys.argv[1:]
+    plan_path, servers, checkpoints, guarantee, master, reader = sys.argv[1:]
     plan = decode_plan(Path(plan_path).read_text(encoding="utf-8"))
     settings = {
         "spark.local.dir": checkpoints,
@@ -26,6 +26,7 @@ def main() -> None:
         guarantee=Guarantee(guarantee),
         emits_every_change=True,
         records_per_batch_max=50,
+        reads_in_workers=reader == "workers",
     )
     query = SparkQuery(plan, options, spark)
     query.start()

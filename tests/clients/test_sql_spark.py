@@ -91,7 +91,7 @@ class World:
                 str(self.directory),
                 auto_offset_reset="earliest",
                 on_notes=lambda notes, count: self.notes.extend(notes),
-                **options,  # type: ignore[arg-type]
+                **{"reads_in_workers": True, **options},  # type: ignore[arg-type]
             ),
             self.spark,
         )
@@ -206,6 +206,53 @@ def test_a_filter_passes_every_record_with_its_timestamp(world: World) -> None:
     assert status.lag == {world.names["s"]: 0}
 
 
+def test_readers_take_over_from_each_other_where_the_checkpoint_says(world: World) -> None:
+    plan = world.plan(FILTER)
+    for number, reads_in_workers in enumerate((False, True, False)):
+        world.send(40, seed=number)
+        query = world.query(plan, reads_in_workers=reads_in_workers)
+        query.start()
+        query.process_all()
+        assert query.status().lag == {world.names["s"]: 0}
+        assert sum(query.read_of_batches.values()) == query.figures.read == 35
+        query.stop()
+    want = world.expected(plan)
+    made = [TopicRecord(m.key(), m.value(), m.timestamp()[1]) for m in world.results(len(want))]
+    assert rows(made) == rows(want)
+
+
+@pytest.mark.parametrize("reads_in_workers", [True, False])
+@pytest.mark.parametrize("guarantee", list(Guarantee))
+def test_exactly_once_a_query_sees_only_what_is_committed(
+    world: World, guarantee: Guarantee, reads_in_workers: bool
+) -> None:
+    plan = world.plan(FILTER)
+    producer = world.kafka.producer(**{"transactional.id": world.kafka.name("writer")})
+    producer.init_transactions()
+    for number, is_commit in enumerate((True, False, False, True)):
+        producer.begin_transaction()
+        for value in range(5):
+            text = json.dumps({"V": 10 * (number + 1) + value})
+            producer.produce(world.names["s"], text, b"k", headers=[("h", b"%d" % number)])
+        producer.flush()
+        if is_commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    query = world.query(plan, guarantee=guarantee, reads_in_workers=reads_in_workers)
+    query.start()
+    query.process_all()
+    seen = (1, 4) if guarantee is Guarantee.EXACTLY_ONCE else (1, 2, 3, 4)
+    got = world.results(5 * len(seen))
+    assert [json.loads(m.value() or b"")["V"] for m in got] == [
+        10 * number + value for number in seen for value in range(5)
+    ]
+    assert [m.headers() for m in got] == [
+        [("h", b"%d" % (number - 1))] for number in seen for _ in range(5)
+    ]
+    assert query.figures.read == 5 * len(seen)
+
+
 def test_a_window_goes_on_after_a_restart_in_its_middle(world: World) -> None:
     plan = world.plan(WINDOWED)
     world.send(80)
@@ -268,18 +315,20 @@ def test_why_a_query_failed_is_told(world: World) -> None:
 def test_the_engine_s_runner_hosts_queries(world: World) -> None:
     plan = world.plan(WINDOWED)
     world.send(40)
-    runner = SparkQueryRunner(
-        SparkQueryOptions(world.kafka.bootstrap_servers, str(world.directory)), lambda: world.spark
-    )
+    servers, directory = world.kafka.bootstrap_servers, str(world.directory)
+    options = SparkQueryOptions(servers, directory, reads_in_workers=True)
+    runner = SparkQueryRunner(options, lambda: world.spark)
     settings = {"ksql.streams.auto.offset.reset": "earliest"}
     asked = PersistentQuery(plan, "", "group", settings)
     assert "stores ['Aggregate-1-figures', 'Aggregate-1']" in runner.describe(asked)
+    assert "Topics are read by the workers, as columns" in runner.describe(asked)
     hosted = runner.start(asked, is_paused=True)
     assert hosted.state is QueryState.PAUSED
     hosted.resume()
     want = {r.key: (r.value, r.timestamp_ms) for r in world.expected(plan)}
     assert last(world.results(len(want))) == want
     assert hosted.state is QueryState.RUNNING
+    assert sum(batch.input_rows for batch in hosted.batches()) == 35
     hosted.stop(forget=True)
     assert not (world.directory / plan.query_id).exists()
     missing = replace(plan, step=replace(plan.step, topic="nowhere"))  # type: ignore[arg-type]

@@ -24,12 +24,17 @@ class Killed:
     """The query's process; leads a group, as Spark's JVM and workers go with it."""
 
     def __init__(
-        self, world: World, plan: QueryPlan, guarantee: str, master: str = "local[2]"
+        self,
+        world: World,
+        plan: QueryPlan,
+        guarantee: str,
+        master: str = "local[2]",
+        reader: str = "workers",
     ) -> None:
         path = world.directory / "plan.json.of.query"
         path.write_text(encode_plan(plan), encoding="utf-8")
         arguments = [str(path), world.kafka.bootstrap_servers, str(world.directory)]
-        arguments += [guarantee, master]
+        arguments += [guarantee, master, reader]
         self.process = subprocess.Popen(
             [sys.executable, str(PROCESS), *arguments],
             stdout=subprocess.PIPE,
@@ -60,8 +65,9 @@ def test_nothing_is_lost_or_counted_twice(kafka: Kafka, tmp_path: Path, guarante
     world.send_stream(1_500)
     want = world.expected(plan)
     wanted = {r.key: (r.value, r.timestamp_ms) for r in want}
-    for batches in (2, 3):
-        running = Killed(world, plan, guarantee)
+    # The second goes on where the first was killed, which read in another way.
+    for batches, reader in ((2, "spark"), (3, "workers")):
+        running = Killed(world, plan, guarantee, reader=reader)
         try:
             running.wait_for(batches)
         finally:

@@ -4,7 +4,7 @@ A caller knows which offsets it wants, and that they were written. So this reade
 position and no records: it fetches whole batches, from leaders that may change meanwhile, until the
 range is covered. What retention has deleted of it is passed over, with a warning.
 
-Fetches name topics, in version 12 at most: later ones have topic ids, which Kafka 2.7 to 3.0 lack.
+Fetches name topics, so they are of version 12 at most: later ones have topic ids.
 Source: Kafka's Fetcher and FetchCollector; KafkaDataConsumer of Spark's connector for Kafka.
 """
 

@@ -34,7 +34,7 @@ from barnabas.protocol.records.records import (
     Header,
     decode_headers,
     decode_records,
-    unfolded_records,
+    decompressed_records,
 )
 from barnabas.protocol.records.uniform import RECORD_SIZE_BYTES_MIN
 from barnabas.protocol.records.walk import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, BadRecordError
@@ -136,7 +136,7 @@ def columns_of_batches(
 def _section(buffer: Buffer, position: int, header: BatchHeader) -> _Section:
     data: Buffer
     if header.is_compressed:
-        data = unfolded_records(buffer, position, header)
+        data = decompressed_records(buffer, position, header)
     else:
         end = position + header.size_bytes
         data = memoryview(buffer)[position + HEADER_SIZE_BYTES : end]

@@ -119,7 +119,7 @@ def find_invalid_record(
     None if the records are well-formed, or the fault is the batch's and not of one record.
     """
     try:
-        data = unfolded_records(buffer, position, header)
+        data = decompressed_records(buffer, position, header)
         walk_records(data, header.record_count, keys_required=keys_required)
     except BadRecordError as error:
         return error.index, str(error)
@@ -137,7 +137,7 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
     """
     header = read_header(buffer, position)
     count = header.record_count
-    data = unfolded_records(buffer, position, header)
+    data = decompressed_records(buffer, position, header)
     if not 0 <= count <= len(data) // RECORD_SIZE_BYTES_MIN:
         raise CorruptBatchError(f"{count} records do not fit in {len(data)} bytes")
     base_timestamp = header.base_timestamp
@@ -182,7 +182,7 @@ def decode_records_between(buffer: Buffer, position: int, first: int, last: int)
     hold is not looked at. Raises CorruptBatchError, as `decode_records` does.
     """
     header = read_header(buffer, position)
-    data = unfolded_records(buffer, position, header)
+    data = decompressed_records(buffer, position, header)
     append_time = (
         header.max_timestamp if header.timestamp_type is TimestampType.LOG_APPEND_TIME else None
     )
@@ -323,7 +323,7 @@ def framed_batch(
     return body
 
 
-def unfolded_records(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
+def decompressed_records(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
     """The records of the batch at `position`, uncompressed. Raises CorruptBatchError."""
     end = position + header.batch_length + LOG_OVERHEAD_BYTES
     return _decompress(memoryview(buffer)[position + HEADER_SIZE_BYTES : end], header.attributes)

@@ -28,6 +28,7 @@ from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.parcels import Note
 from barnabas.sql.spark.query import SparkQuery
+from barnabas.sql.spark.reading import why_spark_reads
 from barnabas.sql.spark.warming import warm
 
 _log = logging.getLogger(__name__)
@@ -123,6 +124,12 @@ class SparkQueryRunner:
         columns = plan.column_stages
         rows = [stage.index for stage in plan.stages if stage.index not in columns]
         lines.append(f"   As columns: stages {list(columns)}; record by record: stages {rows}")
+        reason = why_spark_reads(self._options, self._session.started)
+        lines.append(
+            f"   Topics are read by Spark's source, record by record, as {reason}"
+            if reason
+            else "   Topics are read by the workers, as columns"
+        )
         lines.append(f"   Sink: {plan.sink.topic}")
         physical = self._physical_plan(query)
         return "\n".join(lines) + (f"\n\n{physical}" if physical else "")
@@ -212,7 +219,8 @@ class SparkHosted:
         return self._query.status().positions
 
     def batches(self) -> Sequence[MicroBatch]:
-        return [_micro_batch(one) for one in batches_of(self._query.life.recent_progress())]
+        read = self._query.read_of_batches
+        return [_micro_batch(one, read) for one in batches_of(self._query.life.recent_progress())]
 
     def pause(self) -> None:
         self._query.life.stop()
@@ -244,14 +252,15 @@ class SparkHosted:
             self._earlier.update(before)
 
 
-def _micro_batch(progress: Mapping[str, Any]) -> MicroBatch:
+def _micro_batch(progress: Mapping[str, Any], read: Mapping[int, int]) -> MicroBatch:
+    """`read`: records by micro-batch, as Spark counts rows, which may be ranges of them."""
     began = datetime.fromisoformat(progress["timestamp"])
     phases: Mapping[str, int] = progress["durationMs"]
     return MicroBatch(
         progress["batchId"],
         int(began.timestamp() * 1000),
         phases.get("triggerExecution", sum(phases.values())),
-        progress["numInputRows"],
+        read.get(progress["batchId"], progress["numInputRows"]),
         phases,
     )
 

@@ -19,6 +19,7 @@ from barnabas.sql.server.app import KsqlApi
 from barnabas.sql.server.config import (
     MARK_RESULTS,
     STARTS_COLD,
+    WORKERS_READ,
     ServerConfig,
     ServerConfigError,
 )
@@ -193,6 +194,7 @@ def _spark_runner(
         tasks_max=config.spark_tasks,
         marks_results=config.is_set(MARK_RESULTS),
         trigger_ms=config.spark_trigger_ms,
+        reads_in_workers=config.is_set(WORKERS_READ),
     )
     return SparkQueryRunner(options, session, note=note, progress=lambda: session.line)
 

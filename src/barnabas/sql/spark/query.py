@@ -32,6 +32,7 @@ from barnabas.kafka.admin import Admin
 from barnabas.spark.datasource.committer import Committer
 from barnabas.spark.datasource.options import options_of
 from barnabas.spark.interruption import interruptible
+from barnabas.spark.kafka_ranges import ranges_of
 from barnabas.spark.progress import committed_positions, lag_of, positions_of
 from barnabas.spark.session import cores_of
 from barnabas.spark.supervision import QueryState, SupervisedStream
@@ -47,6 +48,7 @@ from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.hosting import Hosting
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.processor import OperatorProcessor
+from barnabas.sql.spark.reading import RangeReading, why_spark_reads
 from barnabas.sql.spark.results import (
     METADATA_TIMEOUT_SECONDS,
     ExactlyOnce,
@@ -172,6 +174,11 @@ class SparkQuery:
         """What the query has done since its last start; asks Spark nothing."""
         return self._sink.figures if self._sink else Figures()
 
+    @property
+    def read_of_batches(self) -> Mapping[int, int]:
+        """How many records each of the last micro-batches has read."""
+        return self._sink.read_of_batches if self._sink else {}
+
     def explain(self) -> str:
         """Spark's physical plan: of the last micro-batch, else as the first would be; empty where
         Spark is in another process."""
@@ -287,8 +294,8 @@ class SparkQuery:
             target = topology.operator_of(stage)
             if target is None:
                 target = topology.next_operator(topology.entries[stage], hosted.stages)
-            function = SourceFunction(hosted.hosting, stage, place)
-            records = self._records(topic)
+            records, reading = self._source(topic)
+            function = SourceFunction(hosted.hosting, stage, place, reading)
             if self.options.tasks_max is not None:
                 records = records.coalesce(self.options.tasks_max)
             read = records.mapInArrow(function.__call__, SCHEMA)
@@ -310,7 +317,19 @@ class SparkQuery:
         write = ResultFunction(exactly, ResultRecords.of_plan(hosted), hosted.labels[0])
         return frame.mapInArrow(write.__call__, SCHEMA)
 
-    def _records(self, topic: str) -> DataFrame:
+    def _source(self, topic: str) -> tuple[DataFrame, RangeReading | None]:
+        """What `SourceFunction` takes."""
+        given = self._kafka(topic)
+        if why_spark_reads(self.options, self._spark):
+            return _records(given), None
+        options = self.options
+        is_committed_only = options.guarantee is Guarantee.EXACTLY_ONCE
+        clients = tuple(sorted(options.clients.items()))
+        reading = RangeReading(options.bootstrap_servers, clients, is_committed_only)
+        return ranges_of(given), reading
+
+    def _kafka(self, topic: str) -> DataFrame:
+        """Spark's source."""
         options = self.options
         reader = (
             self._spark.readStream.format("kafka")
@@ -326,11 +345,15 @@ class SparkQuery:
             reader = reader.option("kafka.isolation.level", "read_committed")
         for name, value in options.kafka.items():
             reader = reader.option(f"kafka.{name}", value)
-        return reader.load().select(
-            "partition",
-            "offset",
-            f.unix_millis("timestamp"),
-            "key",
-            "value",
-            "headers",
-        )
+        return reader.load()
+
+
+def _records(given: DataFrame) -> DataFrame:
+    return given.select(
+        "partition",
+        "offset",
+        f.unix_millis("timestamp"),
+        "key",
+        "value",
+        "headers",
+    )

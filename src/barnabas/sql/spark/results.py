@@ -35,6 +35,8 @@ from barnabas.sql.spark.parcels import Header, Note, Notes, Results, Written, de
 _log = logging.getLogger(__name__)
 _BY_KEY = -1
 METADATA_TIMEOUT_SECONDS = 30.0
+_BATCHES_KEPT = 100
+"""Spark remembers the progress of as many micro-batches."""
 
 OnNotes = Callable[[Sequence[Note], int], None]
 """Takes the notes for the processing log, and how many there were in all."""
@@ -204,6 +206,13 @@ class ResultSink:
         self._on_notes = on_notes
         self._lock = threading.Lock()
         self._figures = Figures()
+        self._read: dict[int, int] = {}
+
+    @property
+    def read_of_batches(self) -> dict[int, int]:
+        """By micro-batch, of the last ones, how many records sources gave."""
+        with self._lock:
+            return dict(self._read)
 
     @property
     def figures(self) -> Figures:
@@ -231,6 +240,9 @@ class ResultSink:
             figures = self._figures
             figures.batches += 1
             figures.read += notes.read
+            self._read[batch_id] = notes.read
+            while len(self._read) > _BATCHES_KEPT:
+                del self._read[next(iter(self._read))]
             figures.written += notes.written
             figures.failed += notes.count
             figures.by_columns += notes.by_columns

@@ -2,7 +2,7 @@
 
 It is a windowed count as statements are, so that the JVM has loaded and run what a query needs
 (the Kafka source, RocksDB, the operators of Python), and the workers are forked and have run it.
-The Kafka source of it reads the service's command topic, of which every record is dropped.
+Its source of Kafka looks at the service's command topic, of which everything is dropped.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from barnabas.sql.plan.steps import QueryPlan
 from barnabas.sql.spark.hosted import HostedPlan
 from barnabas.sql.spark.options import Guarantee, SparkQueryOptions
 from barnabas.sql.spark.query import SAME_WORKERS, SparkQuery
+from barnabas.sql.spark.reading import RangeReading
 from barnabas.sql.syntax.parser import parse
 
 _WARM_SECONDS_MAX: Final = 60.0
@@ -134,7 +135,7 @@ class _Warming(SparkQuery):
             replace(draft.hosting, partitions=self._tasks, tasks=self._tasks, state_name="warming")
         )
 
-    def _records(self, topic: str) -> DataFrame:
+    def _source(self, topic: str) -> tuple[DataFrame, RangeReading | None]:
         number, partition = f.col("value"), f.col("value") % self._tasks
         rows = (
             self._spark.readStream.format("rate-micro-batch")
@@ -153,5 +154,16 @@ class _Warming(SparkQuery):
             )
         )
         if self._read_topic is None:
-            return rows
-        return rows.unionAll(super()._records(self._read_topic).where(f.col("offset") < 0))
+            return rows, None
+        given, reading = super()._source(self._read_topic)
+        if reading is not None:
+            nothing = f.lit(None).cast("binary")
+            given = given.select(
+                "partition",
+                f.col("first").alias("offset"),
+                f.lit(0).cast("long"),
+                nothing,
+                nothing,
+                f.lit(None).cast("array<struct<key:string,value:binary>>"),
+            )
+        return rows.unionAll(given.where(f.col("offset") < 0)), None

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from barnabas.spark.archives import keep_archives
+from barnabas.spark.batch_columns import TOGETHER_RECORDS_MAX, TOGETHER_SIZE_BYTES_MAX
 from barnabas.spark.datasource.committer import task_prefix
 from barnabas.spark.datasource.task import TaskPlace
 from barnabas.sql.columns.sources import RawColumns
@@ -30,6 +31,7 @@ from barnabas.sql.spark.parcels import (
     decode_parcel,
     encode_parcel,
 )
+from barnabas.sql.spark.reading import RangeReading, read_ranges
 from barnabas.sql.spark.results import (
     ExactlyOnce,
     ResultRecords,
@@ -51,25 +53,51 @@ _ARROW = pa.schema([pa.field("label", pa.int32(), nullable=False), ("parcel", pa
 
 @dataclass(frozen=True)
 class SourceFunction:
-    """For `mapInArrow` over records: partition, offset, timestamp, key, value, headers."""
+    """For `mapInArrow` over records: partition, offset, timestamp, key, value, headers.
+
+    Or over the ranges of `reading`, whose records it fetches.
+    """
 
     hosting: Hosting
     stage: int
     place: int
+    reading: RangeReading | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_archives()
-        for batch in batches:
-            if batch.num_rows:
-                with forgotten_on_failure(self.hosting) as plan:
-                    rows = self._run(plan, batch)
-                yield _to_arrow(rows)
-
-    def _run(self, plan: HostedPlan, batch: pa.RecordBatch) -> list[tuple[int, bytes]]:
         began = time.perf_counter()
+        for some in self._read(batches):
+            with forgotten_on_failure(self.hosting) as plan:
+                rows = self._run(plan, some, began)
+            yield _to_arrow(rows)
+            began = time.perf_counter()
+
+    def _read(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[RawColumns]]:
+        """Records that are processed together, by partition."""
+        if self.reading is None:
+            for batch in batches:
+                if batch.num_rows:
+                    yield list(_by_partition(batch))
+            return
+        waiting: list[RawColumns] = []
+        count = size_bytes = 0
+        for batch in batches:
+            for one in read_ranges(self.reading, batch):
+                waiting.append(one)
+                count += len(one)
+                size_bytes += one.keys.nbytes + one.values.nbytes
+                if count >= TOGETHER_RECORDS_MAX or size_bytes >= TOGETHER_SIZE_BYTES_MAX:
+                    yield waiting
+                    waiting, count, size_bytes = [], 0, 0
+        if waiting:
+            yield waiting
+
+    def _run(
+        self, plan: HostedPlan, some: Iterable[RawColumns], began: float
+    ) -> list[tuple[int, bytes]]:
         placed: list[Placed] = []
-        for raw in _by_partition(batch, self.stage, self.place):
-            placed += plan.from_source(raw)
+        for records in some:
+            placed += plan.from_source(Raw(self.stage, self.place, records))
         rows, written = _sent(plan, placed)
         notes = plan.take_notes()
         notes.written = written
@@ -116,7 +144,7 @@ class ResultFunction:
         yield _to_arrow([(self.label, encode_parcel(parcel)) for parcel in parcels])
 
 
-def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw]:
+def _by_partition(batch: pa.RecordBatch) -> Iterator[RawColumns]:
     """The records of a batch by the topic's partition; mostly there is one."""
     partitions = batch.column(0)
     for partition in pc.unique(partitions).to_pylist():
@@ -124,7 +152,7 @@ def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw
         of_one = batch if pc.all(mask).as_py() else batch.filter(mask)
         _, offsets, timestamps, keys, values, headers = of_one.columns
         has_headers = headers.null_count < len(headers)
-        columns = RawColumns(
+        yield RawColumns(
             partition,
             offsets,
             timestamps,
@@ -132,7 +160,6 @@ def _by_partition(batch: pa.RecordBatch, stage: int, place: int) -> Iterator[Raw
             values.cast(pa.binary()),
             _headers(headers) if has_headers else None,
         )
-        yield Raw(stage, place, columns)
 
 
 def _headers(column: pa.Array) -> list[Any]:

@@ -15,6 +15,7 @@ from barnabas.sql.server.config import (
     STARTS_COLD,
     TASKS,
     TRIGGER,
+    WORKERS_READ,
     ServerConfig,
     ServerConfigError,
 )
@@ -24,9 +25,11 @@ from support.patience import PATIENCE_S
 
 def test_keys_that_are_given() -> None:
     values = {TASKS: "1", TRIGGER: "1000", MARK_RESULTS: "TRUE", PIPELINES: "a:b, c"}
+    values |= {WORKERS_READ: "true"}
     config = ServerConfig({**values, "ksql.streams.processing.guarantee": "exactly_once_v2"})
     assert (config.spark_tasks, config.spark_trigger_ms) == (1, 1000)
     assert config.is_set(MARK_RESULTS)
+    assert config.is_set(WORKERS_READ)
     assert config.pipelines == ("a:b", "c")
     assert config.is_exactly_once
 
@@ -35,6 +38,7 @@ def test_keys_that_are_not() -> None:
     config = ServerConfig()
     assert (config.spark_tasks, config.spark_trigger_ms, config.pipelines) == (None, 100, ())
     assert not config.is_set(MARK_RESULTS)
+    assert not config.is_set(WORKERS_READ)
     assert not config.is_exactly_once
     assert python_pipelines(config) is None
 
