@@ -229,35 +229,78 @@ def _told(error: AdminError) -> Exception:
 class Kept(Generic[T]):
     """An answer that is used again for a while; threads that ask at once wait for one answer.
 
-    A failure is the answer for those that waited for it: else each would wait for its own in turn.
+    While one thread asks anew, others get the last answer for `stale_s` longer. A failure is the
+    answer for those that waited for it: else each would wait for its own in turn.
     """
 
     def __init__(
-        self, ask: Callable[[], T], kept_s: float, now_s: Callable[[], float] = time.monotonic
+        self,
+        ask: Callable[[], T],
+        kept_s: float,
+        now_s: Callable[[], float] = time.monotonic,
+        *,
+        stale_s: float = 0.0,
     ) -> None:
-        self._ask, self._kept_s, self._now_s = ask, kept_s, now_s
-        self._lock = threading.Lock()
+        self._ask, self._kept_s, self._stale_s, self._now_s = ask, kept_s, stale_s, now_s
+        self._changed = threading.Condition()
         self._answer: tuple[float, T] | None = None
+        self._is_asking = False
+        self._forgotten = 0
         self._failures = 0
         self._failure: AwayError | None = None
 
     def get(self) -> T:
         """The answer. Raises what `ask` does."""
-        failures = self._failures
-        with self._lock:
-            if self._answer is None or self._now_s() - self._answer[0] > self._kept_s:
+        with self._changed:
+            while True:
+                if (found := self._young(self._kept_s)) is not None:
+                    return found[1]
+                if not self._is_asking:
+                    self._is_asking = True
+                    forgotten = self._forgotten
+                    break
+                if (found := self._young(self._kept_s + self._stale_s)) is not None:
+                    return found[1]
+                before, failures = self._answer, self._failures
+                self._changed.wait_for(lambda: not self._is_asking)
                 if self._failure is not None and failures != self._failures:
                     raise AwayError(str(self._failure), self._failure.service)
-                try:
-                    found = self._ask()
-                except AwayError as error:
-                    self._failures, self._failure = self._failures + 1, error
-                    raise
-                self._answer = self._now_s(), found
-            return self._answer[1]
+                if self._answer is not None and self._answer is not before:
+                    return self._answer[1]
+        return self._asked(forgotten)
 
     def forget(self, older_s: float = 0.0) -> None:
-        """Ask again next time, if the answer is older than this."""
-        with self._lock:
+        """Ask again next time, if the answer is older than this.
+
+        An answer that is on its way is young, but was asked for before: 0 does not keep it either.
+        """
+        with self._changed:
+            if older_s <= 0:
+                self._forgotten += 1
             if self._answer is not None and self._now_s() - self._answer[0] >= older_s:
                 self._answer = None
+
+    def _young(self, age_s: float) -> tuple[float, T] | None:
+        """The answer with its time, if it is not older than this."""
+        if self._answer is None or self._now_s() - self._answer[0] > age_s:
+            return None
+        return self._answer
+
+    def _asked(self, forgotten: int) -> T:
+        try:
+            found = self._ask()
+        except BaseException as error:
+            with self._changed:
+                if isinstance(error, AwayError):
+                    self._failures, self._failure = self._failures + 1, error
+                self._ended()
+            raise
+        with self._changed:
+            if forgotten == self._forgotten:
+                self._answer = self._now_s(), found
+            self._ended()
+        return found
+
+    def _ended(self) -> None:
+        self._is_asking = False
+        self._changed.notify_all()
