@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas.console.services.asking import AwayError, ClusterAccess, Kept, RefusedError, check
-from barnabas.console.services.watching import WhileWatched
+from barnabas.console.services.watching import FIRST_S, WhileWatched
 from barnabas.protocol.apis import (
     DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
@@ -34,6 +34,9 @@ from barnabas.protocol.well_known import CLUSTER_METADATA
 
 VIEW_KEPT_S: Final = 2.0
 SIZES_KEPT_S: Final = 5.0
+ENDS_KEPT_S: Final = 2.0
+STALE_S: Final = 3.0
+"""How much older an answer may be while a new one is on its way: pages do not wait for it."""
 RATES_EVERY_S: Final = 5.0
 RATES_KEPT_MAX: Final = 120
 DISK_FULL: Final = 0.9
@@ -55,7 +58,7 @@ class Node:
     is_up: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a large cluster has tens of thousands, made every few seconds
 class Partition:
     """A partition: the ids of nodes."""
 
@@ -76,28 +79,24 @@ class Partition:
         return len(self.isr) < len(self.replicas)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Topic:
-    """A topic with its partitions by number."""
+    """A topic with its partitions by number, and what many pages count of them."""
 
     name: str
     is_internal: bool
     partitions: tuple[Partition, ...]
+    replication: int = field(init=False)
+    """The number of replicas of its partitions."""
+    under_replicated: int = field(init=False)
+    """The number of partitions with a replica that is behind or down."""
+    offline: int = field(init=False)
+    """The number of partitions without a leader."""
 
-    @property
-    def replication(self) -> int:
-        """The number of replicas of its partitions."""
-        return max((len(one.replicas) for one in self.partitions), default=0)
-
-    @property
-    def under_replicated(self) -> int:
-        """The number of partitions with a replica that is behind or down."""
-        return sum(one.is_under_replicated for one in self.partitions)
-
-    @property
-    def offline(self) -> int:
-        """The number of partitions without a leader."""
-        return sum(one.is_offline for one in self.partitions)
+    def __post_init__(self) -> None:
+        self.replication = max((len(one.replicas) for one in self.partitions), default=0)
+        self.under_replicated = sum(one.is_under_replicated for one in self.partitions)
+        self.offline = sum(one.is_offline for one in self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +180,15 @@ class Quorum:
 
 
 @dataclass(frozen=True, slots=True)
+class Ends:
+    """The end offsets of all partitions that have a leader, at one moment."""
+
+    at_s: float
+    """A monotonic time."""
+    offsets: Mapping[Place, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something that needs attention, with what to do about it."""
 
@@ -206,13 +214,14 @@ class ClusterService:
 
     def __init__(self, access: ClusterAccess) -> None:
         self.access = access
-        self._view = Kept(self._ask_view, VIEW_KEPT_S)
-        self._sizes = Kept(self._ask_sizes, SIZES_KEPT_S)
-        self._quorum = Kept(self._ask_quorum, VIEW_KEPT_S)
-        self._sampler = Sampler(self._ends_by_topic)
+        self._view = Kept(self._ask_view, VIEW_KEPT_S, stale_s=STALE_S)
+        self._sizes = Kept(self._ask_sizes, SIZES_KEPT_S, stale_s=STALE_S)
+        self._quorum = Kept(self._ask_quorum, VIEW_KEPT_S, stale_s=STALE_S)
+        self._ends = Kept(self._ask_ends, ENDS_KEPT_S)
+        self._sampler = Sampler(self.ends)
 
     def view(self) -> View:
-        """The cluster now, at most two seconds old."""
+        """The cluster now, at most two seconds old; five while it is asked again."""
         return self._view.get()
 
     def topic(self, name: str) -> Topic:
@@ -234,6 +243,10 @@ class ClusterService:
     def quorum(self) -> Quorum:
         """The metadata quorum."""
         return self._quorum.get()
+
+    def ends(self) -> Ends:
+        """The end offsets of the whole cluster, at most two seconds old."""
+        return self._ends.get()
 
     def rates(self) -> Rates:
         """Records per second; measured from now on while somebody asks."""
@@ -344,11 +357,9 @@ class ClusterService:
             if part.error_code == ErrorCode.NONE
         }
 
-    def _ends_by_topic(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for (name, _), offset in self.offsets(self.view().topics).items():
-            found[name] = found.get(name, 0) + offset
-        return found
+    def _ask_ends(self) -> Ends:
+        at_s = time.monotonic()
+        return Ends(at_s, self.offsets(self.view().topics))
 
     def _ask_sizes(self) -> Sizes:
         view = self.view()
@@ -438,14 +449,13 @@ class Sampler:
 
     def __init__(
         self,
-        ends: Callable[[], Mapping[str, int]],
+        ends: Callable[[], Ends],
         every_s: float = RATES_EVERY_S,
-        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ends, self._every_s, self._now_s = ends, every_s, now_s
+        self._ends, self._every_s = ends, every_s
         self._rates = Rates()
         self._before: tuple[float, Mapping[str, int]] | None = None
-        self._watching = WhileWatched(self._step, "console-rates")
+        self._watching = WhileWatched(self._step, "console-rates", first_s=FIRST_S)
 
     def watch(self) -> Rates:
         """Return what was measured; goes on measuring for a minute."""
@@ -458,18 +468,20 @@ class Sampler:
 
     def measure(self) -> None:
         """Ask once. Raises AwayError, RefusedError."""
-        ends = self._ends()
-        now_s = self._now_s()
+        found = self._ends()
+        ends: dict[str, int] = {}
+        for (name, _), offset in found.offsets.items():
+            ends[name] = ends.get(name, 0) + offset
         if self._before is not None:
             then_s, before = self._before
-            elapsed_s = max(now_s - then_s, 0.001)
+            elapsed_s = max(found.at_s - then_s, 0.001)
             rates = {
                 name: max(0, end - before.get(name, end)) / elapsed_s for name, end in ends.items()
             }
             self._rates.topics = rates
             self._rates.times_s.append(time.time())
             self._rates.total.append(sum(rates.values()))
-        self._before = now_s, ends
+        self._before = found.at_s, ends
 
     def _step(self, is_first: bool) -> float:
         if is_first:

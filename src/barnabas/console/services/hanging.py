@@ -17,7 +17,7 @@ from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.cluster import ClusterService, Finding
 from barnabas.console.services.messages import TooManyError
 from barnabas.console.services.transactions import HangingRow, TransactionService
-from barnabas.console.services.watching import WhileWatched
+from barnabas.console.services.watching import FIRST_S, WhileWatched
 
 EVERY_S: Final = 10.0
 SHARE_MAX: Final = 0.05
@@ -47,7 +47,7 @@ class HangingWatch:
         self._lock = threading.Lock()
         self._searched = Searched()
         self._ended: set[tuple[str, int, int]] = set()
-        self._watching = WhileWatched(self._search, "console-hanging")
+        self._watching = WhileWatched(self._search, "console-hanging", first_s=FIRST_S)
 
     def findings(self) -> list[Finding]:
         """What needs attention, as the last search found it; goes on searching for a minute."""
@@ -82,9 +82,8 @@ class HangingWatch:
 
     def held_back(self) -> set[TopicPartition]:
         """The partitions with an open transaction: consumers with read_committed stop there."""
-        topics = list(self._cluster.view().topics)
-        ends = self._cluster.offsets(topics)
-        stable = self._cluster.offsets(topics, is_committed=True)
+        ends = self._cluster.ends().offsets  # first: what is stable by then is not held back
+        stable = self._cluster.offsets(self._cluster.view().topics, is_committed=True)
         return {
             TopicPartition(*place) for place, end in ends.items() if stable.get(place, end) < end
         }

@@ -9,14 +9,16 @@ from typing import Final
 
 WATCHED_S: Final = 60.0
 """Work goes on until nobody has looked for this long."""
+FIRST_S: Final = 1.0
+"""The pause before work that asks about every partition: the page that began it goes first."""
 _JOIN_S: Final = 2.0
 
 
 class WhileWatched:
     """Calls `work` again and again in a thread of its own, until nobody looks any more.
 
-    `work` takes whether it is the first call since nobody looked, and returns the seconds until the
-    next one. It handles its failures.
+    The first call is after `first_s`. `work` takes whether it is the first call since nobody
+    looked, and returns the seconds until the next one. It handles its failures.
     """
 
     def __init__(
@@ -24,8 +26,10 @@ class WhileWatched:
         work: Callable[[bool], float],
         name: str,
         now_s: Callable[[], float] = time.monotonic,
+        *,
+        first_s: float = 0.0,
     ) -> None:
-        self._work, self._name, self._now_s = work, name, now_s
+        self._work, self._name, self._now_s, self._first_s = work, name, now_s, first_s
         self._watched_s = 0.0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -47,6 +51,7 @@ class WhileWatched:
 
     def _run(self) -> None:
         is_first = True
+        self._closing.wait(self._first_s)
         while not self._closing.is_set():
             with self._lock:
                 if self._now_s() - self._watched_s > WATCHED_S:

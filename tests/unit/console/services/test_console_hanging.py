@@ -11,6 +11,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.console.services import hanging
 from barnabas.console.services.asking import AwayError
+from barnabas.console.services.cluster import Ends
 from barnabas.console.services.hanging import HangingWatch
 from barnabas.console.services.messages import TooManyError
 from barnabas.console.services.transactions import HangingRow
@@ -41,13 +42,15 @@ class World:
         self.cluster, self.transactions = mock.Mock(), mock.Mock()
         self.stable = dict(STABLE)
         self.cluster.view.return_value.topics = {"orders": 1, "returns": 1}
+        self.cluster.ends.return_value = Ends(0.0, ENDS)
         self.cluster.offsets.side_effect = self.offsets
         self.transactions.hanging.return_value = [ROW]
         self.clock = Clock()
         self.watch = HangingWatch(self.cluster, self.transactions, self.clock)
 
-    def offsets(self, _: Any, *, is_committed: bool = False) -> dict[tuple[str, int], int]:
-        return self.stable if is_committed else ENDS
+    def offsets(self, _: Any, *, is_committed: bool) -> dict[tuple[str, int], int]:
+        assert is_committed
+        return self.stable
 
     def step(self, *, is_first: bool = False) -> float:
         return self.watch._search(is_first)
@@ -123,6 +126,23 @@ def test_what_was_ended_is_not_named_again(world: World) -> None:
     world.transactions.hanging.side_effect = None
     world.step()
     assert len(world.findings()) == 1
+
+
+def test_the_first_work_waits_for_the_page_that_began_it() -> None:
+    begun: list[bool] = []
+
+    def work(is_first: bool) -> float:
+        begun.append(is_first)
+        return 60.0
+
+    waits = WhileWatched(work, "test", first_s=60.0)
+    with mock.patch.object(waits._closing, "wait", wraps=waits._closing.wait) as wait:
+        waits.watch()
+        wait_until(lambda: wait.called, "the thread")
+        wait.assert_called_once_with(60.0)
+        assert not begun
+        waits.close()  # at once
+    assert not begun
 
 
 def test_work_goes_on_while_somebody_watches() -> None:
