@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 from barnabas.base.descriptors import raise_limit
@@ -24,6 +25,9 @@ from barnabas.web.watch import Watch
 
 REQUESTS_MAX = 256
 """Requests that are answered at once, streams among them."""
+SWITCH_S = 0.001
+"""How long a thread computes before others have their turn. With Python's own 5 ms, an answer of
+the event loop would wait so long for each search that is under way, again and again."""
 _STATUS = {
     Refusal.OTHER_HOST: 421,
     Refusal.OTHER_ORIGIN: 403,
@@ -81,6 +85,7 @@ def run_console(
     Raises CannotListenError and ConfigError if it cannot start.
     """
     raise_limit()
+    sys.setswitchinterval(SWITCH_S)
     return asyncio.run(_run(config, on_ready))
 
 

@@ -17,6 +17,7 @@ from barnabas.console.services.hanging import HangingWatch
 from barnabas.console.services.lateness import LatenessService
 from barnabas.console.services.messages import MessageService
 from barnabas.console.services.rest import Rest
+from barnabas.console.services.right_of_way import RightOfWay
 from barnabas.console.services.schemas import SchemaService
 from barnabas.console.services.security import AclService, QuotaService, UserService
 from barnabas.console.services.sql import SqlService
@@ -46,6 +47,7 @@ class Services:
     messages: MessageService
     dead_letters: DeadLetterService
     audit: Audit
+    right_of_way: RightOfWay
     schemas_or_none: SchemaService | None = None
     connectors_or_none: ConnectorService | None = None
     sql_or_none: SqlService | None = None
@@ -92,7 +94,8 @@ def open_services(config: ConsoleConfig) -> Services:
     groups = GroupService(cluster)
     transactions = TransactionService(cluster)
     registry, schemas = _registry(config)
-    messages = MessageService(cluster, Decoder(registry))
+    right_of_way = RightOfWay()
+    messages = MessageService(cluster, Decoder(registry), right_of_way)
     worker = _beside(config, CONNECT, "the Connect worker")
     server = _beside(config, SQL, "the SQL server")
     return Services(
@@ -108,6 +111,7 @@ def open_services(config: ConsoleConfig) -> Services:
         messages,
         DeadLetterService(cluster, messages),
         Audit(config.audit_file),
+        right_of_way,
         schemas,
         None if worker is None else ConnectorService(worker),
         None if server is None else SqlService(server),

@@ -16,14 +16,17 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from barnabas.console.services.needles import names_of
 from barnabas.schemas.errors import RegistryError
 from barnabas.schemas.registry_client import RegistryClient, StoredSchema
 from barnabas.schemas.wire_format import (
     GUID_MAGIC,
     ID_MAGIC,
     KEY_HEADER,
+    PREFIX_BYTES,
     VALUE_HEADER,
     decode_indexes,
+    prefix_of,
     taken_apart,
 )
 
@@ -51,6 +54,15 @@ class Decoded:
     """Why it is shown as bytes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A schema: what reads its data, and the names of its fields if a search may use them."""
+
+    form: str
+    read: Reader
+    names: tuple[bytes, ...] | None = None
+
+
 class _UnreadableError(Exception):
     """Data cannot be decoded; the message says why."""
 
@@ -60,7 +72,9 @@ class Decoder:
 
     def __init__(self, registry: RegistryClient | None) -> None:
         self._registry = registry
-        self._readers: dict[int | UUID, tuple[str, Reader]] = {}
+        self._readers: dict[int | UUID, _Known] = {}
+        self._by_head: dict[bytes, _Known] = {}
+        """Those of ids, by the bytes that data begin with."""
         self._failed: dict[int | UUID, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
@@ -79,14 +93,20 @@ class Decoder:
         """Return what an expression sees of a key or value: as `decode`, without the rest."""
         if data is None:
             return None
-        if data[:1] == b"\0" and len(data) > 4 and not headers:
-            known = self._readers.get(int.from_bytes(data[1:5], "big"))
-            if known is not None:
-                try:
-                    return known[1](data[5:])
-                except Exception:  # noqa: BLE001  data of others; shown as bytes
-                    return plain(data).value
+        if not headers and (known := self._by_head.get(data[:PREFIX_BYTES])) is not None:
+            try:
+                return known.read(data[PREFIX_BYTES:])
+            except Exception:  # noqa: BLE001  data of others; shown as bytes
+                return plain(data).value
         return self.decode(data, headers, is_key=is_key).value
+
+    def names(self, data: bytes) -> tuple[bytes, ...] | None:
+        """The names of fields of data with a schema; None if not all its texts are in the bytes.
+
+        See `needles.py`. None too where headers may name the schema, or it is not known yet.
+        """
+        known = self._by_head.get(data[:PREFIX_BYTES])
+        return None if known is None else known.names
 
     @staticmethod
     def _may_have_schema(data: bytes, headers: Headers, *, is_key: bool) -> bool:
@@ -100,15 +120,15 @@ class Decoder:
             name, payload = taken_apart(data, headers, is_key=is_key)
         except ValueError as error:
             raise _UnreadableError(str(error)) from error
-        form, read = self._reader(name)
+        known = self._reader(name)
         try:
-            value = read(payload)
+            value = known.read(payload)
         except Exception as error:
             reason = f"the bytes do not fit schema {name}: {_said(error)}"
             raise _UnreadableError(reason) from error
-        return Decoded(form, value, len(data), str(name))
+        return Decoded(known.form, value, len(data), str(name))
 
-    def _reader(self, name: int | UUID) -> tuple[str, Reader]:
+    def _reader(self, name: int | UUID) -> _Known:
         known = self._readers.get(name)
         if known is not None:
             return known
@@ -121,27 +141,29 @@ class Decoder:
                 raise _UnreadableError(failed[1])
             try:
                 found = self._readers[name] = self._made(name)
+                if isinstance(name, int):
+                    self._by_head[prefix_of(name)] = found
             except Exception as error:
                 reason = _said(error)
                 self._failed[name] = time.monotonic(), reason
                 raise _UnreadableError(reason) from error
             return found
 
-    def _made(self, name: int | UUID) -> tuple[str, Reader]:
+    def _made(self, name: int | UUID) -> _Known:
         registry = self._registry
         if registry is None:
             raise _UnreadableError(f"it names schema {name}, and no schema registry is configured")
         stored = registry.by_guid(name) if isinstance(name, UUID) else registry.by_id(name)
         if stored.type == "PROTOBUF":
-            return "protobuf", _protobuf_reader(stored)
+            return _Known("protobuf", _protobuf_reader(stored))
         if stored.type == "JSON":
-            return "json-schema", json.loads
+            return _Known("json-schema", json.loads)
         text: str | None = stored.text
         if stored.references and isinstance(name, int):
             text = registry.resolved_avro(name)
         if text is None:
             raise RegistryError(f"Schema {name} is not in the schema registry")
-        return "avro", _avro_reader(text)
+        return _Known("avro", _avro_reader(text), names_of(json.loads(text)))
 
 
 def _avro_reader(text: str) -> Reader:

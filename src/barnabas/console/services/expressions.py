@@ -17,12 +17,15 @@ take linear time. Nothing of a record or an expression is ever run as code.
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 import re2  # type: ignore[import-untyped]  # no stubs
+
+from barnabas.console.services.needles import Needles, both, either, needle_of
 
 LENGTH_MAX: Final = 4_000
 DEPTH_MAX: Final = 50
@@ -79,6 +82,8 @@ class Expression:
     matches: Callable[[Searched], bool]
     roots: frozenset[str]
     """The roots that it reads."""
+    needles: Needles | None = None
+    """Texts of which a record must have one, for the expression to be true; None if not known."""
 
 
 def compile_expression(text: str) -> Expression:
@@ -86,13 +91,43 @@ def compile_expression(text: str) -> Expression:
     if len(text) > LENGTH_MAX:
         raise ExpressionError(f"longer than {LENGTH_MAX} characters", LENGTH_MAX)
     parser = _Parser(text)
-    part = parser.whole()
-    return Expression(text, lambda record: truth(part(record)), frozenset(parser.roots))
+    term = parser.whole()
+    part = term.part
+    roots = frozenset(parser.roots)
+    return Expression(text, lambda record: truth(part(record)), roots, term.needles)
 
 
 def truth(value: Any) -> bool:
     """Return whether a value counts as true: everything but null, false, 0 and what is empty."""
     return bool(value)
+
+
+class _Constant:
+    """A literal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _: Searched) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A part of an expression."""
+
+    part: Part
+    root: str | None = None
+    """The root of a path; None for anything else."""
+    needles: Needles | None = None
+    """Those without which it is false."""
+
+    @property
+    def literal(self) -> Any:
+        """The value of a literal; None also for anything else."""
+        return self.part.value if isinstance(self.part, _Constant) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +164,13 @@ class _Parser:
         self._depth = 0
         self.roots: set[str] = set()
 
-    def whole(self) -> Part:
+    def whole(self) -> _Term:
         if self._token.kind == "end":
             raise ExpressionError("the expression is empty", 0)
-        part = self._or()
+        term = self._or()
         if self._token.kind != "end":
             self._fail(f"unexpected {self._token.text!r}")
-        return part
+        return term
 
     @property
     def _token(self) -> _Token:
@@ -161,24 +196,28 @@ class _Parser:
             found = self._token.text or "the end"
             self._fail(f"{text!r} is missing before {found!r}")
 
-    def _or(self) -> Part:
-        parts = [self._and()]
+    def _or(self) -> _Term:
+        terms = [self._and()]
         while self._takes("or"):
-            parts.append(self._and())
-        return parts[0] if len(parts) == 1 else lambda record: any(truth(p(record)) for p in parts)
+            terms.append(self._and())
+        if len(terms) == 1:
+            return terms[0]
+        return _Term(_any([one.part for one in terms]), None, either(x.needles for x in terms))
 
-    def _and(self) -> Part:
-        parts = [self._not()]
+    def _and(self) -> _Term:
+        terms = [self._not()]
         while self._takes("and"):
-            parts.append(self._not())
-        return parts[0] if len(parts) == 1 else lambda record: all(truth(p(record)) for p in parts)
+            terms.append(self._not())
+        if len(terms) == 1:
+            return terms[0]
+        return _Term(_all([one.part for one in terms]), None, both(x.needles for x in terms))
 
-    def _not(self) -> Part:
+    def _not(self) -> _Term:
         if self._takes("not"):
             self._deeper()
-            part = self._not()
+            part = self._not().part
             self._depth -= 1
-            return lambda record: not truth(part(record))
+            return _Term(lambda record: not truth(part(record)))
         return self._comparison()
 
     def _deeper(self) -> None:
@@ -186,7 +225,7 @@ class _Parser:
         if self._depth > DEPTH_MAX:
             self._fail(f"nested deeper than {DEPTH_MAX} levels")
 
-    def _comparison(self) -> Part:
+    def _comparison(self) -> _Term:
         start = self._at
         left = self._operand()
         token = self._token
@@ -199,12 +238,18 @@ class _Parser:
             return left
         self._next()
         if token.text == "in":
-            return _is_in(left, self._list())
+            values = self._list()
+            return _Term(_is_in(left.part, values), None, _compared_with(left.root, values))
         at = self._token
         right = self._operand()
         if token.text == "matches":
-            return _matches(left, at, self._tokens[self._at - 1])
-        return _COMPARED[token.text](left, right)
+            return _Term(_matches(left.part, at, self._tokens[self._at - 1]))
+        needles = None
+        if token.text == "==":
+            needles = _compared_with(left.root, [right.literal])
+        elif token.text in _WITHIN and left.root in _TEXTS:
+            needles = needle_of(left.root, right.literal)
+        return _Term(_COMPARED[token.text](left.part, right.part), None, needles)
 
     def _list(self) -> list[Any]:
         self._needs("(")
@@ -221,17 +266,17 @@ class _Parser:
             raise ExpressionError("a text or a number is needed here", token.position)
         return found
 
-    def _operand(self) -> Part:
+    def _operand(self) -> _Term:
         token = self._next()
         if token.kind == "sign" and token.text == "(":
             self._deeper()
-            part = self._or()
+            term = self._or()
             self._needs(")")
             self._depth -= 1
-            return part
+            return term
         value = _literal_of(token)
         if value is not _NONE:
-            return lambda _: value
+            return _Term(_Constant(value))
         if token.kind == "end":
             raise ExpressionError("something is missing at the end", token.position)
         if token.kind != "name" or token.text in _WORDS:
@@ -246,15 +291,15 @@ class _Parser:
             token.position,
         )
 
-    def _function(self, token: _Token) -> Part:
+    def _function(self, token: _Token) -> _Term:
         self._needs("(")
         self._deeper()
-        part = self._or()
+        part = self._or().part
         self._needs(")")
         self._depth -= 1
-        return _FUNCTIONS[token.text](part)
+        return _Term(_FUNCTIONS[token.text](part))
 
-    def _path(self, root: _Token) -> Part:
+    def _path(self, root: _Token) -> _Term:
         self.roots.add(root.text)
         steps: list[str | int] = []
         while True:
@@ -273,18 +318,53 @@ class _Parser:
                     raise ExpressionError("a text or an index is needed in [ ]", token.position)
                 self._needs("]")
             else:
-                return _read(root.text, steps)
+                return _Term(_read(root.text, steps), root.text)
 
-    def _anywhere(self, text: str) -> Part:
-        self.roots |= {"key", "value", "headers"}
-        return lambda record: (
-            text in text_of(record.key)
-            or text in text_of(record.value)
-            or (bool(record.headers) and text in text_of(record.headers))
-        )
+    def _anywhere(self, text: str) -> _Term:
+        self.roots |= set(_TEXTS)
+
+        def found(record: Searched) -> bool:
+            return (
+                text in text_of(record.key)
+                or text in text_of(record.value)
+                or (bool(record.headers) and text in text_of(record.headers))
+            )
+
+        return _Term(found, None, either(needle_of(root, text) for root in _TEXTS))
 
 
 _NONE: Final = object()
+_TEXTS: Final = ("key", "value", "headers")
+"""Roots that are made of bytes."""
+_NUMBER: Final = (int, float)
+_WITHIN: Final = ("contains", "startswith", "endswith")
+
+
+def _compared_with(root: str | None, values: list[Any]) -> Needles | None:
+    """The needles of a path that equals one of several values."""
+    if root not in _TEXTS:
+        return None
+    return either(needle_of(root, one, is_whole=True) for one in values)
+
+
+def _any(parts: list[Part]) -> Part:
+    def is_any(record: Searched) -> bool:
+        for part in parts:  # noqa: SIM110  a generator takes twice as long
+            if part(record):
+                return True
+        return False
+
+    return is_any
+
+
+def _all(parts: list[Part]) -> Part:
+    def are_all(record: Searched) -> bool:
+        for part in parts:  # noqa: SIM110  as above
+            if not part(record):
+                return False
+        return True
+
+    return are_all
 
 
 def _literal_of(token: _Token) -> Any:
@@ -348,11 +428,14 @@ def text_of(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _NUMBER) and not isinstance(value, bool)
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Part, Part], Part]:
     def made(left: Part, right: Part) -> Part:
+        if isinstance(right, _Constant) and _is_number(right.value):
+            return with_number(left, right.value)
+
         def compared(record: Searched) -> bool:
             one, other = left(record), right(record)
             if (_is_number(one) and _is_number(other)) or (
@@ -360,6 +443,13 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Part, Part], Part
             ):
                 return compare(one, other)
             return False
+
+        return compared
+
+    def with_number(left: Part, number: float) -> Part:
+        def compared(record: Searched) -> bool:
+            one = left(record)
+            return _is_number(one) and compare(one, number)
 
         return compared
 
@@ -411,10 +501,10 @@ def _is_in(left: Part, values: list[Any]) -> Part:
 _COMPARED: Final[Mapping[str, Callable[[Part, Part], Part]]] = {
     "==": lambda left, right: lambda record: _equal(left(record), right(record)),
     "!=": lambda left, right: lambda record: not _equal(left(record), right(record)),
-    "<": _ordered(lambda one, other: bool(one < other)),
-    "<=": _ordered(lambda one, other: bool(one <= other)),
-    ">": _ordered(lambda one, other: bool(one > other)),
-    ">=": _ordered(lambda one, other: bool(one >= other)),
+    "<": _ordered(operator.lt),
+    "<=": _ordered(operator.le),
+    ">": _ordered(operator.gt),
+    ">=": _ordered(operator.ge),
     "contains": _contains,
     "startswith": lambda left, right: (
         lambda record: text_of(left(record)).startswith(text_of(right(record)))

@@ -10,8 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -26,8 +25,10 @@ from confluent_kafka import (
 
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.cluster import EARLIEST, LATEST, ClusterService, Place
-from barnabas.console.services.decoding import MASK, Decoded, Decoder, Headers, masked, plain
+from barnabas.console.services.decoding import MASK, Decoded, Decoder, plain
 from barnabas.console.services.expressions import Expression
+from barnabas.console.services.right_of_way import RightOfWay
+from barnabas.console.services.searched import Searched, headers_of, hide, may_match
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 
 PAGE_MAX: Final = 500
@@ -40,6 +41,10 @@ PAGE_S: Final = 8.0
 POLL_S: Final = 0.25
 BATCH_MAX: Final = 1_000
 QUEUE_KBYTES_MAX: Final = 16_384
+QUEUE_RECORDS: Final = 50_000
+"""Records that a reader fetches ahead. Each costs librdkafka some hundred bytes beside its own."""
+FULL_MS: Final = 20
+"""How long a reader that has fetched so many waits until it looks again."""
 TAIL_RECORDS_MAX: Final = 200
 """Records of one step of the live tail; more are skipped, and counted."""
 PRODUCE_S: Final = 15.0
@@ -119,77 +124,14 @@ class Produced:
     partition: int | None = None
 
 
-class Searched:
-    """A record, as expressions see it; keys and values are decoded when they are needed."""
-
-    def __init__(self, message: Message, decoder: Decoder, hidden: Sequence[str]) -> None:
-        self._message, self._decoder, self._hidden = message, decoder, hidden
-
-    @cached_property
-    def _headers(self) -> Headers:
-        return headers_of(self._message)
-
-    @cached_property
-    def key(self) -> Any:
-        return self._seen(self._message.key(), is_key=True)
-
-    @cached_property
-    def value(self) -> Any:
-        return self._seen(self._message.value(), is_key=False)
-
-    @cached_property
-    def headers(self) -> Mapping[str, Any]:
-        found = {name: None if data is None else plain(data).value for name, data in self._headers}
-        return masked(found, self._hidden) if self._hidden else found
-
-    @property
-    def offset(self) -> int:
-        return int(self._message.offset() or 0)
-
-    @property
-    def partition(self) -> int:
-        return int(self._message.partition() or 0)
-
-    @property
-    def timestamp(self) -> int:
-        return int(self._message.timestamp()[1])
-
-    def _seen(self, data: Any, *, is_key: bool) -> Any:
-        """Fields that are masked for the reader are masked for the search, too."""
-        if self._hidden:
-            return hide(
-                self._decoder.decode(data, self._headers, is_key=is_key), self._hidden
-            ).value
-        return self._decoder.value(data, self._headers, is_key=is_key)
-
-
-def headers_of(message: Message) -> Headers:
-    """A message's headers."""
-    found: Any = message.headers()
-    return [
-        (str(name), data.encode() if isinstance(data, str) else data) for name, data in found or ()
-    ]
-
-
-def hide(decoded: Decoded, fields: Sequence[str]) -> Decoded:
-    """A key or value in which fields are masked; whole, where its fields are not known."""
-    if not fields:
-        return decoded
-    is_opaque = decoded.form == "bytes" or (
-        decoded.form == "text" and str(decoded.value).lstrip()[:1] in ("{", "[")
-    )
-    value = MASK if is_opaque else masked(decoded.value, fields)
-    return replace(decoded, value=value)
-
-
 class MessageService:
     """Reads and writes records of one cluster. Methods block, and are for any thread.
 
     They raise AwayError, RefusedError and TooManyError.
     """
 
-    def __init__(self, cluster: ClusterService, decoder: Decoder) -> None:
-        self._cluster, self.decoder = cluster, decoder
+    def __init__(self, cluster: ClusterService, decoder: Decoder, right_of_way: RightOfWay) -> None:
+        self._cluster, self.decoder, self._right_of_way = cluster, decoder, right_of_way
         self._readers = threading.BoundedSemaphore(READERS_MAX)
         self._searches = threading.BoundedSemaphore(SEARCHES_MAX)
         self._producer: Producer | None = None
@@ -287,21 +229,20 @@ class MessageService:
         total = sum(max(0, ends[number] - at) for number, at in starts.items())
         begun_s = told_s = time.monotonic()
         scanned = matches = 0
-        is_match, decoder = expression.matches, self.decoder
-        with (
-            _place(self._searches, "searches"),
-            self._consumer(**{"fetch.message.max.bytes": 4 << 20}) as consumer,
-        ):
+        is_match, searched = expression.matches, Searched(self.decoder, hidden)
+        may = may_match(expression.needles, self.decoder, hidden)
+        with _place(self._searches, "searches"), self._consumer() as consumer:
             reading = _Reading(consumer, topic, starts, ends)
             yield Progress(0, total, 0, 0.0)
             while not (reading.is_done or stopping.is_set() or matches >= limit):
                 for message in reading.poll(BATCH_MAX):
                     scanned += 1
-                    if is_match(Searched(message, decoder, hidden)):
+                    if (may is None or may(message)) and is_match(searched.at(message)):
                         matches += 1
                         yield self.decoded(message, hidden)
                         if matches >= limit:
                             break
+                self._right_of_way.give_way()
                 now_s = time.monotonic()
                 if now_s - told_s >= every_s:
                     told_s = now_s
@@ -321,6 +262,7 @@ class MessageService:
     ) -> Iterator[Tail]:
         """New records from now on, at most some of each step; an empty one when all is still."""
         _, ends = self._bounds(topic, partition)
+        searched = Searched(self.decoder, hidden)
         with _place(self._readers, "readers"), self._consumer() as consumer:
             reading = _Reading(consumer, topic, ends, None)
             while not stopping.is_set():
@@ -329,9 +271,7 @@ class MessageService:
                 until_s = time.monotonic() + POLL_S
                 while time.monotonic() < until_s and not stopping.is_set():
                     for message in reading.poll(BATCH_MAX, max(0.01, until_s - time.monotonic())):
-                        if expression is not None and not expression.matches(
-                            Searched(message, self.decoder, hidden)
-                        ):
+                        if expression is not None and not expression.matches(searched.at(message)):
                             continue
                         if len(found) < TAIL_RECORDS_MAX:
                             found.append(message)
@@ -449,6 +389,8 @@ class MessageService:
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 100,
                 "queued.max.messages.kbytes": QUEUE_KBYTES_MAX,
+                "queued.min.messages": QUEUE_RECORDS,
+                "fetch.queue.backoff.ms": FULL_MS,
                 "check.crcs": False,
             },
             **more,
@@ -492,10 +434,10 @@ class _Reading:
             if ends is None:
                 yield message
                 continue
-            number = int(message.partition() or 0)
+            number: Any = message.partition()
             if number not in left:
                 continue
-            end, offset = ends[number], int(message.offset() or 0)
+            end, offset = ends[number], message.offset() or 0
             if offset < end:
                 yield message
             if offset >= end - 1:

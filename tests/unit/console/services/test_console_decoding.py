@@ -12,7 +12,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from barnabas.console.services.decoding import MASK, Decoder, masked, plain, to_json
-from barnabas.console.services.messages import hide
+from barnabas.console.services.searched import hide
 from barnabas.schemas.memory_registry import MemoryRegistry
 from barnabas.schemas.wire_format import prefix_of
 
