@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -39,6 +40,7 @@ from barnabas.console.config import ConsoleConfig
 from barnabas.console.oidc.logins import Logins
 from barnabas.console.oidc.settings import CALLBACK
 from barnabas.console.pages import cluster, connectors, messages, schemas, security, sql
+from barnabas.console.pages.answers import Answers
 from barnabas.console.pages.calls import (
     BadRequestError,
     Call,
@@ -110,6 +112,7 @@ class Application:
         self._threads = ThreadPoolExecutor(THREADS, "console")
         self._stream_threads = ThreadPoolExecutor(STREAMS_MAX, "console-streams")
         self._streams = 0
+        self._answers = Answers()
         self._sign_on: SingleSignOn | None = None
         if logins is not None:
             self._sign_on = SingleSignOn(
@@ -289,17 +292,51 @@ class Application:
                 call = await self._call(request, endpoint)
                 if endpoint.is_stream and self._streams >= STREAMS_MAX:
                     raise TooManyError("too many searches and tails are under way")
-                loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._threads, endpoint.handler, call)
+                if endpoint.is_shared:
+                    query = request.scope["query_string"]
+                    return _as_response(await self._shared(endpoint, call, query))
+                found = await self._answered(endpoint, call)
             except Exception as error:  # noqa: BLE001  told to the client
                 return _failed(error)
             if isinstance(found, Streamed):
                 return self._stream(found)
             if isinstance(found, Download):
                 return _download(found)
-            return _json(found)
+            return _as_response(found)
 
         return answer
+
+    async def _answered(self, endpoint: Endpoint, call: Call) -> Streamed | Download | bytes:
+        """Return what a handler answers; JSON is made in its thread, too."""
+
+        def work() -> Streamed | Download | bytes:
+            with self._services.right_of_way.short():
+                found = endpoint.handler(call)
+                return found if isinstance(found, Streamed | Download) else _as_bytes(found)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        finally:
+            if endpoint.method != "GET":
+                self._answers.forget()
+
+    async def _shared(self, endpoint: Endpoint, call: Call, query: bytes) -> bytes:
+        """The answer for all who ask the same with the same rights.
+
+        The handler sees their roles, and neither name nor address.
+        """
+        user = User("", call.user.roles, call.user.is_read_only)
+        call = replace(call, user=user, address="")
+        roles = tuple(role.name for role in user.roles)
+        path = tuple(call.path.values())
+        question = endpoint.path, path, query, roles, user.is_read_only, tuple(call.masked)
+
+        async def ask() -> bytes:
+            found = await self._answered(endpoint, call)
+            assert isinstance(found, bytes), "no endpoint that is shared has another answer"
+            return found
+
+        return await self._answers.get(question, ask)
 
     async def _call(self, request: Request, endpoint: Endpoint) -> Call:
         user = self._user(request)
@@ -360,8 +397,17 @@ def _set_session(response: Response, token: str, is_secure: bool) -> None:
 
 
 def _json(found: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    text = json.dumps(found, separators=(",", ":"), default=str)
-    return Response(text, status, {**_NOT_KEPT, **(headers or {})}, "application/json")
+    return _as_response(_as_bytes(found), status, headers)
+
+
+def _as_bytes(found: Any) -> bytes:
+    return json.dumps(found, separators=(",", ":"), default=str).encode()
+
+
+def _as_response(
+    data: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(data, status, {**_NOT_KEPT, **(headers or {})}, "application/json")
 
 
 def _download(found: Download) -> Response:

@@ -122,7 +122,8 @@ class Endpoint:
 
     Names in the path that rights are about: `{topic}`, `{group}`, `{subject}`, `{connector}`,
     `{query}`. `everywhere`: the right must come from a role without patterns, as for what concerns
-    the whole cluster.
+    the whole cluster. `is_shared`: what it answers depends on the request and on the roles alone,
+    and those who ask the same within a moment get one answer.
     """
 
     method: str
@@ -132,6 +133,12 @@ class Endpoint:
     handler: Handler
     is_stream: bool = False
     everywhere: bool = False
+    is_shared: bool = False
+
+
+def shared(path: str, what: str, handler: Handler) -> Endpoint:
+    """What those who see it ask again and again."""
+    return Endpoint("GET", path, "view", what, handler, is_shared=True)
 
 
 def as_json(found: Any) -> Any:

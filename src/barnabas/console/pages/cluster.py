@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
+from barnabas.console.pages.calls import (
+    BadRequestError,
+    Call,
+    Endpoint,
+    as_json,
+    shared,
+    whole,
+)
 from barnabas.console.services.asking import AwayError, RefusedError
 from barnabas.console.services.groups import Move, moved
 from barnabas.console.services.topics import sliced
@@ -289,26 +296,28 @@ def audit(call: Call) -> Any:
     return as_json(sliced(found, call.number("page", 0), call.number("size", 50)))
 
 
+_TOPIC, _GROUP = "/api/topics/{topic}", "/api/groups/{group}"
+
 ENDPOINTS = (
-    Endpoint("GET", "/api/overview", "view", "the overview", overview),
-    Endpoint("GET", "/api/findings", "view", "the overview", findings),
-    Endpoint("GET", "/api/late-groups", "view", "the overview", late_groups),
-    Endpoint("GET", "/api/topics", "view", "the list of topics", topics),
+    shared("/api/overview", "the overview", overview),
+    shared("/api/findings", "the overview", findings),
+    shared("/api/late-groups", "the overview", late_groups),
+    shared("/api/topics", "the list of topics", topics),
     Endpoint("POST", "/api/topics", "edit", "creating topics", create_topic),
-    Endpoint("GET", "/api/topics/{topic}", "view", "this topic", topic),
-    Endpoint("DELETE", "/api/topics/{topic}", "admin", "deleting this topic", delete_topic),
-    Endpoint("GET", "/api/topics/{topic}/partitions", "view", "this topic", partitions),
-    Endpoint("POST", "/api/topics/{topic}/partitions", "edit", "adding partitions", add_partitions),
-    Endpoint("GET", "/api/topics/{topic}/settings", "view", "this topic", topic_settings),
-    Endpoint("POST", "/api/topics/{topic}/settings", "edit", "changing settings", change_topic),
-    Endpoint("GET", "/api/topics/{topic}/groups", "view", "this topic", topic_groups),
-    Endpoint("DELETE", "/api/topics/{topic}/records", "admin", "deleting records", empty_topic),
-    Endpoint("GET", "/api/groups", "view", "the list of groups", groups),
-    Endpoint("GET", "/api/groups/{group}", "view", "this group", group),
-    Endpoint("POST", "/api/groups/{group}/plan", "view", "this group", plan_reset),
-    Endpoint("POST", "/api/groups/{group}/reset", "edit", "resetting this group", reset_group),
-    Endpoint("DELETE", "/api/groups/{group}", "admin", "deleting this group", delete_group),
-    Endpoint("GET", "/api/nodes", "view", "the nodes", nodes),
-    Endpoint("GET", "/api/nodes/{node}/settings", "view", "the nodes", node_settings),
+    shared(_TOPIC, "this topic", topic),
+    Endpoint("DELETE", _TOPIC, "admin", "deleting this topic", delete_topic),
+    shared(f"{_TOPIC}/partitions", "this topic", partitions),
+    Endpoint("POST", f"{_TOPIC}/partitions", "edit", "adding partitions", add_partitions),
+    shared(f"{_TOPIC}/settings", "this topic", topic_settings),
+    Endpoint("POST", f"{_TOPIC}/settings", "edit", "changing settings", change_topic),
+    shared(f"{_TOPIC}/groups", "this topic", topic_groups),
+    Endpoint("DELETE", f"{_TOPIC}/records", "admin", "deleting records", empty_topic),
+    shared("/api/groups", "the list of groups", groups),
+    shared(_GROUP, "this group", group),
+    Endpoint("POST", f"{_GROUP}/plan", "view", "this group", plan_reset),
+    Endpoint("POST", f"{_GROUP}/reset", "edit", "resetting this group", reset_group),
+    Endpoint("DELETE", _GROUP, "admin", "deleting this group", delete_group),
+    shared("/api/nodes", "the nodes", nodes),
+    shared("/api/nodes/{node}/settings", "the nodes", node_settings),
     Endpoint("GET", "/api/audit", "admin", "the audit log", audit, everywhere=True),
 )

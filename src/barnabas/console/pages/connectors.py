@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.console.pages.calls import BadRequestError, Call, Endpoint, as_json, whole
+from barnabas.console.pages.calls import (
+    BadRequestError,
+    Call,
+    Endpoint,
+    as_json,
+    shared,
+    whole,
+)
 from barnabas.console.services.dead_letters import QUEUE_TOPIC
 
 SETTINGS_MAX = 1_000
@@ -120,10 +127,11 @@ def _config(call: Call) -> dict[str, str]:
 
 
 _ONE, _WHAT = "/api/connectors/{connector}", "this connector"
+
 ENDPOINTS = (
-    Endpoint("GET", "/api/connectors", "view", "the list of connectors", connectors),
-    Endpoint("GET", "/api/connector-plugins", "view", "the list of plugins", plugins),
-    Endpoint("GET", _ONE, "view", _WHAT, connector),
+    shared("/api/connectors", "the list of connectors", connectors),
+    shared("/api/connector-plugins", "the list of plugins", plugins),
+    shared(_ONE, _WHAT, connector),
     Endpoint("DELETE", _ONE, "admin", "deleting this connector", delete),
     Endpoint("GET", f"{_ONE}/dead-letters", "view", _WHAT, dead_letters),
     Endpoint("POST", f"{_ONE}/check", "edit", "checking configurations", check),
