@@ -94,7 +94,7 @@ def compile_expression(text: str) -> Expression:
     term = parser.whole()
     part = term.part
     roots = frozenset(parser.roots)
-    return Expression(text, lambda record: truth(part(record)), roots, term.needles)
+    return Expression(text, lambda record: bool(part(record)), roots, term.needles)
 
 
 def truth(value: Any) -> bool:

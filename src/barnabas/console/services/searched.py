@@ -45,7 +45,11 @@ class Searched:
     @property
     def value(self) -> Any:
         if self._value is _UNREAD:
-            self._value = self._seen(self._message.value(), is_key=False)
+            message = self._message
+            if self._hidden or message.headers():
+                self._value = self._seen(message.value(), is_key=False)
+            else:
+                self._value = self._decoder.value(message.value(), (), is_key=False)
         return self._value
 
     @property
