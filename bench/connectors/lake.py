@@ -64,7 +64,7 @@ def _s3(
 ) -> dict[str, float]:
     given = {
         **sink_settings(url, "json.JsonFormat", runner, _FILE_RECORDS),
-        # What is no whole file is written when it has waited so long.
+        # What is not a whole file is written when it has waited so long.
         "rotate.schedule.interval.ms": "1000",
         "timezone": "UTC",
     }

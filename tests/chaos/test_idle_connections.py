@@ -93,5 +93,5 @@ def test_idle_connections_leave_a_node_its_files(tmp_path: Path, nodes: int) -> 
         for node in cluster.nodes.values():
             lines = node.output.read_text().splitlines()
             assert sum("accepting" in line for line in lines) <= 8, node.tail()
-            assert not any("must end" in line or "offline" in line for line in lines)
+            assert not any("must stop" in line or "offline" in line for line in lines)
         cluster.stop()

@@ -207,7 +207,7 @@ def test_what_failed_starts_again_by_itself(kafka: Kafka) -> None:
         for _ in range(2):
             engine.tasks[TaskId("a", 0)].listener.failed(ConnectError("it broke"))
             world.wait(lambda: "FAILED" in world.states(one, "a"))
-            world.wait(lambda: "starts again at" in str(one.status("a")))
+            world.wait(lambda: "restarts at" in str(one.status("a")))
             seen.append(one.status("a")["tasks"][0]["trace"])
             world.wait(lambda: world.states(one, "a") == ["RUNNING"] * 2)
         assert "it broke" in seen[0]

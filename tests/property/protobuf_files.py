@@ -33,7 +33,7 @@ numbers = st.integers(1, FIELD_NUMBER_MAX)
 words = st.sampled_from(
     ["0", "-1", "0x1F", "1.5", "-2e10", ".5", "inf", "-inf", "nan", "true", "FAST"]
 ).map(Word)
-# Characters of all kinds, and bytes that are no UTF-8.
+# Characters of all kinds, and bytes that are not UTF-8.
 strings = st.text(max_size=8) | st.binary(max_size=8).map(
     lambda raw: raw.decode("utf-8", "surrogateescape")
 )

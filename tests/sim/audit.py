@@ -161,5 +161,5 @@ def sound_part(data: bytes, offset: int, *, is_distrusted: bool) -> bytes:
             offset = header.next_offset
             end = position + header.size_bytes
     except CorruptBatchError:
-        return data[:end]  # what follows is no batch
+        return data[:end]  # what follows is not a batch
     return data[:end]

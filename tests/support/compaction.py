@@ -189,7 +189,7 @@ class CompactionBench(LogBench):
         ]
 
     def data_records(self, offset: int | None = None) -> list[Record]:
-        """Every record that is no marker."""
+        """Every record that is not a marker."""
         return read_records(self.log, offset, with_markers=False)
 
     def batches(self) -> list[tuple[BatchHeader, Sequence[Record]]]:

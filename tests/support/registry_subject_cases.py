@@ -58,7 +58,7 @@ LOOK_UP = [
     Case("look up a subject that is not there", ("POST", "/subjects/s", schema("a")), 40401),
     Case("look up a schema that is not there", ("POST", "/subjects/s", schema("z")), 40403,
          before=TWO),
-    Case("look up what is no schema", ("POST", "/subjects/s", {"schema": "{"}), 42201, before=TWO),
+    Case("look up an invalid schema", ("POST", "/subjects/s", {"schema": "{"}), 42201, before=TWO),
     Case("look up a deleted one", ("POST", "/subjects/s", schema("a")), 40401, before=GONE),
     Case("look up with deleted ones", ("POST", "/subjects/s?deleted=true", schema("a")),
          before=GONE, has={"version": 1, "deleted": True}),

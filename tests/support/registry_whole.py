@@ -65,7 +65,7 @@ class WholeRegistry:
 def request(
     schema: Any, kind: str = "AVRO", references: Sequence[Mapping[str, Any]] = (), **more: Any
 ) -> dict[str, Any]:
-    """The body of a request; a schema that is no text is sent as JSON's."""
+    """The body of a request; a schema that is not text is sent as JSON's."""
     body: dict[str, Any] = {"schema": schema if isinstance(schema, str) else json.dumps(schema)}
     if kind != "AVRO":
         body["schemaType"] = kind

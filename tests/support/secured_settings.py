@@ -61,7 +61,7 @@ class Security:
     def node(
         self, node_id: int, host: str, port: int, controller_port: int | None
     ) -> dict[str, str]:
-        """One node's own settings; `controller_port` is None for one that is no controller."""
+        """One node's own settings; `controller_port` is None for one that is not a controller."""
         listeners = [f"CLIENTS://{host}:{port}"]
         if controller_port is not None:
             listeners.append(f"CONTROLLER://{host}:{controller_port}")

@@ -77,7 +77,7 @@ def _warn_of_nameless_nodes(config: NodeConfig, settings: AuthorizerSettings) ->
     )
     if nameless:
         telemetry.warning(
-            "other nodes come as %s over %s (%s), which super.users does not hold: unless an ACL "
+            "other nodes connect as %s over %s (%s), which is not in super.users: unless an ACL "
             "allows it ClusterAction on the cluster, they are refused",
             ANONYMOUS,
             ", ".join(nameless),

@@ -68,7 +68,7 @@ class Role(Protocol):
 
 
 class NodeFailure:
-    """Why a node must end, once it must."""
+    """Why a node must stop, once it must."""
 
     def __init__(self) -> None:
         self.happened = asyncio.Event()
@@ -80,9 +80,9 @@ class NodeFailure:
         """The node cannot go on."""
         self.cause = error
         if isinstance(error, UnreportedDirectoryError):
-            telemetry.critical("this node must end: %s", error)
+            telemetry.critical("this node must stop: %s", error)
         elif not self.is_starting:
-            telemetry.critical("the metadata log failed, so this node must end: %s", error)
+            telemetry.critical("the metadata log failed, so this node must stop: %s", error)
         self.happened.set()
 
 
@@ -212,13 +212,13 @@ class Node:
     @property
     def controller(self) -> ControllerRole:
         """The controller's part; only of a node that plays it."""
-        assert self._controller is not None, "this node is no controller"
+        assert self._controller is not None, "this node is not a controller"
         return self._controller
 
     @property
     def broker(self) -> BrokerRole:
         """The broker's part; only of a node that plays it."""
-        assert self._broker is not None, "this node is no broker"
+        assert self._broker is not None, "this node is not a broker"
         return self._broker
 
     @property
@@ -252,7 +252,7 @@ class Node:
     def not_ready(self) -> str | None:
         """Why it cannot serve clients now; None if it can."""
         if self.failure is not None:
-            return f"the node must end: {self.failure}"
+            return f"the node must stop: {self.failure}"
         if self._failure.is_starting:
             return "the node is starting"
         if self._broker is None:

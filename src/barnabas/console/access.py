@@ -78,7 +78,7 @@ class Role:
     def allows(self, right: str, *, everywhere: bool = False, **names: str | None) -> bool:
         """Return whether it has a right, on everything that is named.
 
-        Names are `topic=`, `group=`, `subject=`, `connector=` and `query=`; None is no name.
+        Names are `topic=`, `group=`, `subject=`, `connector=` and `query=`; None is not a name.
         `everywhere`: no pattern limits the role.
         """
         if right not in self.rights or (everywhere and not self.is_everywhere):

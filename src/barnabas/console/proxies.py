@@ -28,7 +28,7 @@ class Proxies:
     networks: Sequence[Network] = ()
 
     def address(self, request: Request) -> str:
-        """Where a request comes from: the last address that is no trusted proxy's."""
+        """Where a request comes from: the last address that is not a trusted proxy's."""
         address = request.client.host if request.client is not None else ""
         told = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
         for one in reversed([text.strip() for text in told if text.strip()]):

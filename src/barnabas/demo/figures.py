@@ -30,7 +30,7 @@ class FigureBoard:
     def apply(self, topic: str, key: bytes, row: dict[str, Any]) -> None:
         """Upsert one row of an output topic, as `results.read_row` gives it.
 
-        Raises KeyError for a topic that is no output topic.
+        Raises KeyError for a topic that is not an output topic.
         """
         self.rows[topic][key] = row
 

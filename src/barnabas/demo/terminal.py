@@ -1,6 +1,6 @@
 """The demo's terminal: a line per part while it runs, a table of figures at its end.
 
-Where the output is no terminal, each change of a part's state becomes one line, and so does its
+Where the output is not a terminal, each change of a part's state becomes one line, and so does its
 text about every ten seconds.
 """
 

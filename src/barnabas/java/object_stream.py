@@ -40,7 +40,7 @@ def key_of(text: str) -> tuple[Key, tuple[str, ...]] | None:
         if value is None:
             return None
         if not isinstance(value, list):
-            raise UnknownKeyError("it is no array")
+            raise UnknownKeyError("it is not an array")
         return tuple(map(_text, value)), tuple(map(_class_name, value))
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise UnknownKeyError(f"it cannot be read: {error}") from error
@@ -74,7 +74,7 @@ class _ObjectReader:
 
     def whole(self) -> Any:
         if self._bytes(4) != _MAGIC:
-            raise UnknownKeyError("it is no serialized object")
+            raise UnknownKeyError("it is not a serialized object")
         return self._content()
 
     def _bytes(self, size: int) -> bytes:

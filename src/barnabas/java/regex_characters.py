@@ -14,7 +14,7 @@ class JavaError(ValueError):
 
 
 class PatternError(JavaError):
-    """The text is no regular expression of Java's, or one that Python cannot express."""
+    """The text is not a regular expression of Java's, or one that Python cannot express."""
 
 
 _PROPERTY = re.compile(r"\{(\^?)([^}]*)\}|()([A-Za-z])")

@@ -377,7 +377,7 @@ class GroupMember:
             try:
                 work()
             except Exception:  # noqa: BLE001  it must not end the membership
-                _log.exception("what a member of a group does has failed")
+                _log.exception("a group member's work failed")
             finally:
                 with self._wishes:
                     done.set()
@@ -407,7 +407,7 @@ class GroupMember:
             self.ended.set_exception(error)
             if not isinstance(error, Exception):
                 raise
-            _log.exception("a member of a group has ended by an error of its own")
+            _log.exception("a group member failed with an unexpected error")
         else:
             self.ended.set_result(None)
 

@@ -247,7 +247,7 @@ def _told(place: tuple[str, int], offset: int, why: str) -> str:
 def _warn_of_loss(place: tuple[str, int], first: int, until: int) -> None:
     _log.warning(
         "%s-%d no longer has offsets %d to %d: retention has deleted them, or the topic was "
-        "deleted or cut off. They are passed over",
+        "deleted or cut off. They are skipped",
         *place,
         first,
         until - 1,

@@ -81,7 +81,7 @@ class _AnswerCopier:
 
 
 def _fits(kind_of: FieldType, value: Any, *, nullable: bool = False) -> bool:
-    """Return whether a value that is no struct can be encoded as its type."""
+    """Return whether a value that is not a struct can be encoded as its type."""
     kind = kind_of.kind
     if value is None:
         return nullable

@@ -26,7 +26,7 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
     DecodeError for an API that does not exist.
     """
     if len(buffer) < _KEY_AND_VERSION.size:
-        raise DecodeError(f"{len(buffer)} bytes are no request")
+        raise DecodeError(f"{len(buffer)} bytes are not a request")
     api_key, version = _KEY_AND_VERSION.unpack_from(buffer)
     api = APIS.get(api_key)
     if api is None:

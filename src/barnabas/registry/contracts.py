@@ -65,7 +65,7 @@ class Metadata:
 
     @property
     def version(self) -> int | None:
-        """The version that the metadata speaks of, None if it is no number or not there."""
+        """The version that the metadata speaks of, None if it is not a number or not there."""
         try:
             return int(self.properties[VERSION_PROPERTY])
         except (KeyError, ValueError):

@@ -104,7 +104,7 @@ def incompatible(subject: str, messages: Sequence[str]) -> RegistryError:
 
 
 def invalid_schema(message: str) -> RegistryError:
-    """The text is no schema, or what it refers to is not there."""
+    """The text is not a schema, or what it refers to is not there."""
     return RegistryError(INVALID_SCHEMA, message)
 
 

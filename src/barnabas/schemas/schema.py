@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 
 
 class SchemaFault(ValueError):  # noqa: N818 - it is the schema that is at fault
-    """A text is no schema of its format. The message says where: line and column, path or name."""
+    """A text is not a schema of its format. The message has line and column, path or name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def load_pipeline(name: str) -> Pipeline:
     except Exception as error:
         raise PipelineError(f"the module of pipeline {name} fails: {error!r}") from error
     if not callable(member):
-        raise PipelineError(f"{name} is no function")
+        raise PipelineError(f"{name} is not a function")
     pipeline: Pipeline = member
     return pipeline
 
@@ -116,7 +116,7 @@ class _Hosted(SupervisedStream):
         if state is QueryState.ERROR and not was_waiting:
             pause_ms = (self.pauses.due_ms or now_ms) - now_ms
             reason = str(self.last_failure).strip()[:_REASON_LENGTH_MAX]
-            _log.warning("%s starts again in %d ms: %s", self.name, pause_ms, reason)
+            _log.warning("%s restarts in %d ms: %s", self.name, pause_ms, reason)
         return is_due or state is QueryState.PAUSED
 
     def run(self) -> None:

@@ -163,7 +163,7 @@ class Supervisor(Generic[Query]):
             try:
                 self.step(time.monotonic_ns() // 1_000_000)
             except Exception:  # noqa: BLE001  one look that fails is not the last
-                _log.exception("the queries could not be looked at")
+                _log.exception("the queries could not be checked")
             self._closing.wait(self._look_s)
 
     def _begin(self, one: Query) -> None:

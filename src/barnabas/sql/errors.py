@@ -44,7 +44,7 @@ class SqlError(Exception):
 
 
 class ParseError(SqlError):
-    """The text is no statement."""
+    """The text is not a statement."""
 
 
 class PrepareError(ParseError):
@@ -65,7 +65,7 @@ class AnalysisError(SqlError):
 
 
 class EvaluationError(Exception):
-    """An expression has no value for this record (overflow, a text that is no number, …)."""
+    """An expression has no value for this record (overflow, a text that is not a number, …)."""
 
 
 FAILURES = (EvaluationError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)

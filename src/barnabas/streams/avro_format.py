@@ -69,7 +69,7 @@ class Avro(Format):
             schema = json.dumps(avro_schema_of(row, _record_name(binding.subject)))
         else:
             raise PipelineError(
-                f"{binding.subject}: a value that is no row needs a schema: avro('\"string\"')"
+                f"{binding.subject}: a value that is not a row needs a schema: avro('\"string\"')"
             )
         return AvroWriter(schema, registry.register(binding.subject, "AVRO", schema), registry)
 

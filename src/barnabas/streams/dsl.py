@@ -324,7 +324,7 @@ class Table:
 
     @property
     def df(self) -> DataFrame:
-        """The table as it is now: a DataFrame that is no stream, with its key in `_key`."""
+        """The table as it is now: a DataFrame that is not a stream, with its key in `_key`."""
         from barnabas.streams.environment import current
         from barnabas.streams.table_join import snapshot
 

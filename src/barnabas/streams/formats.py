@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SCALAR_COLUMN = "value"
-"""The column of values that are no rows: strings and bytes."""
+"""The column of values that are not rows: strings and bytes."""
 
 
 class Schemas(Protocol):
@@ -115,7 +115,7 @@ class Format(ABC):
 
     @abstractmethod
     def writer(self, binding: Binding, row: StructType | None) -> Writer:
-        """Bind to a topic that is written with rows of this type; None where it is no row."""
+        """Bind to a topic that is written with rows of this type; None where it is not a row."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Json(Format):
     schema: SchemaLike | None = None
 
     def __post_init__(self) -> None:
-        self.columns()  # which refuses what is no schema
+        self.columns()  # which refuses what is not a schema
 
     def columns(self) -> tuple[str, ...] | None:
         return None if self.schema is None else columns_of(ddl_of(self.schema))

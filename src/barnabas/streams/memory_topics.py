@@ -177,7 +177,7 @@ class Topics(MemoryTopics[Sent]):
 
 
 class _Still:
-    """The same topics, with given records, as frames that are no streams."""
+    """The same topics, with given records, as frames that are not streams."""
 
     def __init__(self, topics: Topics, lines: list[str]) -> None:
         self.spark = topics.spark

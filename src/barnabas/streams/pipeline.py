@@ -172,7 +172,7 @@ def as_pipeline(pipeline: Any, name: str) -> Pipeline:
         return pipeline
     if isinstance(pipeline, Output):
         return Pipeline(name, pipeline)
-    raise PipelineError(f"{name} is no pipeline but {type(pipeline).__name__}")
+    raise PipelineError(f"{name} is not a pipeline but {type(pipeline).__name__}")
 
 
 def _with_feeders(outputs: tuple[Output, ...]) -> Iterator[Output]:

@@ -147,7 +147,7 @@ class TableJoined(Step):
 
 
 def snapshot(table: Source, environment: Environment) -> DataFrame:
-    """Return a table as it is now, as a DataFrame that is no stream."""
+    """Return a table as it is now, as a DataFrame that is not a stream."""
     from pyspark.sql import functions as f
 
     frame = table.frame(Building(_Batch(environment)))

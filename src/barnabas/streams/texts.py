@@ -65,7 +65,7 @@ def check_duration(
         unit = match[3].lower().removesuffix("s")
         if unit not in _UNITS:
             raise PipelineError(
-                f"{what} is {text!r}, and {match[3]} is no unit of time{nearest(unit, _UNITS)}"
+                f"{what} is {text!r}, and {match[3]} is not a unit of time{nearest(unit, _UNITS)}"
             )
         if unit in _LONG and not may_be_long:
             raise PipelineError(f"{what} is {text!r}: months and years vary, so give it in days")

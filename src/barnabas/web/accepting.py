@@ -122,7 +122,7 @@ class Acceptor:
                 try:
                     connection.send(_BUSY)
                 except OSError as error:
-                    _log.debug("nobody heard that: %s", error)
+                    _log.debug("the refusal could not be sent: %s", error)
 
     async def _greet(self, connection: socket.socket, place: Place) -> None:
         try:

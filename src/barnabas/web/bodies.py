@@ -121,8 +121,8 @@ DEPTH_MAX: Final = 200
 def parse_json(data: bytes | bytearray | str, **hooks: Any) -> Any:
     """Return what a text of JSON says; `hooks` are those of `json.loads`.
 
-    Raises ValueError for what is no JSON: NaN and Infinity too, bytes that are no text, numbers of
-    thousands of digits, values nested too deeply.
+    Raises ValueError for anything but JSON: also NaN and Infinity, bytes that are not text, numbers
+    of thousands of digits, values nested too deeply.
     """
     try:
         found = json.loads(data, parse_constant=_refuse, **hooks)

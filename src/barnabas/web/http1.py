@@ -220,7 +220,7 @@ class Connection(HttpToolsProtocol):
             return
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, or one whose head is too long."""
+        """Refuse what is not a request, or one whose head is too long."""
         if self._is_over:
             return
         if self._head_bytes > HEAD_BYTES_MAX:

@@ -167,7 +167,9 @@ def _answered_at_the_end(app: ASGIApp) -> ASGIApp:
             cycle: RequestResponseCycle = send.__self__  # type: ignore[attr-defined]  # its method
             if cycle.response_started:
                 return  # uvicorn logs that it is not complete, and closes the connection
-            _log.warning("%s %s: not answered before the end", scope["method"], scope["path"])
+            _log.warning(
+                "%s %s: not answered before the server stopped", scope["method"], scope["path"]
+            )
             headers = [
                 (b"content-type", b"application/json"),
                 (b"content-length", b"%d" % len(_ENDING)),

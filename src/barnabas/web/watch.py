@@ -94,7 +94,7 @@ class Watch:
         except TimeoutError:
             return f"no answer within {self._answer_s:g} s"
         except Exception as error:  # noqa: BLE001  told to the client
-            _log.exception("whether requests can be served is not known")
+            _log.exception("cannot determine whether requests can be served")
             return type(error).__name__  # no login is needed here, and its text may be secret
 
 

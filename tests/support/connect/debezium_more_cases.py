@@ -95,7 +95,7 @@ CONTENTS = [
 
 
 def cases(rng: random.Random, change: Change, others: list[Json]) -> list[Json]:
-    """The cases; `others` are records that are no changes."""
+    """The cases; `others` are records that are not changes."""
     return [
         *_cases_of_partitions(rng, change, others),
         *_cases_of_schema_changes(others),

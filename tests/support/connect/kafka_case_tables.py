@@ -247,7 +247,7 @@ def _moments(rng: random.Random) -> list[Json]:
 
 
 def _records(rng: random.Random) -> list[Json]:
-    """Records with and without schemas, tombstones, and values that are no structs."""
+    """Records with and without schemas, tombstones, and values that are not structs."""
     schema = _struct_schema(rng)
     shapes: list[tuple[Json, Json]] = [
         (schema, _value(rng, schema)),

@@ -44,7 +44,7 @@ class Metadata:
         ({}, None),
         ({"super.users": "User:admin"}, "have no effect without authorizer.class.name"),
         ({"allow.everyone.if.no.acl.found": "true"}, "everybody may do everything"),
-        (STANDARD, "come as User:ANONYMOUS over CONTROLLER, PLAINTEXT (PLAINTEXT)"),
+        (STANDARD, "connect as User:ANONYMOUS over CONTROLLER, PLAINTEXT (PLAINTEXT)"),
         (STANDARD | {"super.users": "User:admin"}, "ClusterAction"),
         (STANDARD | {"super.users": "User:admin;User:ANONYMOUS"}, None),
         (STANDARD | {"allow.everyone.if.no.acl.found": "true"}, None),

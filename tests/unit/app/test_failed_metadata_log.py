@@ -44,7 +44,7 @@ async def test_a_full_disk_is_one_line(caplog: pytest.LogCaptureFixture) -> None
         assert node.failed.is_set()
         assert [record for record in caplog.records if record.exc_info] == []
         told = [record.getMessage() for record in caplog.records]
-        assert len([line for line in told if "this node must end" in line]) == 1, told
+        assert len([line for line in told if "this node must stop" in line]) == 1, told
     finally:
         disk.fault = None
         await node.stop()

@@ -80,7 +80,7 @@ def test_show_says_whether_it_fits(directory: Path) -> None:
         (["cert", "node", "n", "-d", "empty"], 4, "barnabas cert ca -d empty"),
         (["cert", "node", "../n"], 2, "name"),
         (["cert", "client", "ca"], 2, "name"),
-        (["cert", "node", "n", "--host", "a b"], 2, "'a b' is no host name"),
+        (["cert", "node", "n", "--host", "a b"], 2, "'a b' is not a host name"),
         (["cert", "show", "nothing.pem"], 4, "nothing.pem"),
         (["cert", "show", "localhost:1"], 3, "localhost:1: connection refused"),
         (["cert", "renew", "certificates/ca.pem"], 2, "no private key"),

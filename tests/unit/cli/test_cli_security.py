@@ -147,7 +147,7 @@ def test_removing_asks_and_removes_exactly_that(cluster: FakeCluster) -> None:
         (("quota", "set", "producer_byte_rate=1"), "nobody"),
         (("quota", "set", "--user", "a", "--user-default", "producer_byte_rate=1"), "exclude"),
         (("quota", "set", "--user", "a", "--ip", "1.1.1.1", "producer_byte_rate=1"), "--ip"),
-        (("quota", "set", "--user", "a", "bytes=1"), "bytes is no quota"),
+        (("quota", "set", "--user", "a", "bytes=1"), "bytes is not a quota"),
         (("quota", "set", "--user", "a", "producer_byte_rate=-1"), "above 0"),
         (("quota", "set", "--user", "a", "producer_byte_rate=nan"), "above 0"),
         (("quota", "set", "--user", "a", "producer_byte_rate=m"), "above 0"),

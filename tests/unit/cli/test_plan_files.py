@@ -64,7 +64,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(CliError) as caught:
         read_plan(str(path))
     assert caught.value.code is ExitCode.NOT_FOUND
-    for content, words in (("{", "is no JSON"), ('{"partitions": 1}', "no list")):
+    for content, words in (("{", "is not JSON"), ('{"partitions": 1}', "no list")):
         path.write_text(content)
         with pytest.raises(CliError) as caught:
             read_plan(str(path))

@@ -126,9 +126,9 @@ def test_acls_are_added_found_and_removed(page: Console) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"resource_type": "ANY"}, "no kind of resource"),
+        ({"resource_type": "ANY"}, "not a kind of resource"),
         ({"resource_type": "TABLE"}, "resource_type is not one of Kafka's words"),
-        ({"operations": ["CLUSTER_ACTION"]}, "no operation of TOPIC, which has ALL, ALTER"),
+        ({"operations": ["CLUSTER_ACTION"]}, "not an operation of TOPIC, which has ALL, ALTER"),
         ({"operations": ["read"]}, "operation is not one of Kafka's words"),
         ({"operations": [["READ"]]}, "operation is not one of Kafka's words"),
         ({"operations": []}, "operations are missing"),
@@ -263,10 +263,10 @@ def test_quotas_are_set_changed_and_removed(page: Console) -> None:
         ({"user": 5}, {"producer_byte_rate": 1}, "user is a name, or null"),
         ({"user": "a"}, {}, "values are missing"),
         ({"user": "a"}, {"bytes": 1}, "there are the quotas"),
-        ({"user": "a"}, {"producer_byte_rate": 0}, "no number above 0"),
-        ({"user": "a"}, {"producer_byte_rate": "1"}, "no number above 0"),
-        ({"user": "a"}, {"producer_byte_rate": True}, "no number above 0"),
-        ({"user": "a"}, {"producer_byte_rate": 10**400}, "no number above 0"),
+        ({"user": "a"}, {"producer_byte_rate": 0}, "not a number above 0"),
+        ({"user": "a"}, {"producer_byte_rate": "1"}, "not a number above 0"),
+        ({"user": "a"}, {"producer_byte_rate": True}, "not a number above 0"),
+        ({"user": "a"}, {"producer_byte_rate": 10**400}, "not a number above 0"),
         ({"user": "a" * 1_001}, {"producer_byte_rate": 1}, "user is missing or too long"),
     ],
 )

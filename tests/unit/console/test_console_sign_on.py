@@ -247,7 +247,7 @@ FORGED: dict[str, tuple[Forge, str]] = {
 CLAIMED: dict[str, tuple[dict[str, Any], str]] = {
     "wrong nonce": ({"nonce": "x" * 43}, "another nonce"),
     "no nonce": ({"nonce": None}, "another nonce"),
-    "a nonce that is no text": ({"nonce": 7}, "another nonce"),
+    "a nonce that is not text": ({"nonce": 7}, "another nonce"),
     "another audience": ({"aud": "other"}, "for another audience"),
     "no audience": ({"aud": None}, "for another audience"),
     "several audiences and no party": ({"aud": ["console", "other"]}, "several audiences"),

@@ -109,7 +109,7 @@ REFUSED: list[tuple[str, type[Message], int, str, str]] = [
     ("bytes left over", FindCoordinatorRequest, 0, "0001 61 00", "left over"),
     ("no bytes", FindCoordinatorRequest, 0, "", "end early"),
     ("a tag longer than the rest", ApiVersionsRequest, 3, "02 61 02 61 01 00 05 00", "5 bytes"),
-    ("a tag beyond 31 bits", ApiVersionsRequest, 3, "02 61 02 61 01 ffffffff0f 00", "no tag"),
+    ("a tag beyond 31 bits", ApiVersionsRequest, 3, "02 61 02 61 01 ffffffff0f 00", "not a tag"),
     ("a tagged field with bytes to spare", Branch, 1, "ff 01 01 03 02 6e 00", "3 bytes given"),
     ("a tagged field that takes too much", Branch, 1, "ff 01 01 01 02 6e", "1 bytes given"),
     ("a crowd of nothing", Crowd, 0, "7fffffff", "cannot fit"),

@@ -20,14 +20,17 @@ def sales(**more: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "unit": (lambda: sales().window("1 minuet"), "minuet is no unit of time; did you mean minute?"),
+    "unit": (
+        lambda: sales().window("1 minuet"),
+        "minuet is not a unit of time; did you mean minute?",
+    ),
     "number alone": (lambda: sales().window("10"), "a number and a unit, such as '1 minute'"),
     "no space": (lambda: sales().window("10min"), "a number and a unit"),
     "empty window": (lambda: sales().window("0 seconds"), "must be longer"),
     "months": (lambda: sales().window("1 month"), "give it in days"),
     "slide": (lambda: sales().window("1 minute", every="30 secnds"), "did you mean second?"),
-    "gap": (lambda: sales().group_by("user").session_window("5 mins"), "no unit of time"),
-    "watermark": (lambda: sales(watermark="10 secs"), "no unit of time; did you mean second?"),
+    "gap": (lambda: sales().group_by("user").session_window("5 mins"), "not a unit of time"),
+    "watermark": (lambda: sales(watermark="10 secs"), "not a unit of time; did you mean second?"),
     "bound": (lambda: sales().join(sales(), "user", within="1 hor"), "did you mean hour?"),
     "number": (lambda: sales().window(60), "a text such as '1 minute', not 60"),  # type: ignore[arg-type]  # as users may
     "type": (

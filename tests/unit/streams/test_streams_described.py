@@ -222,7 +222,7 @@ MISTAKES: list[tuple[str, Callable[[], Any], str]] = [
     ("half once", lambda: RunOptions.of(None, None, {"guarantee": "half"}), "at_least_once or"),
     ("no file", lambda: load_pipeline("absent.py"), "there is no file absent.py"),
     ("no module", lambda: load_pipeline("absent_module:p"), "there is no module absent_module"),
-    ("no pipeline there", lambda: load_pipeline("json:dumps"), "is no pipeline but function"),
+    ("no pipeline there", lambda: load_pipeline("json:dumps"), "is not a pipeline but function"),
     ("nothing there", lambda: load_pipeline("json:absent"), "json has nothing named absent"),
 ]
 

@@ -256,6 +256,6 @@ async def test_a_request_that_outlasts_the_server_is_answered(
     assert head.startswith(b"HTTP/1.1 503 ")
     assert json.loads(body) == {"error_code": 503, "message": "the server is shutting down"}
     assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == [
-        "GET /slow: not answered before the end"
+        "GET /slow: not answered before the server stopped"
     ]
     assert not any(record.exc_info for record in caplog.records)

@@ -93,7 +93,7 @@ def _object(section: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidTokenError(f"the {what} of the JWT is not JSON") from error
     if not isinstance(value, dict):
-        raise InvalidTokenError(f"the {what} of the JWT is no JSON object")
+        raise InvalidTokenError(f"the {what} of the JWT is not a JSON object")
     return value
 
 
@@ -115,9 +115,9 @@ def time_ms(claims: dict[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidTokenError(f"the claim {name} is no number")
+        raise InvalidTokenError(f"the claim {name} is not a number")
     if not 0 <= value <= _SECONDS_MAX:
-        raise InvalidTokenError(f"the claim {name} is no time")
+        raise InvalidTokenError(f"the claim {name} is not a time")
     return round(value * 1000)
 
 
@@ -142,5 +142,5 @@ def texts(claims: dict[str, Any], name: str) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise InvalidTokenError(f"the claim {name} is no list of texts")
+        raise InvalidTokenError(f"the claim {name} is not a list of texts")
     return value

@@ -70,7 +70,7 @@ class JwtValidator:
             raise InvalidTokenError("the token has a critical header that is not understood")
         key_id = parts.header.get("kid")
         if key_id is not None and not isinstance(key_id, str):
-            raise InvalidTokenError("the token's key id is no text")
+            raise InvalidTokenError("the token's key id is not text")
         candidates = self.keys.current().fitting(algorithm, key_id)
         if not candidates:
             if key_id is not None and len(key_id) <= KEY_ID_SIZE_MAX:

@@ -278,7 +278,7 @@ def choose_versions(context: ssl.SSLContext, keys: VersionKeys) -> None:
     wanted = [_VERSIONS[name] for name in names if name in _VERSIONS]
     unknown = [name for name in names if name not in _VERSIONS and name not in _OLD_VERSIONS]
     if unknown:
-        raise ConfigError(key, f"{unknown[0]!r} is no version of TLS: choose TLSv1.2, TLSv1.3")
+        raise ConfigError(key, f"{unknown[0]!r} is not a version of TLS: choose TLSv1.2, TLSv1.3")
     if names and not wanted:
         raise ConfigError(key, f"{', '.join(names)} are not safe and not served: add TLSv1.2")
     context.minimum_version = min(wanted, default=ssl.TLSVersion.TLSv1_2)

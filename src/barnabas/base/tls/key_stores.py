@@ -197,7 +197,9 @@ def _read(key: str, location: str) -> bytes:
     except OSError as error:
         raise ConfigError(key, f"cannot be read: {error}") from error
     if len(data) > STORE_BYTES_MAX:
-        raise ConfigError(key, f"{location} has more than {STORE_BYTES_MAX} bytes: it is no store")
+        raise ConfigError(
+            key, f"{location} has more than {STORE_BYTES_MAX} bytes: it is not a store"
+        )
     return data
 
 

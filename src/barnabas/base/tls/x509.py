@@ -2,7 +2,7 @@
 
 Names are written as Java writes them (RFC 2253, X500Principal.getName()), because ACLs and rules
 for principals are: known attributes by their keyword, all others by number, and in hex the values
-of those others and what is no text.
+of those others and what is not text.
 """
 
 import ipaddress
@@ -39,7 +39,7 @@ _NEAR_YEARS: Final = 50
 
 
 class CertificateError(ValueError):
-    """Bytes that are no certificate."""
+    """Bytes that are not a certificate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def to_document(moves: Iterable[Move]) -> dict[str, Any]:
 
 
 def read_plan(path: str) -> dict[TopicPartition, tuple[int, ...]]:
-    """Wanted replicas by partition. Raises CliError for what is no plan."""
+    """Wanted replicas by partition. Raises CliError for what is not a plan."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
@@ -29,7 +29,7 @@ def read_plan(path: str) -> dict[TopicPartition, tuple[int, ...]]:
         code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.REFUSED
         raise CliError(f"{path}: {error.strerror}", code) from error
     except ValueError as error:
-        raise CliError(f"{path}: is no JSON: {error}", ExitCode.USAGE) from error
+        raise CliError(f"{path}: is not JSON: {error}", ExitCode.USAGE) from error
     try:
         return parse_plan(document)
     except ValueError as error:

@@ -113,7 +113,7 @@ def _state(found: Survey, number: int, load: Load) -> str:
 
 
 def _controllers_alone(cluster: ClusterInfo, quorum: Quorum) -> list[Row]:
-    """Voters that are no brokers."""
+    """Voters that are not brokers."""
     rows: list[Row] = []
     for voter in quorum.voters:
         if voter.id not in cluster.brokers:

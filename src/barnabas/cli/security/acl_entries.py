@@ -94,7 +94,7 @@ def _rights(words: AclWords) -> Iterator[tuple[ResourceType, str, Operation]]:
                 if operation not in OPERATIONS[kind]:
                     known = ", ".join(sorted(item.name for item in OPERATIONS[kind]))
                     raise CliError(
-                        f"{operation.name} is no operation of {kind.name}",
+                        f"{operation.name} is not an operation of {kind.name}",
                         ExitCode.USAGE,
                         f"its operations are {known}",
                     )
@@ -165,5 +165,5 @@ def check_principal(name: str) -> None:
     """Raise CliError for a name without its type."""
     if not is_principal(name):
         raise CliError(
-            f"{name} is no principal", ExitCode.USAGE, f"write its type first: User:{name}"
+            f"{name} is not a principal", ExitCode.USAGE, f"write its type first: User:{name}"
         )

@@ -145,12 +145,12 @@ def _pair(text: str) -> tuple[str, float]:
     if not equals:
         raise CliError(f"{text} is not QUOTA=VALUE", ExitCode.USAGE)
     if key not in KEYS:
-        raise CliError(f"{key} is no quota", ExitCode.USAGE, f"there are {', '.join(KEYS)}")
+        raise CliError(f"{key} is not a quota", ExitCode.USAGE, f"there are {', '.join(KEYS)}")
     unit = SUFFIXES.get(shown[-1:].lower(), 1)
     try:
         value = float(shown[:-1] if unit > 1 else shown) * unit
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value <= 0:
-        raise CliError(f"{key}: {shown!r} is no number above 0", ExitCode.USAGE)
+        raise CliError(f"{key}: {shown!r} is not a number above 0", ExitCode.USAGE)
     return key, value

@@ -184,7 +184,7 @@ def _read(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError as error:
-        raise CliError(f"{path} is no text in UTF-8", ExitCode.USAGE) from error
+        raise CliError(f"{path} is not text in UTF-8", ExitCode.USAGE) from error
 
 
 def _failure(shell: Shell, error: StatementError) -> CliError:

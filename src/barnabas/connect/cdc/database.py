@@ -88,7 +88,7 @@ class LogCursor(Protocol):
         """Return the transaction's id in an event; None: in the record of its begin."""
 
     def offset(self, place: Place, operation: str | None) -> dict[str, Any]:
-        """Return what is stored of the place; an operation of None is no message's."""
+        """Return what is stored of the place; an operation of None is not a message's."""
 
     def source(self, place: Place, table: Table | None, snapshot: str = STREAMED) -> Struct:
         """Return the `source` of an event, whose schema is the settings' `source_schema`."""

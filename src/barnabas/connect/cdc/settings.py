@@ -36,7 +36,7 @@ class Patterns:
                 if pattern.strip()
             ]
         except PatternError as error:
-            raise ConfigError(f"{text!r} is no list of regular expressions: {error}") from None
+            raise ConfigError(f"{text!r} is not a list of regular expressions: {error}") from None
 
     def __bool__(self) -> bool:
         return bool(self._all)

@@ -63,7 +63,7 @@ def progress_of(offset: JsonMap) -> SnapshotProgress:
         last, types = _key(offset.get(LAST))
     except UnknownKeyError as error:
         _log.warning(
-            "The stored place of the incremental snapshot of %s is not known here, and the table"
+            "The stored position of the incremental snapshot of %s cannot be used, so the table"
             " is read from its beginning: %s",
             *(tables[0].table, error),
         )

@@ -75,7 +75,7 @@ def version_of(class_name: str | None, kind: plugins.Kind) -> str | None:
 
 
 def kind_of(class_name: str) -> plugins.Kind | None:
-    """Return the kind of a class; None if there is no such class or it is no plugin."""
+    """Return the kind of a class; None if there is no such class or it is not a plugin."""
     try:
         plugin = plugins.load(class_name)
     except ConfigError:

@@ -243,7 +243,7 @@ def _made(name: str, settings: Mapping[str, str]) -> ConfigProvider:
     allow([class_name])  # the worker's own settings name it
     kind = _CLASSES.get(class_name) or plugins.load(class_name)
     if not issubclass(kind, ConfigProvider):
-        raise ConfigError(f"{class_name} is no config provider")
+        raise ConfigError(f"{class_name} is not a config provider")
     provider = kind()
     parameters = f"{prefix}param."
     provider.configure(

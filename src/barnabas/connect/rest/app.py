@@ -64,7 +64,9 @@ class RestApp:
         try:
             answer, headers = await self._answer(scope, receive)
         except asyncio.CancelledError:  # the server ends, and waits for this request no longer
-            _log.warning("%s %s: not answered before the end", scope["method"], scope["path"])
+            _log.warning(
+                "%s %s: not answered before the server stopped", scope["method"], scope["path"]
+            )
             ending = ShuttingDownError()
             answer, headers = _error(ending.status, str(ending)), {}
         except Exception as error:  # noqa: BLE001  a fault of ours, told to the client

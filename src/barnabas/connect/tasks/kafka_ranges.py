@@ -63,7 +63,7 @@ class RangeReader:
     def __init__(self, settings: Mapping[str, Any], topic: str, partition: int) -> None:
         more = {**settings, **_OWN}
         for name in ("group.instance.id", "group.protocol", "partition.assignment.strategy"):
-            more.pop(name, None)  # it is no member of the group
+            more.pop(name, None)  # it is not a member of the group
         more.setdefault("queued.max.messages.kbytes", 16_384)
         more.setdefault("fetch.wait.max.ms", 50)  # an empty answer marks the end of a range
         self._consumer = Consumer(more)

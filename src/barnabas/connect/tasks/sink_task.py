@@ -200,7 +200,7 @@ class SinkTask(BatchTask):
             self._group.commit(self._uncommitted)
         except RetriableError as error:
             self.figures.add("offset-commit-skip-total")
-            _log.warning("%s: %s; it is committed later", self.plan.id, error)
+            _log.warning("%s: %s; the commit is retried later", self.plan.id, error)
         else:
             self._uncommitted.clear()
 

@@ -158,8 +158,8 @@ class SourceTask(BatchTask):
         if not self._has_said_each_batch:
             self._has_said_each_batch = True
             _log.warning(
-                "%s: transactions end with each micro-batch, and not with an interval: %s goes on "
-                "only when one is committed",
+                "%s: transactions end with each micro-batch instead of an interval: %s waits "
+                "for each commit",
                 self.plan.id,
                 java_class(reader),
             )

@@ -52,7 +52,7 @@ def add_packages(
         for path in paths:
             loader.addURL(jvm.java.io.File(path).toURI().toURL())
             session.sparkContext._jsc.addJar(path)  # to executors
-        _log.info("Spark has %s now, for connectors", coordinates)
+        _log.info("Spark has loaded %s for connectors", coordinates)
 
 
 def _fetched(session: SparkSession, class_name: str, coordinates: str) -> list[str]:

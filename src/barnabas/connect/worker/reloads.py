@@ -77,14 +77,14 @@ class Reloads:
             try:
                 values, ttl_ms = self._resolve_all(one.given)
             except ConnectError as error:
-                _log.error("%s keeps values that have expired: %s", name, error)
+                _log.error("%s continues with expired values: %s", name, error)
                 self._wait(name, one, _RETRY_MS)
                 continue
             if isinstance(name, TaskId) and values == one.values:
                 if ttl_ms is not None:
                     self._wait(name, one, ttl_ms)
                 continue
-            _log.info("%s starts again: values of its settings have expired", name)
+            _log.info("restarting %s: values of its settings have expired", name)
             self.restart(name)
         with self._lock:
             self._set_timer()

@@ -128,7 +128,7 @@ class Restarts:
         what = "Connector" if isinstance(name, str) else "Task"
         at = datetime.fromtimestamp(due_ms / 1000, UTC).isoformat(timespec="seconds")
         of = f" of {policy.attempts_max}" if policy.attempts_max >= 0 else ""
-        note = f"{what} {name} starts again at {at} (attempt {number}{of})"
+        note = f"{what} {name} restarts at {at} (attempt {number}{of})"
         self._attempts[name] = number
         attempt = self._due[name] = Attempt(name, number, due_ms, note)
         return attempt

@@ -78,7 +78,7 @@ class StartingAgain:
         """Return what is to start now."""
         due = self._restarts.take_due(_now_ms())
         for attempt in due:
-            _log.info("%s starts again, attempt %d", attempt.name, attempt.number)
+            _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
         self._wait()
         return [attempt.name for attempt in due]
 
@@ -240,7 +240,7 @@ class StandaloneHerder(Herder):
         try:
             self._update_tasks(name)
         except Exception as error:  # noqa: BLE001  told in its status
-            _log.exception("connector %s could not tell its tasks", name)
+            _log.exception("connector %s could not list its tasks", name)
             self.worker.fail_connector(name, error)
 
     def health(self) -> None:
@@ -257,7 +257,7 @@ class StandaloneHerder(Herder):
         self._later.drop()
         is_ours = self._lock.acquire(timeout=self.worker.graceful_s + CLOSE_MARGIN_S)
         if not is_ours:
-            _log.warning("the herder does not finish: it is abandoned")
+            _log.warning("the herder did not finish and is abandoned")
         try:
             self._again.close()
             self.worker.close()
@@ -308,7 +308,7 @@ class StandaloneHerder(Herder):
         try:
             self._start_again(name)
         except ConnectError as error:
-            _log.error("%s could not be started again: %s", name, error)
+            _log.error("%s could not be restarted: %s", name, error)
 
     def _start_again(self, name: Name) -> None:
         if isinstance(name, TaskId):

@@ -175,7 +175,7 @@ class Logins:
         try:
             url = self._provider.document().end_session_endpoint
         except ProviderError as error:
-            _log.warning("the provider is not told of a logout: %s", error)
+            _log.warning("the provider could not be notified of a logout: %s", error)
             return None
         if url is None:
             return None

@@ -122,10 +122,12 @@ def _acl(call: Call, operation: Any) -> Acl:
     kind = _word(ResourceType, call.given("resource_type"), "resource_type")
     wanted = _word(Operation, operation, "operation")
     if kind not in OPERATIONS:
-        raise BadRequestError(f"{kind.name} is no kind of resource")
+        raise BadRequestError(f"{kind.name} is not a kind of resource")
     if wanted not in OPERATIONS[kind]:
         known = ", ".join(sorted(one.name for one in OPERATIONS[kind]))
-        raise BadRequestError(f"{wanted.name} is no operation of {kind.name}, which has {known}")
+        raise BadRequestError(
+            f"{wanted.name} is not an operation of {kind.name}, which has {known}"
+        )
     pattern = _word(PatternType, call.given("pattern"), "pattern")
     permission = _word(Permission, call.given("permission"), "permission")
     if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
@@ -255,7 +257,7 @@ def change_quota(call: Call) -> Any:
             raise BadRequestError(f"there are the quotas {', '.join(KEYS)}")
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and 0 < value <= sys.float_info.max):
-            raise BadRequestError(f"{key} is no number above 0")
+            raise BadRequestError(f"{key} is not a number above 0")
     values = {key: float(value) for key, value in limits.items() if value is not None}
     removed = [key for key, value in limits.items() if value is None]
     call.do(

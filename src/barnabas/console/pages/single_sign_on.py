@@ -147,7 +147,7 @@ class SingleSignOn:
         return self._logins.redirect_uri.startswith("https://")
 
     def _failed(self, request: Request, error: LoginError, path: str) -> Response:
-        _log.warning("a login by the identity provider failed: %s", error.reason)
+        _log.warning("a login through the identity provider failed: %s", error.reason)
         if error.name:  # others are not in the audit log: anybody could fill it with them
             name = f"{NAME_PREFIX}{error.name}"
             self._audit.note(name, self._address(request), "log in", "", f"failed: {error}")

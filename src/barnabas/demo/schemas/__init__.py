@@ -42,7 +42,7 @@ def evolved_schema() -> str:
 
 
 def refused_schema() -> str:
-    """Return a schema that is no compatible third version."""
+    """Return a schema that is not a compatible third version."""
     return _text(f"{EVOLVING_TOPIC}.refused")
 
 

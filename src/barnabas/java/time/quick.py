@@ -51,7 +51,7 @@ class QuickReader:
 
 @lru_cache(maxsize=1000)
 def quick_reader(pattern: str) -> QuickReader | None:
-    """The reader of a plain pattern, None for others; raises ValueError if it is no pattern."""
+    """The reader of a plain pattern, None for others; raises ValueError if it is not a pattern."""
     elements = pattern_of(pattern).elements
     names: list[str] = []
     parts: list[str] = []

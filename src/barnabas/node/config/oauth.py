@@ -90,7 +90,7 @@ def check_url(key: str, url: str, environment: Mapping[str, str] = os.environ) -
         parts = urlsplit(url)
         scheme, host = parts.scheme.lower(), parts.hostname
     except ValueError:
-        raise ConfigError(key, "is no URL") from None
+        raise ConfigError(key, "is not a URL") from None
     if scheme not in SCHEMES:
         raise ConfigError(key, 'only "http", "https" and "file" URLs are read')
     if scheme == "file":

@@ -213,7 +213,7 @@ def _client_auth(keys: ListenerKeys, security_protocol: str) -> ssl.VerifyMode:
     wanted = keys.get_str(key).lower() or "none"
     if security_protocol == "SASL_SSL" and not keys.has_own(key) and wanted != "none":
         telemetry.warning(
-            "%s=%s holds for SSL listeners only; set %s%s to ask for certificates there too",
+            "%s=%s applies to SSL listeners only; set %s%s to ask for certificates there too",
             key,
             wanted,
             keys.own_prefix,

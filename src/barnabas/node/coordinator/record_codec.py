@@ -47,7 +47,7 @@ def _encode_messages(record: CoordinatorRecord) -> KeyValue:
 def encode_key(key: Message) -> bytes:
     """A key as encoded in a record. Raises EncodeError for a message out of its bounds."""
     key_type = type(key).SCHEMA.api_key
-    assert key_type is not None, f"{type(key).__name__} is no key of a record"
+    assert key_type is not None, f"{type(key).__name__} is not a key of a record"
     return key_type.to_bytes(2, "big") + encode(key, KEY_VERSION)
 
 

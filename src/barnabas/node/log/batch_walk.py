@@ -216,7 +216,7 @@ def stream_batches(
 ) -> Iterator[tuple[int, BatchHeader, bytes, int]]:
     """Every batch from `position` to `end`, whole: (position, header, buffer, place in buffer).
 
-    Raises CorruptBatchError where something that is no batch stands, or the last is cut off.
+    Raises CorruptBatchError where something that is not a batch stands, or the last is cut off.
     """
     chunk = b""
     chunk_start = position

@@ -156,7 +156,7 @@ def _read_entries(disk: Disk, path: str) -> list[str]:
 
 
 def _number(text: str) -> int:
-    """Raises ValueError for what is no offset or number, of a partition or an epoch."""
+    """Raises ValueError for what is not an offset or number, of a partition or an epoch."""
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{text!r} is not a number")
     number = int(text)

@@ -1,7 +1,7 @@
 """Notices that a node cannot be of the cluster it asks, before it waits for that forever.
 
 Two things tell: controllers that answer INCONSISTENT_CLUSTER_ID, and a quorum led by a node with
-the id of this one, which is no controller. One controller of another cluster may itself be the
+the id of this one, which is not a controller. One controller of another cluster may itself be the
 stray, and the others decide. A majority of the voters that this node heard of is impossible: it is
 this node whose directories belong elsewhere, or whose configuration names the wrong ones.
 """

@@ -238,7 +238,7 @@ class Server:
 
         assert accepting.throttle is None, "a listener that waits accepts nothing"
         accepting.throttle = self._clock.call_later(throttle_ms, end)
-        telemetry.debug("listener %s accepts nothing for %d ms", listener_name, throttle_ms)
+        telemetry.debug("listener %s accepts no connections for %d ms", listener_name, throttle_ms)
 
     def _close_excess(self) -> None:
         """Make room for the brokers' own connections, and for a lower limit.

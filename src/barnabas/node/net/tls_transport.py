@@ -300,7 +300,7 @@ class TlsTransport(TcpTransport):
             self._answer()
 
     def _broken(self, error: ssl.SSLError) -> None:
-        """The peer sent what is no TLS, or an alert."""
+        """The peer sent what is not TLS, or an alert."""
         if self._closed:
             return
         reason = reason_of(error)

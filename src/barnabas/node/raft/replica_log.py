@@ -41,7 +41,7 @@ class ReplicaLog:
         if marked <= end_offset:
             return None
         telemetry.error(
-            "%s: the metadata log ends at offset %d, and had reached %d on the medium: "
+            "%s: the metadata log ends at offset %d, but had reached %d on disk: "
             "its disk or files were damaged",
             self.directory,
             end_offset,

@@ -21,7 +21,7 @@ class RaftSettings:
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
     auto_join: bool = False
-    """True if a controller that is no voter asks to become one (KIP-853)."""
+    """True if a controller that is not a voter asks to become one (KIP-853)."""
 
     @classmethod
     def from_config(cls, config: NodeConfig) -> "RaftSettings":

@@ -46,7 +46,7 @@ class Authorizer(Protocol):
     ) -> bool:
         """Return whether the caller may do it.
 
-        `logs_denial` is False where a refusal is no event (a list is filtered), `logs_grant`
+        `logs_denial` is False where a refusal is not an event (a list is filtered), `logs_grant`
         where what is allowed is only looked up, not done.
         """
 

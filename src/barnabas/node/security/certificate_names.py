@@ -75,7 +75,7 @@ def _parse(text: str) -> Rule | None:
             # Java's \w, \d, \s and (?i) know ASCII alone.
             pattern = re.compile(_NAMED_GROUP.sub(r"(?P<\1", match[2]), re.ASCII)
     except (re.error, ValueError, FutureWarning) as error:
-        raise ConfigError(RULES_KEY, f"{match[2]!r} is no expression: {error}") from None
+        raise ConfigError(RULES_KEY, f"{match[2]!r} is not an expression: {error}") from None
     return _rule(pattern, match[3], match[4])
 
 

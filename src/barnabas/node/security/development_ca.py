@@ -176,7 +176,7 @@ def _host_names(hosts: Sequence[str]) -> list[x509.GeneralName]:
         except ValueError:
             labels = host.removeprefix("*.").split(".")
             if not all(_LABEL.fullmatch(label) for label in labels):
-                raise CertificateError(f"{host!r} is no host name or address") from None
+                raise CertificateError(f"{host!r} is not a host name or address") from None
             names.append(x509.DNSName(host.lower()))
     return names
 

@@ -112,7 +112,7 @@ def _walk(part: Part) -> Iterator[tuple[int, int, int, int, int, int]]:
     position, end = 0, len(part)
     while position < end:
         if end - position < _HEADER.size:
-            raise CorruptBatchError(f"{end - position} bytes are no batch")
+            raise CorruptBatchError(f"{end - position} bytes are not a batch")
         base, length, attributes, delta, producer_id = _HEADER.unpack_from(part, position)
         size = length + LOG_OVERHEAD_BYTES
         if size < _HEADER.size or position + size > end:

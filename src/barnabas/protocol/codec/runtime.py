@@ -55,7 +55,7 @@ def read_tag(buffer: Buffer, position: int, end: int) -> tuple[int, int, int]:
     if tag > 127:
         tag, position = varint_rest(buffer, position, tag)
         if tag > TAG_MAX:
-            raise DecodeError(f"{tag} is no tag")
+            raise DecodeError(f"{tag} is not a tag")
     size = buffer[position]
     position += 1
     if size > 127:

@@ -58,7 +58,7 @@ _new_tuple = tuple.__new__
 
 
 class CorruptBatchError(DecodeError):
-    """Bytes that are no record batch. `error` is the code that a client is given."""
+    """Bytes that are not a record batch. `error` is the code that a client is given."""
 
     def __init__(self, message: str, error: ErrorCode = ErrorCode.CORRUPT_MESSAGE) -> None:
         super().__init__(message)

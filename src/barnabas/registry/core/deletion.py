@@ -122,7 +122,7 @@ def _settings_removed(view: View, subject: str) -> list[Record]:
 def delete_context(view: View, context: str) -> Decision[None]:
     """Delete a context that has no schemas, soft-deleted ones counted.
 
-    Raises RegistryError 42211 if it has some, 42208 if it is no name of a context.
+    Raises RegistryError 42211 if it has some, 42208 if it is not a name of a context.
     """
     try:
         name = subjects.context_named(context)

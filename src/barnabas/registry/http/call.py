@@ -49,7 +49,7 @@ class Call:
         return decoded(self.parameters[position])
 
     def schema_id(self) -> int:
-        """The id of the path. Raises RegistryError 404 if it is no number."""
+        """The id of the path. Raises RegistryError 404 if it is not a number."""
         return number(decoded(self.parameters[0]), "the id")
 
     def subject_of_id(self) -> str:

@@ -165,7 +165,7 @@ class Elector(Part):
                     f"two instances have one URL, and this one has {self.identity.url}: give each "
                     "its own with host.name, listeners or host.port"
                 )
-            telemetry.error("group %s has elected nobody: %s", self._group, reason)
+            telemetry.error("group %s has elected no leader: %s", self._group, reason)
             self._lose(reason)
             return
         if assignment.leader is None:

@@ -120,4 +120,4 @@ def _loads(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise MembershipError(f"{data[:100]!r} is no JSON: {error}") from error
+        raise MembershipError(f"{data[:100]!r} is not JSON: {error}") from error

@@ -245,7 +245,7 @@ class KafkaStore:
 
     def _lost(self, reason: str) -> None:
         if self._leads:
-            telemetry.warning("this instance leads no longer: %s", reason)
+            telemetry.warning("this instance is no longer the leader: %s", reason)
         self._no_leader = reason
         self._set_leader(None, leads=False)
         if self._reign is not None:
@@ -323,7 +323,7 @@ class KafkaStore:
         if reign.is_open:
             self._no_reign = None
             self._tell_change()
-            telemetry.info("this instance takes writes, from offset %d", self._reader.position)
+            telemetry.info("this instance accepts writes, from offset %d", self._reader.position)
         return reign.is_open
 
     async def _end_reigning(self, reason: str) -> None:

@@ -147,7 +147,7 @@ async def _configuration(topic: str, admin: Any) -> dict[str, str | None]:
         error = errors.for_code(code)
         if error is errors.TopicAuthorizationFailedError:
             telemetry.warning(
-                "the configuration of topic %s may not be seen, so that its %s is not checked",
+                "not allowed to see the configuration of topic %s, so its %s is not checked",
                 *(topic, CLEANUP_POLICY),
             )
         elif error is not errors.NoError:

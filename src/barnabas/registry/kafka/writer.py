@@ -382,7 +382,7 @@ async def _close(producer: Any) -> None:
     await asyncio.wait((closing,), timeout=1.0)
     if closing.done():
         if not closing.cancelled() and closing.exception() is not None:
-            telemetry.debug("the producer has not closed well: %s", closing.exception())
+            telemetry.debug("the producer was not closed cleanly: %s", closing.exception())
         return
     closing.cancel()
     await asyncio.wait((closing,), timeout=1.0)

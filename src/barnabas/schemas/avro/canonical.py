@@ -92,7 +92,7 @@ class Writer:
             pending.append(f'{head},"size":{schema.size}{tail}}}')
 
     def _fields(self, record: Record, head: str, tail: str, pending: _Pending) -> None:
-        """Put off a record: runs of texts joined, so that only what is no primitive waits alone."""
+        """Put off a record; runs of texts are joined, so that only complex types wait alone."""
         items: _Pending = []
         run = f'{head},"fields":['
         for index, field in enumerate(record.fields):

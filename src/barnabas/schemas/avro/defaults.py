@@ -25,7 +25,7 @@ _RANGES = {"int": range(-(1 << 31), 1 << 31), "long": range(-(1 << 63), 1 << 63)
 
 
 def check_default(field: Field, *, linking: bool = False) -> None:
-    """Refuse a field whose default is no value of its type.
+    """Refuse a field whose default is not a value of its type.
 
     `linking` says that names further down are being found: a record that is not whole yet has no
     values, so no record can be the default of a field inside itself.
@@ -36,7 +36,8 @@ def check_default(field: Field, *, linking: bool = False) -> None:
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = shown[:_SHOWN_CHARS_MAX] + "…"
     raise FaultAtPlace(
-        f"the default of field {field.name!r} is {shown}, which is no {describe(field.type)}"
+        f"the default of field {field.name!r} is {shown}, "
+        f"which is not of type {describe(field.type)}"
     )
 
 

@@ -1,7 +1,7 @@
 """JSON as Jackson reads and writes it: the text that a schema comes in, and is kept as.
 
 Read: comments before the end are layout, of a key that comes twice the last value stands at the
-first one's place, NaN and Infinity are no numbers. Written: as `Schema.toString()` of Java writes,
+first one's place, NaN and Infinity are not numbers. Written: as `Schema.toString()` of Java writes,
 so that a text is, byte for byte, the one that is in a `_schemas` topic already.
 """
 
@@ -104,7 +104,7 @@ def _syntax_fault(error: json.JSONDecodeError) -> SchemaFault:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise SchemaFault(f"no JSON: {word} is no number of JSON")
+    raise SchemaFault(f"no JSON: {word} is not a number of JSON")
 
 
 def _line_and_column(text: str, position: int) -> tuple[int, int]:

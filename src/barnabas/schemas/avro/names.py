@@ -34,7 +34,7 @@ def check_type_name(name: Name, *, strict: bool) -> None:
 
 
 def check_name(text: str, what: str, *, strict: bool) -> None:
-    """Refuse a text that is no simple name."""
+    """Refuse a text that is not a simple name."""
     if _STRICT(text):
         return
     if strict or not _is_name_of_any_alphabet(text):

@@ -110,7 +110,7 @@ class Parser:
             kind = node.get("type")
             if type(kind) is not str:
                 raise FaultAtPlace(
-                    'the schema has no "type"' if "type" not in node else '"type" is no name'
+                    'the schema has no "type"' if "type" not in node else '"type" is not a name'
                 )
             if kind in PRIMITIVES:
                 return (
@@ -214,7 +214,7 @@ class Parser:
             seen.add(symbol)
         default = _text(node, "default")
         if default is not None and default not in seen:
-            raise FaultAtPlace(f"the default {default!r} is no symbol of enum {name.full!r}")
+            raise FaultAtPlace(f"the default {default!r} is not a symbol of enum {name.full!r}")
         enum = Enum(
             name,
             _text(node, "doc"),
@@ -298,7 +298,7 @@ def _text(node: dict[str, Any], key: str) -> str | None:
 def _alias_texts(node: dict[str, Any]) -> tuple[str, ...]:
     texts = node["aliases"]
     if type(texts) is not list or not all(type(text) is str for text in texts):
-        raise FaultAtPlace('"aliases" is no array of strings')
+        raise FaultAtPlace('"aliases" is not an array of strings')
     return tuple(dict.fromkeys(texts))
 
 
@@ -342,7 +342,7 @@ def _java_double(text: str) -> float:
     """A number in quotes, as Java reads it: `1e3`, ` .5 `, `1f`, `0x1p3`, `NaN`."""
     match = _JAVA_DOUBLE(text.strip(_JAVA_BLANKS))
     if not match:
-        raise FaultAtPlace(f"the default {text!r} is no number")
+        raise FaultAtPlace(f"the default {text!r} is not a number")
     sign, decimal, hexadecimal = match.groups()
     value = float(decimal) if decimal else _from_hex(hexadecimal)
     return -value if sign == "-" else value

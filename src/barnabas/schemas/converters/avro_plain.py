@@ -33,7 +33,7 @@ class AvroNames:
                 self._resolved(json.loads(text), "", 0)
             self.root = self._resolved(json.loads(stored.text), "", 0)
         except (ValueError, KeyError, AttributeError, TypeError) as error:
-            raise DataError(f"Schema {stored.id} is no Avro schema: {error}") from error
+            raise DataError(f"Schema {stored.id} is not an Avro schema: {error}") from error
 
     def _resolved(self, avro: Any, namespace: str, depth: int) -> Any:
         """The schema with full names in the place of inner definitions, which are kept."""

@@ -175,7 +175,7 @@ class AvroSchemas:
             avro["doc"] = doc
         if schema.default is None:
             return avro | {"default": None} if schema.optional else avro
-        # Entries of a map are no records in a default: Avro does not take them.
+        # Entries of a map are not records in a default: Avro does not take them.
         if not _has_entries(schema, self.options):
             avro["default"] = default_json(schema, schema.default)
         return avro
@@ -228,7 +228,7 @@ class AvroSchemas:
 
 
 def _check_name(name: str) -> None:
-    """Raise DataError, in Avro's words, for what is no name of it."""
+    """Raise DataError, in Avro's words, for what is not a name of it."""
     if not name:
         raise DataError("Empty name")
     if not (name[0].isalpha() or name[0] == "_"):

@@ -190,7 +190,7 @@ class JsonSchemaReader:
             self._root = json.loads(stored.text)
             self._documents = {name: json.loads(text) for name, text in stored.references}
         except ValueError as error:
-            raise DataError(f"Schema {stored.id} is no JSON Schema: {error}") from error
+            raise DataError(f"Schema {stored.id} is not a JSON Schema: {error}") from error
 
     def schema(self) -> Schema:
         """The schema of all. Raises DataError."""

@@ -151,7 +151,7 @@ def _pattern(checker: _Checker, value: Any, path: _Path) -> None:
     _string(checker, value, path)
     fault = fault_of(value)
     if fault is not None:
-        _fail(path, f"is no regular expression: it {fault}")
+        _fail(path, f"is not a regular expression: it {fault}")
 
 
 def _boolean(checker: _Checker, value: Any, path: _Path) -> None:

@@ -20,7 +20,7 @@ _REPEAT = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\??")
 
 
 def fault_of(pattern: str) -> str | None:
-    """Why the pattern is no regular expression, or None if it is one."""
+    """Why the pattern is not a regular expression, or None if it is one."""
     if len(pattern) > PATTERN_LENGTH_MAX:
         return f"has more than {PATTERN_LENGTH_MAX} characters"
     if _compiled(pattern) is not None:

@@ -129,7 +129,7 @@ def _too_large(text: str) -> SchemaFault:
 
 
 def _constant(name: str) -> None:
-    raise SchemaFault(f"the schema is not JSON: {name} is no number")
+    raise SchemaFault(f"the schema is not JSON: {name} is not a number")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ _last_wins = _decoder(None)
 def _check_characters(value: Any) -> None:
     if isinstance(value, str):
         if _SURROGATE.search(value):
-            raise SchemaFault(f"half of a surrogate pair is no character: {value[:40]!a}")
+            raise SchemaFault(f"half of a surrogate pair is not a character: {value[:40]!a}")
     elif isinstance(value, list):
         for item in value:
             _check_characters(item)

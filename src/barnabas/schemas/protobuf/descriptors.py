@@ -74,7 +74,7 @@ def decompile(serialized: bytes) -> tuple[File, str]:
         file = read_descriptor(factory.FromString(serialized))
         return file, print_file(file)
     except (DecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
-        # The last two are of a string that is no UTF-8, which the library gives as bytes.
+        # The last two are of a string that is not UTF-8, which the library gives as bytes.
         raise SchemaFault(f"the serialized file descriptor cannot be read: {error}") from None
 
 

@@ -71,8 +71,8 @@ def indexes_of(message: Descriptor) -> list[int]:
 def load(text: str, references: Mapping[str, str]) -> MessageSchema:
     """The schema of a text, in a pool of its own; `references` are texts by their imports' names.
 
-    Options that their types do not allow are left out. Raises SchemaFault for what is no schema or
-    lacks an import.
+    Options that their types do not allow are left out. Raises SchemaFault for a text that is not a
+    schema or lacks an import.
     """
     try:
         scope = read_with_references(text, references)

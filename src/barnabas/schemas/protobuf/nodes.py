@@ -49,7 +49,7 @@ class Aggregate:
     entries: tuple[tuple[str, Value], ...]
 
 
-# A str is a quoted string. Bytes of it that are no UTF-8 are surrogates (PEP 383).
+# A str is a quoted string. Bytes of it that are not UTF-8 are surrogates (PEP 383).
 Value = str | Word | Aggregate | tuple["Value", ...]
 
 

@@ -4,7 +4,7 @@ It is, to the letter, what Confluent's registry makes of the same text, so that 
 topic are found again: no comments; within a message first what is reserved, then options, fields,
 oneofs, groups, extension ranges, extensions, messages, enums; option values of several parts over
 several lines; a blank line between the kinds, which is indented as the block around it. Differences
-are where its text would not mean the same: weak imports and editions stay, bytes that are no UTF-8
+are where its text would not mean the same: weak imports and editions stay, bytes that are not UTF-8
 stay bytes, a default of type bytes keeps its quotes.
 """
 

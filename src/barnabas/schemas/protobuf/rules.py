@@ -196,7 +196,8 @@ class _Rules:
         if field.label == "repeated" or field.is_map or isinstance(node, Message):
             raise self._fault(f"{field.name} cannot have a default", option.position)
         if not _fits(option, field.type, node):
-            raise self._fault(f"the default of {field.name} is no {field.type}", option.position)
+            fault = f"the default of {field.name} is not of type {field.type}"
+            raise self._fault(fault, option.position)
 
     def _type(self, name: str, within: str, position: int) -> Message | Enum:
         entry = self._scope.resolve(name, within)
@@ -211,7 +212,7 @@ class _Rules:
     def _message_type(self, name: str, within: str, position: int) -> Message:
         node = None if name in SCALARS else self._type(name, within, position)
         if not isinstance(node, Message):
-            raise self._fault(f"{name} is no message", position)
+            raise self._fault(f"{name} is not a message", position)
         return node
 
     def _extend(self, extend: Extend, within: str) -> None:

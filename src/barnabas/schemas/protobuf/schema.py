@@ -178,7 +178,7 @@ class ProtobufFormat:
         file, text = _read(text)
         schema = ProtobufSchema(file, references)
         if references:
-            # A reference that is no schema is a fault here, not when it is needed.
+            # A reference that is not a schema is a fault here, not when it is needed.
             _ = schema.scope
         if is_new:
             check_file(text, schema.scope)
@@ -202,7 +202,7 @@ def _check_descriptor(text: str, scope: Scope) -> None:
 def read_with_references(text: str, references: Mapping[str, str]) -> Scope:
     """The names of a text and of what it imports; `references` are texts by path.
 
-    It checks none of the registry's rules. Raises SchemaFault for what is no schema.
+    It checks none of the registry's rules. Raises SchemaFault for what is not a schema.
     """
     resolved = [ResolvedReference(name, "", 0, told) for name, told in references.items()]
     return scope_of(_read(text)[0], _loader(resolved))
@@ -223,7 +223,7 @@ def _read(text: str) -> tuple[File, str]:
     try:
         read_again = parse_file(printed)
     except SchemaFault as fault:
-        raise SchemaFault(f"the serialized file descriptor is no schema: {fault}") from None
+        raise SchemaFault(f"the serialized file descriptor is not a schema: {fault}") from None
     if read_again != file:
         raise SchemaFault("the serialized file descriptor has names that are none")
     return read_again, printed

@@ -180,7 +180,7 @@ class Cursor:
                 return _SINGLE_ESCAPES[single]
             code = int(short or long, 16)
             if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-                raise self.fault("the string has an escape that is no character", at)
+                raise self.fault("the string has an escape that is not a character", at)
             return chr(code).encode()
 
         return _ESCAPE.sub(character, body.encode()).decode("utf-8", "surrogateescape")

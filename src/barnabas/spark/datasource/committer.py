@@ -174,7 +174,9 @@ class Committer:
             effect = machine.step(self._do(effect))
         if machine.skipped:
             records = sum(one.records for one in machine.skipped)
-            _log.error("batch %d goes on without %d records, as told", machine.batch, records)
+            _log.error(
+                "batch %d continues without %d records, as configured", machine.batch, records
+            )
 
     def _do(self, effect: Effect) -> Event:
         match effect:

@@ -1,6 +1,6 @@
 """The tasks' part: they read the records of a plan, by their offsets, from the log.
 
-Tasks are no members of the share group. They read as any consumer does, so a batch can be read
+Tasks are not members of the share group. They read as any consumer does, so a batch can be read
 again, elsewhere and after its locks are gone.
 """
 

@@ -210,7 +210,7 @@ def _decimal_of(given: Any) -> SqlType:
 
 def _of(given: Any, kind: type) -> Any:
     if not isinstance(given, kind):
-        raise TypeError(f"{given!r} is no {kind.__name__}")
+        raise TypeError(f"{given!r} is not of type {kind.__name__}")
     return given
 
 

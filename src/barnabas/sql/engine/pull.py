@@ -169,7 +169,7 @@ def _selection(
             base = plan_expression(item.base, is_join=False)
             kind = compile_expression(base, columns, functions).type
             if not isinstance(kind, Struct):
-                raise AnalysisError(f"{message_text(base)} is no STRUCT")
+                raise AnalysisError(f"{message_text(base)} is not a STRUCT")
             for field in kind.fields:
                 add(field.name, Dereference(base, field.name))
         elif isinstance(item, SingleColumn):

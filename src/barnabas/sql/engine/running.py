@@ -283,7 +283,7 @@ class RunningQueries:
             if running.is_ended or running.state is not QueryState.ERROR:
                 return
             running.restarts += 1
-            _log.info("starting query %s again", running.query.query_id)
+            _log.info("restarting query %s", running.query.query_id)
             if running.hosted is None:
                 self._host(running)
             else:

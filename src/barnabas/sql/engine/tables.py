@@ -133,7 +133,7 @@ class TableView:
             self._rows.put(read.key, value, read.timestamp_ms, read.window)
 
     def _fail(self, error: Exception) -> None:
-        _log.warning("the rows of %s are not kept any more: %s", self.source.name, error)
+        _log.warning("the rows of %s are no longer kept: %s", self.source.name, error)
         self.has_failed = True
 
     def rows(self) -> TableRows:

@@ -1,6 +1,6 @@
 """Calculation: INTEGER and BIGINT wrap around, DOUBLE follows IEEE 754, DECIMAL is exact or fails.
 
-NULL on either side is no value at all (EvaluationError), as in ksqlDB: the whole expression around
+NULL on either side raises EvaluationError, as in ksqlDB: the whole enclosing expression
 becomes NULL, even `COALESCE(a + b, 0)`. Texts are joined by `+`, NULL as the word `null`.
 """
 

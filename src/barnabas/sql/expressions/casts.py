@@ -1,7 +1,7 @@
 """Casts: how values of one type become values of another, for CAST and where types are widened.
 
 Casts of numbers to narrower ones keep the low bits, as Java's do; those of a DOUBLE to a whole
-number stop at its greatest value. A text that is no value of the type raises EvaluationError.
+number stop at its greatest value. A text that is not a value of the type raises EvaluationError.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _between(compiler: Compiling, node: nodes.Between) -> Evaluate:
 
 
 def _condition(compiler: Compiling, expression: Expression) -> Evaluate:
-    """An expression that must be true or false: NULL is no value."""
+    """An expression that must be true or false: NULL is not a value."""
     sql_type = compiler.type_of(expression)
     if sql_type != types.BOOLEAN:
         text = message_text(expression)

@@ -126,7 +126,7 @@ def _simple(target: SqlType, schema: Schema) -> Convert | None:
         case BaseType.DOUBLE:
             return float
         case BaseType.BYTES if is_decimal(schema):
-            return _refuse("a decimal number is no BYTES")
+            return _refuse("a decimal number is not BYTES")
     return None
 
 

@@ -43,7 +43,7 @@ class SchemaTranslator(Protocol):
         """The columns of a schema.
 
         `upper_case`: names as unquoted ones are; else as the schema spells them (schema ids do so).
-        Raises AnalysisError for a schema that is no row.
+        Raises AnalysisError for a schema that is not a row.
         """
         ...
 

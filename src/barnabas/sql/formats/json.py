@@ -74,7 +74,7 @@ def json_serializer(columns: Sequence[Column], subject: str, *, wraps: bool) -> 
 
 
 def json_deserializer(columns: Sequence[Column], subject: str, *, wraps: bool) -> Deserializer:
-    """JSON in UTF-8 to rows. JSON's null is no row, or as a bare value a row of NULL."""
+    """JSON in UTF-8 to rows. JSON's null is not a row, or as a bare value a row of NULL."""
     readers = [reader(column.type) for column in columns]
     names = [column.name for column in columns]
     whole = Struct(tuple(Field(column.name, column.type) for column in columns))

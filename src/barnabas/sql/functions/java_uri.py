@@ -1,7 +1,7 @@
 """Addresses (URI) as java.net.URI takes them apart: RFC 2396 with Java's deviations.
 
 Java is strict about characters, takes letters beyond ASCII nearly everywhere, and has no host for
-an authority that is no server's (`http://my_host/`: a host name has no underscore).
+an authority that is not a server's (`http://my_host/`: a host name has no underscore).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _AFTER_WORD = re.compile(r"[^\w\ufeff]|\Z")
 
 
 def parse(text: str) -> Json:
-    """The first value of the text, or MISSING; raises EvaluationError if it is no JSON."""
+    """The first value of the text, or MISSING; raises EvaluationError if it is not JSON."""
     start = skip_blank(text, 0)
     if start == len(text):
         return MISSING

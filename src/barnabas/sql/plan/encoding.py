@@ -41,7 +41,7 @@ _NAMES = {kind: name for name, kind in _TAGGED.items()}
 
 
 class PlanFormatError(ValueError):
-    """Text is no plan, or one of a version that this program does not know."""
+    """Text is not a plan, or one of a version that this program does not know."""
 
 
 def encode_plan(plan: QueryPlan) -> str:

@@ -238,8 +238,8 @@ def grouper(expressions: Sequence[Evaluator], log: Log) -> Callable[[Row], Row |
 class NotNullKeyNode(Node):
     """Stands before a repartition: records without a key have no partition to go to.
 
-    A key of one column that is null is no key: so it comes back from any format. `keeps` is set if
-    the next step keeps records without a key (a left join).
+    A single-column key that is null is not a key: every format reads it back like that. `keeps` is
+    set if the next step keeps records without a key (a left join).
     """
 
     def __init__(self, *, keeps: bool) -> None:

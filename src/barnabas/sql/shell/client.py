@@ -126,7 +126,7 @@ class KsqlClient:
         self._get(f"/is_valid_property/{quote(name, safe='')}")
 
     def statement(self, text: str, context: Context) -> list[dict[str, Any]]:
-        """The answers to a statement that is no query. Raises ServerError."""
+        """The answers to a statement that is not a query. Raises ServerError."""
         body: dict[str, Any] = self._body(text, context)
         if self._sequence >= 0:
             # Another server of the same service must have done what we did before.

@@ -86,7 +86,7 @@ class Shell:
         except OSError as error:
             raise MissingFileError(f"Cannot read {path}: {error.strerror or error}") from error
         except UnicodeDecodeError as error:
-            raise ShellError(f"{path} is no text in UTF-8") from error
+            raise ShellError(f"{path} is not text in UTF-8") from error
         self._depth += 1
         try:
             self.run(text)

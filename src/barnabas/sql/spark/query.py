@@ -146,7 +146,7 @@ class SparkQuery:
             if committer is not None:
                 committer.forget()
         except KafkaException as error:
-            _log.warning("a decision of %s is left: %s", self.plan.query_id, error)
+            _log.warning("a decision of %s could not be removed: %s", self.plan.query_id, error)
         finally:
             if committer is not None:
                 committer.close()

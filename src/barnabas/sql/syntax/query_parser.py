@@ -88,7 +88,7 @@ class QueryParser(ExpressionParser):
         return tree.Source(name, alias, place=place)
 
     def _is_alias(self) -> bool:
-        """Whether a name comes next, and not a clause that begins with a word that is no name
+        """Whether a name comes next, and not a clause that begins with a word that is not a name
         only in its place."""
         if not self.is_identifier():
             return False

@@ -34,7 +34,7 @@ class TypeParser(Cursor):
     """A cursor that can take a type, and whole numbers as commands have them."""
 
     def type(self) -> SqlType:
-        """Take a type; a name that is no primitive type becomes a NamedType."""
+        """Take a type; a name that is not a primitive type becomes a NamedType."""
         self.open_level()
         taken = self._simple_type()
         while self.accept("ARRAY"):

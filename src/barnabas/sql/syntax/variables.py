@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 def substitute(text: str, variables: Mapping[str, str], *, is_test: bool = False) -> str:
     """The text of one statement with its variables replaced.
 
-    Raises ParseError if the text is no statement, or if a value does not fit its place.
+    Raises ParseError if the text is not a statement, or if a value does not fit its place.
     """
     if "${" not in text:
         return text

@@ -274,7 +274,7 @@ def _row(columns: Sequence[Column], given: Any) -> Row:
     if not isinstance(given, Mapping):
         if len(columns) != 1:
             names = ", ".join(column.name for column in columns) or "none"
-            raise ValueError(f"{given!r} is no row: give a value for each column ({names})")
+            raise ValueError(f"{given!r} is not a row: give a value for each column ({names})")
         given = {columns[0].name: given}
     rest = dict(given)
     row = []

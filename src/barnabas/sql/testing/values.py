@@ -57,7 +57,7 @@ def _primitive(spec: Any, base: BaseType) -> Value:
         return spec
     if base is BaseType.BYTES and isinstance(spec, str):
         return base64.b64decode(spec)
-    raise SpecError(f"{spec!r} is no {base.value}")
+    raise SpecError(f"{spec!r} is not of type {base.value}")
 
 
 def _key_of(name: str, sql_type: SqlType) -> Value:
@@ -68,7 +68,7 @@ def _key_of(name: str, sql_type: SqlType) -> Value:
 
 def _of(spec: Any, kind: type) -> Any:
     if not isinstance(spec, kind):
-        raise SpecError(f"{spec!r} is no {kind.__name__}")
+        raise SpecError(f"{spec!r} is not of type {kind.__name__}")
     return spec
 
 

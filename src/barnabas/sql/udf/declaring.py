@@ -125,7 +125,7 @@ def caller() -> Place:
 def checked_name(name: str) -> str:
     """The name, if statements can say it; raises DeclarationError."""
     if not _NAME.match(name):
-        raise DeclarationError(f"{name!r} is no name for a function: give one with name=")
+        raise DeclarationError(f"{name!r} is not a name for a function: give one with name=")
     if name.upper() in RESERVED:
         raise DeclarationError(f"{name} is a reserved word of SQL: give another name with name=")
     return name

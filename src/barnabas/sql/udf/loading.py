@@ -113,7 +113,7 @@ def _of_directory(directory: Path) -> list[Declaration]:
     package = _package(root)
     for file in files:
         if not file.stem.isidentifier():
-            raise ExtensionError(f"{file} cannot be a module: its name is no Python identifier")
+            raise ExtensionError(f"{file} cannot be a module: its name is not a Python identifier")
         _run(f"{package}.{file.stem}", root)
     return [d for file in files for d in declared(f"{package}.{file.stem}")]
 

@@ -68,7 +68,8 @@ def _each(items: Any, convert: Convert) -> list[Any]:
 def _refused(value: Any, sql_type: SqlType | str) -> EvaluationError:
     shown = repr(value)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    return EvaluationError(f"gave {shown} ({type(value).__name__}), which is no {sql_type}")
+    kind = type(value).__name__
+    return EvaluationError(f"gave {shown} ({kind}), which is not of type {sql_type}")
 
 
 def _taken(value: Any, kinds: Any, sql_type: SqlType | str) -> Any:
@@ -133,7 +134,7 @@ def _double(value: Any) -> float:
 
 
 def _decimal(value: Any, sql_type: types.Decimal) -> Decimal:
-    """Rounded half up; a float is no DECIMAL, since it seldom is the number that was meant."""
+    """Rounded half up; a float is not a DECIMAL, since it seldom is the number that was meant."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise _refused(value, sql_type)
     # Rounding may carry into one digit more than there is room for.

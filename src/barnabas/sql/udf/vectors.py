@@ -48,7 +48,7 @@ class Vectorized:
         ]
         result = self._function(*arrays)
         if not isinstance(result, pa.Array | pa.ChunkedArray):
-            raise EvaluationError(f"gave a {type(result).__name__}, which is no Arrow array")
+            raise EvaluationError(f"gave a {type(result).__name__}, which is not an Arrow array")
         if len(result) != count:
             raise EvaluationError(f"gave {len(result)} values for {count} records")
         convert = self._boundary.conversions(len(types), types).result

@@ -43,7 +43,7 @@ AS_JAVA_PRINTS = [
     ("3018310a300806035504030c0161310a300806035504030c0162", "CN=b,CN=a"),
     ("30193117301506035504030c0e636166c3a920e4b8ad202a5f4021", "CN=café 中 *_@!"),
     ("3000", ""),
-    # An attribute that is no text, one of four bytes a letter, and returns at both ends.
+    # An attribute that is not text, one of four bytes a letter, and returns at both ends.
     ("300c310a30080603550406120131", "C=#120131"),
     ("300f310d300b06035504071c0400000061", "L=#1c0400000061"),
     ("300e310c300a060355040a0c030d610d", "O=\\\ra\\\r"),

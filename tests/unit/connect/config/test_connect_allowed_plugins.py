@@ -162,7 +162,7 @@ def test_a_file_of_signals_is_emptied_only_where_the_worker_allows_it(tmp_path: 
 @pytest.mark.parametrize("path", ["/dev/zero", "/"])
 def test_a_schema_is_a_file_of_a_bounded_size(path: str, tmp_path: Path) -> None:
     (text,) = Datagen().validate({"kafka.topic": "t", "schema.filename": path})["schema.filename"]
-    assert "is no file" in text
+    assert "is not a file" in text
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(2_000_000)

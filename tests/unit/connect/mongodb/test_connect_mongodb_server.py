@@ -151,7 +151,7 @@ def test_one_refused_record_ends_the_task(uri: str) -> None:
         kit.produce("t", b"no document")
         running = kit.start("s", sink(uri))
         error = kit.wait_for_failure(running)
-        assert "the text is no document in JSON" in str(error)
+        assert "the text is not a document in JSON" in str(error)
 
 
 def test_a_collection_is_copied_by_both_connectors(

@@ -85,5 +85,5 @@ def test_names_match_as_java_matches(patterns: str, found: list[str]) -> None:
 
 
 def test_what_java_does_not_take_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is no list of regular expressions"):
+    with pytest.raises(ConfigError, match="is not a list of regular expressions"):
         Patterns("shop.(items")

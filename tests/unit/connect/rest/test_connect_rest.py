@@ -312,5 +312,5 @@ async def test_a_request_that_outlasts_the_worker_gets_an_answer(
     assert found.status_code == 503
     assert found.json() == {"error_code": 503, "message": "Worker is shutting down"}
     (line,) = [record for record in caplog.records if record.levelno > logging.INFO]
-    assert line.getMessage() == "POST /connectors: not answered before the end"
+    assert line.getMessage() == "POST /connectors: not answered before the server stopped"
     assert line.exc_info is None

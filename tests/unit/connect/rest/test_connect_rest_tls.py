@@ -97,7 +97,7 @@ def test_versions_and_suites(authority: Authority) -> None:
     ("name", "value", "message"),
     [
         ("client.auth", "always", "Invalid value always for configuration ssl.client.auth: String"),
-        ("enabled.protocols", "TLSv9", "'TLSv9' is no version of TLS"),
+        ("enabled.protocols", "TLSv9", "'TLSv9' is not a version of TLS"),
         ("keystore.location", "", "must be set for a listener that speaks https"),
         ("truststore.location", "/nowhere", "/nowhere"),
     ],

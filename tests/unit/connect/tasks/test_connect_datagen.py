@@ -120,7 +120,7 @@ def test_schema_of_ones_own(tmp_path: Path) -> None:
     [
         ({}, "Set exactly one of"),
         ({"quickstart": "nothing"}, "there is no quickstart nothing"),
-        ({"schema.string": "{"}, "is no JSON"),
+        ({"schema.string": "{"}, "is not JSON"),
         ({"schema.filename": "/no/such"}, "Unable to read the '/no/such' schema file"),
         ({"quickstart": "users", "schema.keyfield": "x"}, "no field x"),
     ],

@@ -147,7 +147,7 @@ def test_writer() -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"format": "json:JSONEncoder"}, "no subclass of pyspark"),
+        ({"format": "json:JSONEncoder"}, "not a subclass of pyspark"),
         ({"format": "no.such:Class"}, "Failed to find any class"),
     ],
 )

@@ -48,7 +48,7 @@ def test_attempts_end() -> None:
     first, second = (restarts.failed("a", BROKEN, 0) for _ in range(2))
     assert first is not None
     assert second is not None
-    assert second.note == "Connector a starts again at 1970-01-01T00:00:20+00:00 (attempt 2 of 2)"
+    assert second.note == "Connector a restarts at 1970-01-01T00:00:20+00:00 (attempt 2 of 2)"
     assert restarts.failed("a", BROKEN, 0) is None
     assert restarts.next_due_ms() is None
 

@@ -72,7 +72,7 @@ def test_its_status_tells_when(make: Make) -> None:
     world.create("c")
     fail(world, TASK, ConnectError("it broke"))
     assert "it broke" in trace(world)
-    assert "Task c-0 starts again at" in trace(world)
+    assert "Task c-0 restarts at" in trace(world)
     assert world.states("c") == ("RUNNING", ["FAILED"])
     world.herder.restart_task(TASK)
     assert world.states("c") == ("RUNNING", ["RUNNING"])
@@ -96,7 +96,7 @@ def test_what_stays_failed(
     fail(world, TASK, error)
     world.herder.health()
     assert world.states("c") == ("RUNNING", ["FAILED"])
-    assert "starts again" not in trace(world)
+    assert "restarts" not in trace(world)
 
 
 def test_a_connector_that_cannot_start_is_tried_again(make: Make) -> None:

@@ -43,7 +43,7 @@ REFUSALS: list[tuple[str, Any, str]] = [
     ("initialize a negative partition", lambda c: c.initialize(key(-1), 1, 0), "INVALID_REQUEST"),
     ("initialize an older state", lambda c: c.initialize(key(), 4, 0), "FENCED_STATE_EPOCH"),
     (
-        "initialize what is no topic",
+        "initialize what is not a topic",
         lambda c: c.initialize(key(3), 5, 0),
         "UNKNOWN_TOPIC_OR_PARTITION",
     ),
@@ -59,9 +59,9 @@ REFUSALS: list[tuple[str, Any, str]] = [
     ("write as a former leader", lambda c: c.write(key(), (5, 6), 0, 0, []), "FENCED_LEADER_EPOCH"),
     ("write an older state", lambda c: c.write(key(), (4, 7), 0, 0, []), "FENCED_STATE_EPOCH"),
     ("sum up a negative partition", lambda c: c.summary(key(-1)), "INVALID_REQUEST"),
-    ("sum up what is no topic", lambda c: c.summary(key(3)), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ("sum up what is not a topic", lambda c: c.summary(key(3)), "UNKNOWN_TOPIC_OR_PARTITION"),
     ("delete a negative partition", lambda c: c.delete(key(-1)), "INVALID_REQUEST"),
-    ("delete what is no topic", lambda c: c.delete(key(3)), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ("delete what is not a topic", lambda c: c.delete(key(3)), "UNKNOWN_TOPIC_OR_PARTITION"),
 ]
 
 

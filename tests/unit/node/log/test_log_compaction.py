@@ -39,7 +39,7 @@ KEPT: Table = {
         [(1, "b", "1"), (2, "a", "2")]),
     "other keys": ([[("a", "1")], [("b", "1")]], [(0, "a", "1"), (1, "b", "1")]),
     "an empty key is a key": ([[("", "1")], [("", "2")]], [(1, "", "2")]),
-    "an empty value is no tombstone": ([[("a", "")]], [(0, "a", "")]),
+    "an empty value is not a tombstone": ([[("a", "")]], [(0, "a", "")]),
     "long keys": ([[(LONG_KEY, "1"), (LONG_KEY + "!", "1")], [(LONG_KEY, "2")]],
                   [(1, LONG_KEY + "!", "1"), (2, LONG_KEY, "2")]),
     "a tombstone": ([[("a", "1")], [("a", None)]], [(1, "a", None)]),

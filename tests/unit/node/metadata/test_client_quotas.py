@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[Entity, str, float, str]] = {
         1,
         "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
     ),
-    "what is no address": (
+    "what is not an address": (
         {"ip": "10.0.0"},
         "connection_creation_rate",
         1,

@@ -18,7 +18,7 @@ DENY: dict[str, Any] = {"permission": Permission.DENY}
     [
         pytest.param([], {}, False, id="nothing said"),
         pytest.param([acl(1)], {}, True, id="literal"),
-        pytest.param([acl(1)], {"name": "orders2"}, False, id="a literal is no prefix"),
+        pytest.param([acl(1)], {"name": "orders2"}, False, id="a literal is not a prefix"),
         pytest.param([acl(1)], {"user": "bob"}, False, id="another user"),
         pytest.param([acl(1)], {"kind": "Group"}, False, id="another kind of principal"),
         pytest.param([acl(1, "User:*")], {"user": "bob"}, True, id="every user"),

@@ -74,16 +74,16 @@ def test_what_is_believed_too(changes: dict[str, Any]) -> None:
     [
         pytest.param({"exp": NOW - 30, "iat": NOW - 99}, "has expired", id="expired"),
         pytest.param({"exp": None}, "no claim exp", id="no end"),
-        pytest.param({"exp": "soon"}, "exp is no number", id="an end in words"),
-        pytest.param({"exp": True}, "exp is no number", id="an end that is true"),
-        pytest.param({"exp": -1}, "exp is no time", id="an end before all time"),
-        pytest.param({"exp": 10**400}, "exp is no time", id="an end after all time"),
+        pytest.param({"exp": "soon"}, "exp is not a number", id="an end in words"),
+        pytest.param({"exp": True}, "exp is not a number", id="an end that is true"),
+        pytest.param({"exp": -1}, "exp is not a time", id="an end before all time"),
+        pytest.param({"exp": 10**400}, "exp is not a time", id="an end after all time"),
         pytest.param({"iat": None}, "no claim iat", id="no beginning"),
         pytest.param({"iat": NOW + 61}, "before it is valid", id="ends before it begins"),
         pytest.param({"nbf": NOW + 31}, "not valid yet", id="not valid yet"),
         pytest.param({"aud": None}, "another audience", id="no audience"),
         pytest.param({"aud": "other"}, "another audience", id="another audience"),
-        pytest.param({"aud": {"kafka": 1}}, "aud is no list", id="an audience of another form"),
+        pytest.param({"aud": {"kafka": 1}}, "aud is not a list", id="an audience of another form"),
         pytest.param({"iss": None}, "another issuer", id="no issuer"),
         pytest.param({"iss": "https://issuer/"}, "another issuer", id="another issuer"),
         pytest.param({"sub": None}, "sub is missing", id="no subject"),
@@ -91,7 +91,7 @@ def test_what_is_believed_too(changes: dict[str, Any]) -> None:
         pytest.param({"sub": 7}, "sub is missing, or no text", id="a subject that is a number"),
         pytest.param({"scope": ["a", "a"]}, "repeats", id="a scope twice"),
         pytest.param({"scope": [" "]}, "empty in parts", id="an empty scope"),
-        pytest.param({"scope": [1]}, "scope is no list", id="a scope that is a number"),
+        pytest.param({"scope": [1]}, "scope is not a list", id="a scope that is a number"),
     ],
 )
 def test_claims_that_are_refused(changes: dict[str, Any], reason: str) -> None:
@@ -186,7 +186,7 @@ def unsigned() -> str:
         pytest.param("..", "is not JSON", id="three empty parts"),
         pytest.param("!.!.!", "not base64", id="not base64"),
         pytest.param("a.b.c", "not base64", id="a length that base64 never has"),
-        pytest.param(f"{part([])}.{part({})}.", "no JSON object", id="a header that is a list"),
+        pytest.param(f"{part([])}.{part({})}.", "not a JSON object", id="a header that is a list"),
         pytest.param(
             f"{part(b'[' * 100_000)}.{part({})}.", "is not JSON", id="lists in lists in lists"
         ),
@@ -247,8 +247,8 @@ def test_every_kind_of_signature(key: Any, algorithm: str) -> None:
         ({"kty": "RSA", "n": "!", "e": "AQAB"}, "no number"),
         ({"kty": "EC", "crv": "P-999", "x": "AA", "y": "AA"}, "an unknown curve"),
         ({}, "nothing"),
-        ({"kty": ["RSA"]}, "a kind that is no text"),
-        (jwk(rsa_key("first")) | {"alg": {}}, "an algorithm that is no text"),
+        ({"kty": ["RSA"]}, "a kind that is not text"),
+        (jwk(rsa_key("first")) | {"alg": {}}, "an algorithm that is not text"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

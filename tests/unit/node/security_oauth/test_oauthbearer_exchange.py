@@ -106,8 +106,8 @@ def test_an_unsecured_token_is_believed() -> None:
         ({"exp": NOW}, "has expired"),
         ({"iat": NOW + 1}, "in the future"),
         ({"iat": NOW + 1, "exp": NOW + 1}, "in the future"),
-        ({"iat": "x"}, "iat is no number"),
-        ({"scope": 5}, "scope is no list"),
+        ({"iat": "x"}, "iat is not a number"),
+        ({"scope": 5}, "scope is not a list"),
     ],
 )
 def test_unsecured_tokens_that_are_refused(changes: dict[str, Any], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What is no Avro schema: a clear fault that says where, however bad the text."""
+"""What is not an Avro schema: a clear fault that says where, however bad the text."""
 
 import json
 from typing import Any
@@ -36,11 +36,11 @@ FAULTS: list[tuple[Any, str]] = [
     ('{\n  "type": "int",\n}', "no JSON: line 3, column 1"),
     ("string", "no JSON: line 1, column 1"),
     ('/* a comment */ {"type": }', "no JSON: line 1, column 26"),
-    ('{"type":"int","a":NaN}', "NaN is no number"),
-    ('/* c */ {"type":"int","a":NaN}', "NaN is no number"),
+    ('{"type":"int","a":NaN}', "NaN is not a number"),
+    ('/* c */ {"type":"int","a":NaN}', "NaN is not a number"),
     ("null", "a schema is a name, an object or an array, not null"),
     ({}, 'the schema has no "type"'),
-    ({"type": 3}, '"type" is no name'),
+    ({"type": 3}, '"type" is not a name'),
     (record("R", ("a", "com.x.Missing")), "/fields/0/type: no schema is named 'com.x.Missing'"),
     ([record("R", ("a", {"type": "array", "items": "No"}))], "/0/fields/0/type/items: no schema"),
     (record("R", ("a", "int"), ("b", {"type": "map"})), '/fields/1/type: map has no "values"'),
@@ -54,16 +54,19 @@ FAULTS: list[tuple[Any, str]] = [
     (record("R", ("a", ["E", "E"]), ("b", {"type": "enum", "name": "E", "symbols": []})),
      "/fields/0/type/1: the union has two branches 'E'"),
     ({"type": "enum", "name": "E", "symbols": ["A", "B", "A"]}, "/symbols/2: enum 'E' has two"),
-    ({"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}, "default 'B' is no symbol"),
+    (
+        {"type": "enum", "name": "E", "symbols": ["A"], "default": "B"},
+        "default 'B' is not a symbol",
+    ),
     ({"type": "fixed", "name": "F", "size": -1}, "fixed 'F' needs a \"size\""),
     (record("R", ("a", record("I")), ("b", record("I", ("c", "int")))), "/fields/1/type: 'I'"),
     (
         {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": "x"}]},
-        "/fields/0: the default of field 'a' is \"x\", which is no int",
+        "/fields/0: the default of field 'a' is \"x\", which is not of type int",
     ),
     (
         {"type": "record", "name": "R", "fields": [{"name": "a", "type": "float", "default": "x"}]},
-        "/fields/0: the default 'x' is no number",
+        "/fields/0: the default 'x' is not a number",
     ),
     ('{"type":"string","p":"\\ud800"}', "half of a surrogate pair"),
     ('{"type":"string","p":' + "9" * 5000 + "}", "too many digits"),

@@ -100,7 +100,7 @@ FOUND: list[tuple[str, Any, dict[str, Any]]] = [
         {},
     ),
     ("a new metaschema", {"$schema": DRAFT_2020, "$ref": DRAFT_2020}, {}),
-    ("what is no reference", {"enum": [{"$ref": "nowhere"}], "x": {"$ref": "nowhere"}}, {}),
+    ("what is not a reference", {"enum": [{"$ref": "nowhere"}], "x": {"$ref": "nowhere"}}, {}),
     ("a property named $ref", {"properties": {"$ref": STRING, "$id": STRING, "items": STRING}}, {}),
 ]
 

@@ -1,4 +1,4 @@
-"""Texts that are no schemas: what is said of them and where."""
+"""Texts that are not schemas: what is said of them and where."""
 
 import base64
 
@@ -48,7 +48,7 @@ GRAMMAR = {
     P + "option a = ;": "line 2, column 12: expected a value, found ;",
     P + "option a = -b;": "line 2, column 13: expected a number, found b",
     P + 'option a = "\\q";': "line 2, column 12: the string has an escape that does not exist",
-    P + 'option a = "\\ud800";': "the string has an escape that is no character",
+    P + 'option a = "\\ud800";': "the string has an escape that is not a character",
     P + "option (a = 1;": "expected ')' after the name of the extension",
     P + "option (a) = {b 1};": "expected ':' after the name of a field, found 1",
     P + "option (a) = {1: 1};": "expected the name of a field, found 1",
@@ -118,17 +118,21 @@ RULES = {
     ),
     "message A { extensions 10; } extend A {}": "the extension of A has no fields",
     P + "extend B { string a = 1; }": "line 2, column 1: the type B is not defined",
-    P + "service S { rpc F (string) returns (string); }": "string is no message",
-    P + "enum E { Z = 0; } service S { rpc F (E) returns (E); }": "E is no message",
+    P + "service S { rpc F (string) returns (string); }": "string is not a message",
+    P + "enum E { Z = 0; } service S { rpc F (E) returns (E); }": "E is not a message",
     P + "message A {} service S { rpc F (A) returns (A); rpc F (A) returns (A); }": (
         "line 2, column 49: F is defined twice"
     ),
-    'message A { optional int32 a = 1 [default = "x"]; }': "the default of a is no int32",
-    "message A { optional int32 a = 1 [default = 3000000000]; }": "the default of a is no int32",
-    "message A { optional uint32 a = 1 [default = -1]; }": "the default of a is no uint32",
-    "message A { optional bool a = 1 [default = 1]; }": "the default of a is no bool",
-    "message A { optional double a = 1 [default = x]; }": "the default of a is no double",
-    "message A { optional E a = 1 [default = B]; enum E { C = 1; } }": "the default of a is no E",
+    'message A { optional int32 a = 1 [default = "x"]; }': "the default of a is not of type int32",
+    "message A { optional int32 a = 1 [default = 3000000000]; }": (
+        "the default of a is not of type int32"
+    ),
+    "message A { optional uint32 a = 1 [default = -1]; }": "the default of a is not of type uint32",
+    "message A { optional bool a = 1 [default = 1]; }": "the default of a is not of type bool",
+    "message A { optional double a = 1 [default = x]; }": "the default of a is not of type double",
+    "message A { optional E a = 1 [default = B]; enum E { C = 1; } }": (
+        "the default of a is not of type E"
+    ),
     "message A { repeated int32 a = 1 [default = 1]; }": "a cannot have a default",
     "message A { optional int32 a = 1 [default = 1, default = 2]; }": "a has two defaults",
     P + "message A { string a = 1 [deprecated = 5]; }": (

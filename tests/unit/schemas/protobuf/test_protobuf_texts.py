@@ -70,7 +70,7 @@ OWN = {
         PROTO3 + r'option java_package = "\303\251";',
         PROTO3 + '\noption java_package = "é";\n',
     ),
-    "bytes that are no UTF-8 stay bytes": (
+    "bytes that are not UTF-8 stay bytes": (
         r'message A { optional bytes a = 1 [default = "\377\x00z"]; }',
         '\nmessage A {\n  optional bytes a = 1 [default = "\\377\\000z"];\n}\n',
     ),

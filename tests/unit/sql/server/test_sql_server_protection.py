@@ -1,4 +1,4 @@
-"""What reaches the SQL server from anywhere: bounds, foreign pages, and bytes that are no HTTP."""
+"""What reaches the SQL server from anywhere: bounds, foreign pages, and bytes that are not HTTP."""
 
 from __future__ import annotations
 

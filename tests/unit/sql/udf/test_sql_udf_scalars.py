@@ -265,7 +265,7 @@ def test_overloads_and_type_variables() -> None:
     assert type_of("F(ARRAY['a'])", own) == "STRING"
     assert value_of("F(ARRAY[1, 2])", own) == 2
     own = taking("(value T) -> T")(lambda value: str(value))
-    with pytest.raises(EvaluationError, match="which is no INTEGER"):
+    with pytest.raises(EvaluationError, match="which is not of type INTEGER"):
         value_of("F(1)", own)
 
 
@@ -307,8 +307,8 @@ BAD: list[tuple[str, tuple[str, ...], dict[str, Any], Any, str]] = [
     ("constant", ("(value INT!) -> INT",), {}, same, "only aggregates"),
     ("too many", ("(a INT, b INT) -> INT",), {}, same, r"gives 2 arguments, which same\(value"),
     ("variadic", ("(a INT...) -> INT",), {}, same, "gives 0 arguments"),
-    ("name", ("() -> INT",), {"name": "a b"}, dict, "no name for a function"),
-    ("lambda's name", ("() -> INT",), {"name": ""}, lambda: 1, "no name for a function"),
+    ("name", ("() -> INT",), {"name": "a b"}, dict, "not a name for a function"),
+    ("lambda's name", ("() -> INT",), {"name": ""}, lambda: 1, "not a name for a function"),
     ("reserved", ("() -> INT",), {"name": "select"}, dict, "reserved word"),
     ("parameter", ("() -> INT",), {"parameters": {"a": ""}}, dict, "no parameter a"),
     ("no annotations", (), {}, same, "the result has the annotation Any"),

@@ -74,7 +74,7 @@ def test_types_of_arrays(kind: str, text: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        ([1], "F: gave a list, which is no Arrow array"),
+        ([1], "F: gave a list, which is not an Arrow array"),
         (pa.array([1, 2]), "F: gave 2 values for 1 records"),
         (pa.array(["x"]), "F: gave 'x'"),
         (pa.array([Decimal(1)]), "F: gave Decimal"),

@@ -238,7 +238,7 @@ def _read(values: Mapping[str, Any]) -> Any:
     try:
         if not text:
             if not os.path.isfile(path):  # a device may have no end
-                raise ConfigError(f"Unable to read the '{path}' schema file: it is no file")
+                raise ConfigError(f"Unable to read the '{path}' schema file: it is not a file")
             with open(path, encoding="utf-8") as file:
                 text = file.read(_SCHEMA_CHARACTERS_MAX + 1)
             if len(text) > _SCHEMA_CHARACTERS_MAX:
@@ -250,4 +250,4 @@ def _read(values: Mapping[str, Any]) -> Any:
     except OSError as error:
         raise ConfigError(f"Unable to read the '{path}' schema file: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"the Avro schema is no JSON: {error}") from error
+        raise ConfigError(f"the Avro schema is not JSON: {error}") from error

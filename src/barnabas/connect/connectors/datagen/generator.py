@@ -43,7 +43,7 @@ def compile_schema(node: Any) -> tuple[Schema, Make]:
     if isinstance(node, str):
         node = {"type": node}
     if not isinstance(node, Mapping) or "type" not in node:
-        raise ConfigError(f"this is no Avro schema: {node!r}")
+        raise ConfigError(f"this is not an Avro schema: {node!r}")
     kind, hints = node["type"], node.get("arg.properties", {})
     if isinstance(kind, Mapping | list):
         return compile_schema(kind)

@@ -121,4 +121,4 @@ class History:
             if self._table.refs().containsKey(branch):
                 self._table.manageSnapshots().removeBranch(branch).commit()
         except (Py4JError, PySparkException):
-            _log.debug("branch %s is left over", branch, exc_info=True)
+            _log.debug("branch %s could not be removed", branch, exc_info=True)

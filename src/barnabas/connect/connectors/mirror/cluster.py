@@ -111,7 +111,9 @@ class Cluster:
         except KafkaException as error:
             code = error.args[0].code()
             if code in _NOT_ALLOWED:
-                _log.info("not allowed to create %s on %s: it may be there", topic, self.alias)
+                _log.info(
+                    "not allowed to create %s on %s: assuming that it exists", topic, self.alias
+                )
             elif code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise self._failed(f"create topic {topic}", error) from error
 

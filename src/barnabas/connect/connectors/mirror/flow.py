@@ -90,7 +90,7 @@ class Flow:
         base, class_name = _INTERFACES[name], str(self.values[name])
         kind = load(class_name)
         if not issubclass(kind, base):
-            raise invalid(name, class_name, f"it is no subclass of {base.__name__}")
+            raise invalid(name, class_name, f"it is not a subclass of {base.__name__}")
         made = kind()
         made.configure(self.settings)
         return made

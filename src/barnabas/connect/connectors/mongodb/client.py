@@ -53,7 +53,7 @@ def make_client(values: Mapping[str, Any]) -> MongoClient[Any]:
     except (InvalidURI, ConfigurationError, ValueError) as error:
         # The text may have the password.
         raise ConfigError(
-            "Invalid value [hidden] for configuration connection.uri: it is no connection string"
+            "Invalid value [hidden] for configuration connection.uri: it is not a connection string"
         ) from error
 
 

@@ -218,9 +218,9 @@ def _of_text(text: str) -> dict[str, Any]:
     try:
         document = json_util.loads(text, json_options=json_util.JSONOptions(tz_aware=True))
     except (ValueError, TypeError, PyMongoError) as error:
-        raise DataError("the text is no document in JSON") from error
+        raise DataError("the text is not a document in JSON") from error
     if not isinstance(document, dict):
-        raise DataError("the text is no document in JSON")
+        raise DataError("the text is not a document in JSON")
     return document
 
 

@@ -52,7 +52,7 @@ def partition_name(values: Mapping[str, Any]) -> str:
         try:
             nodes = parse_uri(uri, warn=False)["nodelist"]
         except Exception as error:
-            raise ConfigError("connection.uri is no connection string") from error
+            raise ConfigError("connection.uri is not a connection string") from error
         hosts = ",".join(f"{host}:{port}" for host, port in nodes)
     collection = f".{values['collection']}" if values["collection"] else ""
     return f"{scheme}//{hosts}/{values['database'] or ''}{collection}"
@@ -253,7 +253,7 @@ class ChangeReader(SourceReader):
                 "has the changes after the stored offset. Set errors.tolerance=all to go on with "
                 f"new changes, or reset the connector's offsets: {error}"
             ) from error
-        _log.error("changes may be lost: the change stream starts again: %s", error)
+        _log.error("changes may be lost: the change stream was restarted:  %s", error)
         self._token = None
 
     def _open(self) -> None:

@@ -30,7 +30,7 @@ def _is_json_list(name: str, value: Any) -> None:
     try:
         parsed = json.loads(value) if value else []
     except ValueError as error:
-        raise invalid(name, value, f"it is no JSON: {error}") from None
+        raise invalid(name, value, f"it is not JSON: {error}") from None
     if not isinstance(parsed, list):
         raise invalid(name, value, "it must be a list in JSON")
 
@@ -301,7 +301,7 @@ def topic_map(text: str) -> dict[str, str]:
     try:
         names = json.loads(text) if text.strip() else {}
     except ValueError as error:
-        raise ConfigError(f"it is no JSON: {error}") from error
+        raise ConfigError(f"it is not JSON: {error}") from error
     if not isinstance(names, dict) or not all(isinstance(one, str) for one in names.values()):
         raise ConfigError("it must be an object of texts in JSON")
     for name in names:

@@ -128,7 +128,7 @@ _SIMPLE: Final[dict[str, ColumnType]] = {
 
 
 def _decimal(text: str) -> Decimal:
-    """Raises DataError for what is no number: NaN and infinity."""
+    """Raises DataError for what is not a number: NaN and infinity."""
     value = Decimal(text)
     if not value.is_finite():
         raise DataError(

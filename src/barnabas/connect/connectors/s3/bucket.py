@@ -432,5 +432,5 @@ def _warn(place: BucketPlace, reason: str) -> None:
     if place not in _unconditional:
         _unconditional.add(place)
         _log.warning(
-            "%s: a task that is cut off from its group may write over longer objects", reason
+            "%s: a task that is cut off from its group may overwrite longer objects", reason
         )

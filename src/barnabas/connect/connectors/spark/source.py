@@ -71,7 +71,7 @@ def data_source(settings: Settings) -> DataSource:
 def _source_class(name: str) -> type[DataSource]:
     kind = load(name)
     if not issubclass(kind, DataSource):
-        raise ConfigError(f"{name} is no subclass of pyspark.sql.datasource.DataSource")
+        raise ConfigError(f"{name} is not a subclass of pyspark.sql.datasource.DataSource")
     source_class: type[DataSource] = kind
     return source_class
 

@@ -130,7 +130,7 @@ class TimeBasedPartitioner(Partitioner):
                 start = truncated(ms, self._duration_ms, self._zone)
                 text = self._path.text(start)
             except (OverflowError, ValueError) as error:
-                raise PartitionError(f"{ms} ms after 1970 is no time of a directory") from error
+                raise PartitionError(f"{ms} ms after 1970 is not a time of a directory") from error
             self._texts[minute] = text
         return text
 
@@ -175,7 +175,9 @@ class RecordFieldExtractor(Extractor):
     def time_ms(self, record: SinkRecord, now_ms: int) -> int | None:
         """Return it."""
         if not isinstance(record.value, (Struct, Mapping)):
-            raise PartitionError("Error encoding partition: the value is no struct and no map.")
+            raise PartitionError(
+                "Error encoding partition: the value is neither a struct nor a map."
+            )
         schema, value = field_of(record.value, self._name)
         if schema is not None and schema.name == TIMESTAMP and isinstance(value, datetime):
             return to_ms(value if value.tzinfo else value.replace(tzinfo=UTC))

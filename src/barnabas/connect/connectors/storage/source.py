@@ -129,7 +129,7 @@ class FileSourceReader(SourceReader):
             try:
                 yield from self._records(part)
             except ChangedFileError as error:  # before its first record
-                _log.info("%s since it was listed: it is read once it is listed again", error)
+                _log.info("%s since it was listed: it will be read after the next listing", error)
             except DataError as error:
                 if not self._settings.skips_damaged:
                     raise DataError(f"{part.name}: {error}") from error
@@ -176,7 +176,7 @@ class FileSourceReader(SourceReader):
             try:
                 self._store.delete(self._removable[-1])
             except RetriableError as error:
-                _log.warning("a file that was read is removed later: %s", error)
+                _log.warning("a file that was read could not be removed yet: %s", error)
                 break
             self._removable.pop()
         self._removable.clear()

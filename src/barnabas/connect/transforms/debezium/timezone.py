@@ -175,7 +175,7 @@ class TimezoneConverter(PlainTransform):
             if name is None or not fields.has(field.name):
                 continue
             if name in _LEFT:
-                _log.warning("%s stays as it is: %s has no moment", field.name, name)
+                _log.warning("%s is left unchanged: %s is not a point in time", field.name, name)
             elif (convert := _conversion(name, self._zone)) is not None:
                 conversions.append((field.index, field.schema.default, convert))
         return _Plan(conversions)

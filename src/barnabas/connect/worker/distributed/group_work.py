@@ -107,7 +107,7 @@ class GroupWork:
         try:
             self._store.statuses.flush()
         except ReadTimeoutError as error:
-            _log.warning("states of what was stopped are not written yet: %s", error)
+            _log.warning("states of stopped connectors and tasks are not written yet:  %s", error)
 
     def _take(self, assignment: Assignment, generation: int, is_leader: bool) -> None:
         position = self._position
@@ -125,7 +125,7 @@ class GroupWork:
             return  # the member joins again by itself
         if position.state.offset != assignment.config_offset:
             _log.info(
-                "this worker has read up to %d, the group dealt what is up to %d: it rebalances",
+                "this worker has read the config topic up to %d, the group up to %d: rebalancing",
                 position.state.offset, assignment.config_offset,
             )  # fmt: skip
             self._rejoin("this worker has read more than the group's leader had")
@@ -155,7 +155,7 @@ class GroupWork:
             pause_s = self._delay_s_max / 10 / self._fall_backs_left
             self._fall_backs_left -= 1
         else:
-            _log.warning("this worker stops its work: it cannot read what is configured")
+            _log.warning("this worker stops its work: it cannot read the config topic")
             self._work.stop(self._work.running)
             self._fall_backs_left = _FALL_BACKS
             pause_s = self._unsync_backoff_s
@@ -241,7 +241,7 @@ class GroupWork:
             try:
                 is_meant, tasks, _ = self._plan(request)
             except NotFoundError as error:
-                _log.info("nothing is restarted: %s", error)
+                _log.info("nothing to restart: %s", error)
                 continue
             name, ours = request.connector, self._work.running
             starting = Share(

@@ -167,7 +167,7 @@ class DistributedHerder(Herder):
         try:
             self._ticks.call(self.group.close, timeout_s)
         except ConnectError as error:
-            _log.warning("not all work is stopped: %s", error)
+            _log.warning("some work was not stopped: %s", error)
             is_hung = isinstance(error, TickTimeoutError)
         if is_hung:
             self._ticks.close(0.0)  # waiters of the herder get the error

@@ -142,7 +142,7 @@ class Membership(Part):
         kept, self._kept = self._kept, None
         if kept is None:
             _log.error(
-                "this worker leaves its group: what it does has lasted for %.0f s, longer than "
+                "this worker leaves its group: it has been busy for %.0f s, longer than "
                 "rebalance.timeout.ms",
                 self._listener.busy_s(),
             )

@@ -72,7 +72,7 @@ class Ticks:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
             if self._thread.is_alive():
-                _log.error("the herder does not finish: it is abandoned")
+                _log.error("the herder did not finish and is abandoned")
         for *_, answer in self._queue:
             if answer is not None and answer.set_running_or_notify_cancel():
                 answer.set_exception(ShuttingDownError())
@@ -114,7 +114,7 @@ class Ticks:
             result = work()
         except BaseException as error:  # noqa: BLE001  the herder's thread must not end
             if answer is None:
-                _log.exception("the herder could not do something")
+                _log.exception("an action of the herder failed")
             else:
                 answer.set_exception(error)
         else:

@@ -211,7 +211,7 @@ class LocalWork:
 
     def _start_due(self) -> None:
         for attempt in self._restarts.take_due(_now_ms() + 1):
-            _log.info("%s starts again, attempt %d", attempt.name, attempt.number)
+            _log.info("restarting %s, attempt %d", attempt.name, attempt.number)
             self._start_again(attempt.name)
 
     def _start_again(self, name: str | TaskId) -> None:

@@ -17,7 +17,7 @@ through that broker, which checks that it could take it.
 IncrementalAlterConfigs (key 44), versions 0-1: KIP-339, 412, 714, 848.
 
 Configurations are decided by the controller, which checks that the sender may alter them. A
-broker's own can only be changed through that broker; its loggers are no configuration of the
+broker's own can only be changed through that broker; its loggers are not configuration of the
 cluster, and are set here and now, by those who may ALTER_CONFIGS of the cluster.
 """
 

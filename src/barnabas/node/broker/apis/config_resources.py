@@ -145,13 +145,13 @@ def _check_logger(config: AlterableConfig, known: dict[str, str]) -> Outcome | N
     if config.config_operation not in (SET, DELETE):
         return (
             ErrorCode.INVALID_REQUEST,
-            "Loggers can be set and deleted only; they are no lists.",
+            "Loggers can be set and deleted only; they are not lists.",
         )
     if config.name not in known:
         return ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!"
     if config.config_operation == SET and config.value not in LEVELS:
         valid = ", ".join(sorted(LEVELS))
-        message = f"{config.value} is no log level for {config.name}. Valid are {valid}"
+        message = f"{config.value} is not a log level for {config.name}. Valid are {valid}"
         return ErrorCode.INVALID_CONFIG, message
     if config.config_operation == DELETE and config.name == ROOT:
         return (

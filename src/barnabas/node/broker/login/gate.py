@@ -161,7 +161,7 @@ class LoginGate:
 
     def _serve(self, connection: Connection, frame: bytearray) -> Sequence[Part] | Reply:
         if self._logins.clock.monotonic_ms() > self._expires_ms:
-            telemetry.debug("closing %s: its login has ended", connection.peer_host)
+            telemetry.debug("closing %s: its login has expired", connection.peer_host)
             self._logins.counts["expired-connections-killed-count"] += 1
             connection.close()
             return ()

@@ -91,7 +91,7 @@ class CheckedProduce:
                 return  # its client tries again, perhaps has already: this must not come after that
             parts = self._go_on(verdicts)
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
-            telemetry.exception("a produce request failed whose schemas were to be checked")
+            telemetry.exception("checking the schemas of a produce request failed")
             reply.fail()
             return
         if not isinstance(parts, Reply):

@@ -128,7 +128,7 @@ class DecompressedProduce:
             if not isinstance(parts, Reply):
                 reply.complete(parts)
         except Exception:  # noqa: BLE001  # our own fault: it is logged, and the node serves on
-            telemetry.exception("a produce request failed whose records were to be checked")
+            telemetry.exception("checking the records of a produce request failed")
             reply.fail()
         finally:
             connection.go_on()

@@ -43,7 +43,7 @@ def check_batch(
 ) -> Rejection | list[Claim] | None:
     """None: the schemas are as they must be; a list: these claims must be asked first.
 
-    What is no batch at all, fails its CRC or must not come from a client passes: the log refuses
+    What is not a batch at all, fails its CRC or must not come from a client passes: the log refuses
     it, with its own reasons.
     """
     try:

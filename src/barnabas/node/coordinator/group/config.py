@@ -126,7 +126,7 @@ class GroupConfig:
         """Read `group.*` and `offsets.*`."""
         for name in config.get_list("group.share.assignors"):
             if name not in SHARE_ASSIGNORS:
-                telemetry.error("group.share.assignors: %s is not an assignor here", name)
+                telemetry.error("group.share.assignors: %s is not a supported assignor", name)
         return cls(
             offsets_partitions=config.get_int("offsets.topic.num.partitions"),
             min_session_timeout_ms=config.get_int("group.min.session.timeout.ms"),
@@ -164,5 +164,5 @@ def _assignors(names: list[str]) -> tuple[str, ...]:
     )
     for entry in names:
         if entry not in ASSIGNOR_NAMES:
-            telemetry.error("group.consumer.assignors: %s is not an assignor here", entry)
+            telemetry.error("group.consumer.assignors: %s is not a supported assignor", entry)
     return tuple(known) or tuple(dict.fromkeys(ASSIGNOR_NAMES.values()))

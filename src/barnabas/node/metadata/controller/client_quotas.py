@@ -159,7 +159,7 @@ def _is_address(ip: str | None) -> bool:
 
 
 def _refusal(keys: dict[str, int | None], key: str, value: float) -> str | None:
-    """Why a value cannot be set. One that is no number is refused, which Kafka would take."""
+    """Why a value cannot be set. One that is not a number is refused, which Kafka would take."""
     if key not in keys:
         return f"Invalid configuration key {key}"
     if not value > 0:

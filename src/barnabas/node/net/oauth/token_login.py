@@ -139,7 +139,7 @@ class TokenLogin:
         if expires_ms is None:
             raise InvalidTokenError("the token that was fetched has no claim exp")
         name = text(claims, self._subject_claim)
-        telemetry.info("a token for logins as %s is at hand until %d", name, expires_ms)
+        telemetry.info("got a token for logins as %s, valid until %d", name, expires_ms)
         jitter = self._random.randrange(JITTER_STEPS) / JITTER_STEPS
         at_ms = refresh_at_ms(self._refresh, time_ms(claims, "iat"), expires_ms, now_ms, jitter)
         return Held(token, expires_ms, at_ms)

@@ -63,7 +63,7 @@ def compare_constants(changes: Changes, old: ConstSchema, new: ConstSchema) -> N
 
 
 def _divides(divisor: int | Decimal, number: int | Decimal) -> bool:
-    """Return whether the number is a multiple. Numbers of too many digits are no multiples."""
+    """Return whether the number is a multiple. Numbers of too many digits are not multiples."""
     try:
         return not _DIVISION.remainder(Decimal(number), Decimal(divisor))
     except InvalidOperation:

@@ -225,7 +225,7 @@ def _answer(response: httpx.Response, expected: Sequence[int]) -> Answer:
     try:
         return Answer(response.status_code, response.json() if response.content else None)
     except ValueError as error:
-        raise ConnectUnavailableError("the Connect worker answers what is no JSON") from error
+        raise ConnectUnavailableError("the Connect worker answers what is not JSON") from error
 
 
 def _part(name: str) -> str:

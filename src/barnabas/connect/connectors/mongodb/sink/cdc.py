@@ -153,4 +153,4 @@ def _read(value: Any) -> Any:
     try:
         return json_util.loads(value, json_options=json_util.JSONOptions(tz_aware=True))
     except (ValueError, TypeError) as error:
-        raise DataError("a change's text is no JSON") from error
+        raise DataError("a change's text is not JSON") from error

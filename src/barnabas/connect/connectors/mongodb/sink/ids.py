@@ -84,7 +84,7 @@ def _given_uuid(given: Any, *, is_text: bool) -> Any:
     try:
         made = uuid.UUID(bytes=bytes(given)) if isinstance(given, bytes) else uuid.UUID(str(given))
     except ValueError as error:
-        raise DataError("the _id is no UUID") from error
+        raise DataError("the _id is not a UUID") from error
     return _uuid(made, is_text=is_text)
 
 

@@ -31,7 +31,7 @@ def part(schema: Schema | None) -> Schema:
 def plain(schema: Schema, *, maps_as_pairs: bool) -> Plain | None:
     """Return what makes values plain; None where they are already.
 
-    Maps become dicts or, where asked or where their keys are no texts, lists of pairs: tuples for
+    Maps become dicts or, where asked or where their keys are not texts, lists of pairs: tuples for
     Arrow, `{"key": …, "value": …}` for Avro.
     """
     made = _plain(schema, maps_as_pairs)
