@@ -147,12 +147,12 @@ class JoinProgram:
                 last[key] = place
         at = at[np.array(list(last.values()), np.int64)]
         columns = [column.take(at).to_list() for column in frame.columns]
-        values: list[Row] = (
+        rows: list[Row | None] = (
             [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in at]
         )
-        stamps, rowless = frame.timestamps[at].tolist(), changes.rowless[at].tolist()
-        for key, stamp, row, is_gone in zip(last, stamps, values, rowless, strict=True):
-            self._table.keep(Record(key, None if is_gone else row, stamp))
+        for gone in np.flatnonzero(changes.rowless[at]).tolist():
+            rows[gone] = None
+        self._table.keep_all(list(last), rows, frame.timestamps[at].tolist())
 
     def _look_up(self, frame: Frame) -> None:
         """Put the table's rows beside those of the stream; leave out those without one, unless the
@@ -169,9 +169,7 @@ class JoinProgram:
             distinct = found.tolist()
         if frame.has_key is not None:
             codes = np.where(frame.has_key, codes, len(distinct))
-        get = self._join.table
-        rows = [None if given is None else given[0] for given in (get((k,)) for k in distinct)]
-        rows.append(None)
+        rows = [*self._join.table.rows_of([(value,) for value in distinct]), None]
         is_there = np.array([row is not None for row in rows], np.bool_)
         doubt = np.zeros(len(rows), np.bool_)
         width = len(form.right.columns)

@@ -317,7 +317,7 @@ class _PlanBuilder(Graph):
             left = self.cut(left, name, keeps_no_key=is_left)
         layout, join = self._joined(left, right, step)
         right.table.need_view()
-        node = StreamTableJoinNode(right.table.get, join, is_left=is_left)
+        node = StreamTableJoinNode(right.table, join, is_left=is_left)
         wide = Layout((*left.layout.columns, *right.layout.columns, *step.schema.key))
         places = wide.places(names_of(layout.columns))
         node.form = JoinForm(left.layout, right.layout, places, is_left=is_left)

@@ -202,6 +202,9 @@ class MemoryStore:
         entry = self._entries.get(encode_key(key))
         return entry[1] if entry else None
 
+    def get_all(self, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [self.get(key) for key in keys]
+
     def put(self, key: tuple[Any, ...], value: Any) -> None:
         encoded = encode_key(key)
         if value is None:
@@ -211,6 +214,10 @@ class MemoryStore:
         if encoded not in self._entries:
             insort(self._sorted, encoded)
         self._entries[encoded] = (key, value)
+
+    def put_all(self, keys: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> None:
+        for key, value in zip(keys, values, strict=True):
+            self.put(key, value)
 
     def range(
         self, low: tuple[Any, ...], high: tuple[Any, ...]

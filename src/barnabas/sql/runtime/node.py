@@ -112,6 +112,10 @@ class TableNode(Node, ABC):
     def get(self, key: StoreKey) -> tuple[Row, int] | None:
         """The row of a key and its timestamp."""
 
+    def rows_of(self, keys: Sequence[StoreKey]) -> list[Row | None]:
+        """The rows of many keys with equally many parts."""
+        return [None if given is None else given[0] for given in map(self.get, keys)]
+
 
 def store_key(key: Row, window: WindowBounds | None) -> StoreKey:
     """The key of a table's row in a store."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final
 
@@ -142,6 +143,17 @@ def encode_key(key: Iterable[Any]) -> bytes:
         else:
             parts.append(_encode_other(part))
     return b"".join(parts)
+
+
+def encode_keys(keys: Sequence[tuple[Any, ...]]) -> list[bytes]:
+    """The same of many keys, which have equally many parts. Single texts take the least time."""
+    if keys and all(len(key) == 1 and type(key[0]) is str for key in (keys[0], keys[-1])):
+        with suppress(TypeError):  # some are no texts
+            whole = "\x00".join([part for (part,) in keys])
+            texts = whole.encode("utf-8", "surrogatepass").split(b"\x00")
+            if len(texts) == len(keys):  # none has a zero in it
+                return [b"\x09" + text + _END for text in texts]
+    return [encode_key(key) for key in keys]
 
 
 def _escaped(data: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 
@@ -18,8 +18,16 @@ class Store(Protocol):
         """The value, or None."""
         ...
 
+    def get_all(self, keys: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The values of many keys with equally many parts; None where there is none."""
+        ...
+
     def put(self, key: tuple[Any, ...], value: Any) -> None:
         """Set the value; None deletes."""
+        ...
+
+    def put_all(self, keys: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> None:
+        """The same of many keys, no two of them equal, with equally many parts."""
         ...
 
     def range(

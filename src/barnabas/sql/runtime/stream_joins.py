@@ -12,12 +12,19 @@ period; a partner that comes earlier takes it out. The stream time is that of bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from barnabas.java.time.units import DAY_MS
 from barnabas.sql.runtime.joined_rows import Joiner
-from barnabas.sql.runtime.node import Node, OpenStore, StoreKey, store_key, time_window_key
+from barnabas.sql.runtime.node import (
+    Node,
+    OpenStore,
+    StoreKey,
+    TableNode,
+    store_key,
+    time_window_key,
+)
 from barnabas.sql.runtime.records import Record, Row, WindowBounds
 from barnabas.sql.runtime.segments import Segments
 from barnabas.sql.runtime.stores import Store
@@ -237,13 +244,14 @@ class StreamTableJoinNode(Node):
 
     def __init__(
         self,
-        table: Callable[[StoreKey], tuple[Row, int] | None],
+        table: TableNode,
         joiner: Joiner,
         *,
         is_left: bool,
     ) -> None:
         super().__init__()
         self.table = table
+        self._get = table.get
         self._joiner = joiner
         self._is_left = is_left
 
@@ -251,7 +259,7 @@ class StreamTableJoinNode(Node):
         key, row = record.key, record.value
         if row is None:
             return
-        table_row = None if key is None else self.table(store_key(key, record.window))
+        table_row = None if key is None else self._get(store_key(key, record.window))
         if table_row is None and not self._is_left:
             return
         record.value = self._joiner(row, table_row[0] if table_row else None, key)

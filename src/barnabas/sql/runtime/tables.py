@@ -38,6 +38,10 @@ class StoredTable(TableNode):
         stored = self._store.get(key)
         return (stored[1], stored[0]) if stored else None
 
+    def rows_of(self, keys: Sequence[StoreKey]) -> list[Row | None]:
+        assert self._store is not None, f"{self.name} has no store"
+        return [stored[1] if stored else None for stored in self._store.get_all(keys)]
+
     def need_view(self) -> None:
         self.is_stored = True
 
@@ -51,6 +55,20 @@ class StoredTable(TableNode):
                 record.old_value = stored[1] if stored else None
             row = record.value
             self._store.put(key, None if row is None else [record.timestamp_ms, row])
+
+    def keep_all(
+        self, keys: Sequence[StoreKey], rows: Sequence[Row | None], timestamps_ms: Sequence[int]
+    ) -> None:
+        """Put the rows of different keys into the store, where nobody wants the old ones."""
+        assert self._store is not None, f"{self.name} has no store"
+        assert not self.sends_old
+        self._store.put_all(
+            keys,
+            [
+                None if row is None else [timestamp_ms, row]
+                for row, timestamp_ms in zip(rows, timestamps_ms, strict=True)
+            ],
+        )
 
 
 class TableSourceNode(StoredTable):
@@ -125,6 +143,10 @@ class DerivedTable(TableNode):
         row = self.derive(parent_row[0])
         return None if row is None else (row, parent_row[1])
 
+    def rows_of(self, keys: Sequence[StoreKey]) -> list[Row | None]:
+        derive = self.derive
+        return [None if row is None else derive(row) for row in self.parent.rows_of(keys)]
+
 
 class TableFilterNode(DerivedTable):
     """Rows for which the condition holds.
@@ -164,6 +186,10 @@ class TableSelectNode(DerivedTable):
 
     def derive(self, row: Row) -> Row | None:
         return [column(row) for column in self._columns]
+
+    def rows_of(self, keys: Sequence[StoreKey]) -> list[Row | None]:
+        columns, rows = self._columns, self.parent.rows_of(keys)
+        return [None if row is None else [column(row) for column in columns] for row in rows]
 
     def process(self, record: Record) -> None:
         row, old = record.value, record.old_value

@@ -15,16 +15,18 @@ half-empty ones stay: windows leave in the order in which they came, whole pages
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
-from barnabas.sql.runtime.rows_encoding import decode_key, encode_key, pack, unpack
+from barnabas.sql.runtime.rows_encoding import decode_key, encode_key, encode_keys, pack, unpack
 
 PAGE_BYTES_MAX: Final = 4_000
 """A page that is longer is split in two, unless it has one entry."""
 NODES_KEPT_MAX: Final = 20_000
 """So many pages of a store stay in memory between batches; then it starts over."""
+ENTRIES_PER_KEY_MAX: Final = 4
+"""A batch that asks for fewer keys than a quarter of the entries in memory looks each up."""
 
 _ROOT: Final = 0
 
@@ -79,6 +81,34 @@ class PagedStore:
         assert values is not None
         return values.get(encoded)
 
+    def get_all(self, keys: Sequence[Key]) -> list[Any]:
+        encoded = encode_keys(keys)
+        loaded = [node.values for node in self._nodes.values() if node.values]
+        if sum(map(len, loaded)) > ENTRIES_PER_KEY_MAX * len(keys):
+            return [values.get(key) for key, _, values in self._leaves(encoded)]
+        # To put all entries together takes less time than to go down to many leaves.
+        entries: dict[bytes, Any] = {}
+        for values in loaded:
+            entries.update(values)
+        found = list(map(entries.get, encoded))
+        missing = [place for place, value in enumerate(found) if value is None]
+        leaves = self._leaves([encoded[place] for place in missing])
+        for place, (key, _, values) in zip(missing, leaves, strict=True):
+            found[place] = values.get(key)
+        return found
+
+    def _leaves(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, _Node, dict[bytes, Any]]]:
+        """Each key with the leaf where it belongs, and that one's values."""
+        root, nodes = self._node(_ROOT), self._nodes
+        for encoded in keys:
+            node = root
+            while (children := node.children) is not None:  # as `_leaf`, without its calls
+                number = children[bisect_right(node.keys, encoded, 1) - 1]
+                node = nodes.get(number) or self._node(number)
+            values = node.values
+            assert values is not None
+            yield encoded, node, values
+
     def put(self, key: Key, value: Any) -> None:
         encoded = encode_key(key)
         leaf = self._leaf(encoded)
@@ -93,6 +123,25 @@ class PagedStore:
                 insort(leaf.keys, encoded)
             values[encoded] = value
         leaf.is_dirty = self.is_dirty = True
+
+    def put_all(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        more: dict[int, tuple[_Node, list[bytes]]] = {}
+        for (encoded, leaf, of_leaf), value in zip(
+            self._leaves(encode_keys(keys)), values, strict=True
+        ):
+            if value is None:
+                if of_leaf.pop(encoded, None) is None:
+                    continue
+                del leaf.keys[bisect_left(leaf.keys, encoded)]
+            else:
+                if encoded not in of_leaf:
+                    more.setdefault(id(leaf), (leaf, []))[1].append(encoded)
+                of_leaf[encoded] = value
+            leaf.is_dirty = self.is_dirty = True
+        for leaf, added in more.values():
+            # Together: a leaf may take a whole table, and each insertion moves what is behind it.
+            leaf.keys += added
+            leaf.keys.sort()
 
     def range(self, low: Key, high: Key) -> Iterator[tuple[Key, Any]]:
         first, last = encode_key(low), encode_key(high)
@@ -233,4 +282,4 @@ def _part(node: _Node, start: int, stop: int) -> _Node:
 
 
 def _child_place(keys: list[bytes], encoded: bytes) -> int:
-    return max(0, bisect_right(keys, encoded) - 1)
+    return bisect_right(keys, encoded, 1) - 1  # the first child takes all that is before it, too

@@ -16,6 +16,7 @@ from barnabas.sql.runtime.rows_encoding import (
     EncodingError,
     decode_key,
     encode_key,
+    encode_keys,
     murmur2,
     pack,
     pack_record,
@@ -174,6 +175,15 @@ def test_a_decimal_zero_has_no_sign(text: str) -> None:
 def test_every_nan_is_one_key() -> None:
     assert encode_key((math.nan,)) == encode_key((-math.nan,))
     assert encode_key((0.0,)) != encode_key((-0.0,))
+
+
+@given(
+    st.lists(st.tuples(st.text() | st.just("\x00") | st.just("\ud800")))
+    | st.lists(st.tuples(st.text(max_size=3) | st.none() | longs))
+    | st.lists(st.tuples(st.text(max_size=3), longs))
+)
+def test_many_keys_are_encoded_as_each_is(keys: list[tuple[Any, ...]]) -> None:
+    assert encode_keys(keys) == [encode_key(key) for key in keys]
 
 
 @pytest.mark.parametrize("part", [2**63, object(), Decimal("NaN")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,8 +39,11 @@ PARTS = st.one_of(st.integers(0, 40), st.text(max_size=3))
 KEYS = st.tuples(st.integers(0, 3), PARTS)
 VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=300), st.just([Decimal("1.50"), "a"]))
 PUT = st.tuples(st.just("put"), KEYS, VALUES)
+MANY = st.lists(st.tuples(KEYS, VALUES), max_size=60, unique_by=lambda entry: repr(entry[0]))
 OTHER = st.one_of(
     st.tuples(st.just("get"), KEYS),
+    st.tuples(st.just("get all"), st.lists(KEYS, max_size=60)),
+    st.tuples(st.just("put all"), MANY),
     st.tuples(st.just("range"), KEYS, KEYS),
     st.tuples(st.just("drop"), st.integers(0, 3)),
     st.tuples(st.sampled_from(["flush", "reopen"])),
@@ -57,6 +61,12 @@ def test_it_is_a_store_like_the_one_in_memory(steps: list[tuple[Any, ...]]) -> N
             store.put(step[1], step[2])
         elif step[0] == "get":
             assert store.get(step[1]) == model.get(step[1])
+        elif step[0] == "get all":
+            assert store.get_all(step[1]) == model.get_all(step[1])
+        elif step[0] == "put all":
+            keys, values = [key for key, _ in step[1]], [value for _, value in step[1]]
+            model.put_all(keys, values)
+            store.put_all(keys, values)
         elif step[0] == "range":
             assert list(store.range(*step[1:])) == list(model.range(*step[1:]))
         elif step[0] == "drop":
@@ -73,6 +83,23 @@ def test_it_is_a_store_like_the_one_in_memory(steps: list[tuple[Any, ...]]) -> N
     assert list(PagedStore("s", pages).range((), (9,))) == everything
     for data in pages.data.values():
         assert len(data) <= paged_store.PAGE_BYTES_MAX
+
+
+@pytest.mark.parametrize("asked", [10, 2_000], ids=["few", "most"])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_many_keys_are_found_together(asked: int, is_kept: bool) -> None:
+    pages = Counted()
+    store = PagedStore("s", pages)
+    keys = [(f"key-{number}",) for number in range(3_000)]
+    store.put_all(keys, [[number, "row"] for number in range(3_000)])
+    store.put_all(keys[::3], [None] * 1_000)
+    store.flush()
+    if not is_kept:
+        store = PagedStore("s", pages)
+    found = store.get_all([*keys[:asked], ("other",)])
+    expected = [[number, "row"] if number % 3 else None for number in range(asked)]
+    assert found == [*expected, None]
+    assert found == [store.get(key) for key in [*keys[:asked], ("other",)]]
 
 
 def test_neighbours_cost_a_call_per_page() -> None:
