@@ -15,6 +15,7 @@ from barnabas.console.services.sql import EVERYTHING, stages_of, weigh, without_
 from barnabas.sql.engine.local_runner import LocalQuery
 from barnabas.sql.engine.queries import MicroBatch
 from barnabas.sql.server.app import KsqlApi
+from barnabas.sql.server.peers import Peers
 from barnabas.sql.server.protection import protected
 from support.connect.web_service import Answer, WebService
 from support.console_world import Console, console
@@ -128,6 +129,37 @@ def test_lag_and_micro_batches_of_a_query(
     assert found["batches"] == [{"id": 3, "began_ms": 1_000, "duration_ms": 55, "input_rows": 7}]
     assert found["lag"] == [{"topic": "orders", "lag": 1, "partitions": 1}]
     told(page.http.get("/api/sql/queries/NOTHING_1/activity"), 409)
+
+
+def test_the_progress_of_a_query_that_another_server_runs(
+    page: Console, server: tuple[SqlWorld, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(page, ORDERS)
+    run(page, TOTALS)
+    world, url = server
+    for amount in range(3):
+        world.write("orders", "a", {"amount": amount})
+    with monkeypatch.context() as there:
+        batch = MicroBatch(3, 1_000, 55, 7, {"addBatch": 40})
+        there.setattr(LocalQuery, "batches", lambda _: [batch])
+        there.setattr(LocalQuery, "positions", lambda _: {("orders", 0): (1, 3)})
+        theirs = {
+            text: httpx.post(f"{url}/ksql", json={"ksql": text}, timeout=60).json()
+            for text in ("EXPLAIN CTAS_TOTALS_1;", "DESCRIBE `TOTALS` EXTENDED;")
+        }
+    # Here nothing runs; the other server's answers are those from above.
+    monkeypatch.setattr(world.engine.queries["CTAS_TOTALS_1"], "is_here", False)
+    monkeypatch.setattr(LocalQuery, "positions", lambda _: {})
+    none = page.get("sql/queries/CTAS_TOTALS_1/activity")
+    assert (none["lag"], none["batches"]) == ([], None)
+    monkeypatch.setattr(
+        Peers,
+        "ask_all",
+        lambda _, body: {"away:8088": None, "there:8088": theirs[body["ksql"]]},
+    )
+    found = page.get("sql/queries/CTAS_TOTALS_1/activity")
+    assert found["batches"] == [{"id": 3, "began_ms": 1_000, "duration_ms": 55, "input_rows": 7}]
+    assert found["lag"] == [{"topic": "orders", "lag": 2, "partitions": 1}]
 
 
 def test_words_for_completion(page: Console, guarded: Console) -> None:

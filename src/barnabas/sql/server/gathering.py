@@ -39,6 +39,7 @@ class Gatherer:
             theirs: dict[str, Entity] = {}
             if isinstance(answer, list) and answer and isinstance(answer[0], dict):
                 theirs = {one["id"]: one for one in _queries_of(statement, answer[0])}
+                _add_offsets(entity, answer[0])
             for one in lists:
                 self._merge(one, theirs.get(one["id"]), host, is_answer=answer is not None)
         for one in lists:
@@ -92,6 +93,14 @@ def _add(one: Entity, counts: Mapping[str, int], states: Mapping[str, str]) -> N
             one["statusCount"][state] = one["statusCount"].get(state, 0) + count
     if "ksqlHostQueryStatus" in one:
         one["ksqlHostQueryStatus"] |= states
+
+
+def _add_offsets(entity: Entity, theirs: Entity) -> None:
+    """How far queries have read, which only the server that runs a query knows."""
+    told = theirs.get("sourceDescription", {}).get("queryOffsetSummaries", ())
+    by_group = {one["groupId"]: one["topicSummaries"] for one in told}
+    for one in entity.get("sourceDescription", {}).get("queryOffsetSummaries", ()):
+        one["topicSummaries"] = one["topicSummaries"] or by_group.get(one["groupId"], [])
 
 
 def _queries_of(statement: tree.Statement, entity: Entity) -> list[Entity]:
