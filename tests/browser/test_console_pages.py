@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, expect
 from barnabas import Cluster
 from barnabas.connect.record import RawRecord
 from barnabas.connect.tasks.base import TaskId
+from barnabas.console import pages
 from barnabas.protocol.errors import ErrorCode
 from barnabas.sql.engine.local_runner import LocalQuery
 from barnabas.sql.engine.queries import MicroBatch
@@ -38,6 +39,7 @@ from support.identity_provider import SignOnProvider
 from support.registry_thread import registry_of
 from support.sql_server_world import SqlWorld
 
+STATIC = Path(pages.__file__).parent / "static"
 IMAGES = os.environ.get("CONSOLE_IMAGES")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 DEAD = "orders-dead"
@@ -52,6 +54,7 @@ PAGES = [
     ("groups", "/groups", "Groups"),
     ("group", "/groups/billing", "billing"),
     ("nodes", "/nodes", "Nodes"),
+    ("node", "/nodes/1", "Node 1"),
     ("schemas", "/schemas", "Schemas"),
     ("schema", "/schemas/orders-value?version=2&before=1", "orders-value"),
     ("connectors", "/connectors", "Connectors"),
@@ -268,6 +271,21 @@ def found_by_axe(page: Page) -> list[str]:
     ]
 
 
+def test_every_page_is_among_those_that_are_looked_at() -> None:
+    """The pages that the console's frame lists, each with all its tabs."""
+    listed = (STATIC / "main.js").read_text().split("const PAGES = [")[1].split("];")[0]
+    patterns = [found.replace("\\/", "/") for found in re.findall(r"\[/(\S+)/,", listed)]
+    assert len(patterns) > 15
+    paths = [path.partition("?")[0] for _, path, _ in PAGES]
+    for pattern in patterns:
+        seen = [found for path in paths if (found := re.fullmatch(pattern, path))]
+        assert seen, pattern
+        tabs = re.search(r"\(\?:/\(([a-z|]+)\)\)\?", pattern)
+        if tabs:
+            wanted = {None, *tabs[1].split("|")}
+            assert {found[1] for found in seen} >= wanted, pattern
+
+
 @pytest.mark.parametrize(("name", "path", "title"), PAGES, ids=[name for name, *_ in PAGES])
 def test_a_page_in_both_themes_and_on_a_phone(
     page: Page, world: Console, name: str, path: str, title: str
@@ -286,6 +304,36 @@ def test_a_page_in_both_themes_and_on_a_phone(
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 375
     assert found_by_axe(page) == []
+
+
+def test_an_address_without_a_page_leads_to_the_overview(page: Page, world: Console) -> None:
+    show(page, world, "/nowhere", "No such page")
+    assert found_by_axe(page) == []
+    page.get_by_role("link", name="Go to the overview").click()
+    expect(page.locator("h1")).to_have_text("Overview")
+
+
+def test_on_a_phone_words_stay_whole_and_the_menu_shows_the_page(
+    page: Page, world: Console
+) -> None:
+    page.set_viewport_size({"width": 375, "height": 700})
+    show(page, world, "/topics", "Topics")
+    link = page.get_by_role("link", name="payments", exact=True)
+    assert link.evaluate("one => one.getClientRects().length") == 1
+    show(page, world, "/quotas", "Quotas")
+    shown = "one => { const at = one.getBoundingClientRect(); return [at.left, at.right]; }"
+    left, right = page.locator("#menu [aria-current]").evaluate(shown)
+    assert left >= 0
+    assert right < 376  # of 375, of which browsers keep fractions
+
+
+def test_settings_that_a_node_has_by_default_are_folded_away(page: Page, world: Console) -> None:
+    show(page, world, "/nodes/1", "Node 1")
+    expect(page.locator("tbody tr", has_text="node.id").first).to_be_visible()
+    unset = page.locator("details tbody tr", has_text="log.retention.hours").first
+    expect(unset).to_be_hidden()
+    page.locator("summary", has_text="defaults").click()
+    expect(unset).to_be_visible()
 
 
 def test_a_file_that_did_not_arrive_is_asked_for_again(page: Page, world: Console) -> None:
@@ -336,7 +384,8 @@ def test_markup_in_data_stays_text(page: Page, world: Console) -> None:
         page.get_by_role("button", name="Close").click()
     assert page.title().startswith("events")
     show(page, world, f"/topics/{HOSTILE.replace('/', '%2F')}")
-    expect(page.locator("[role=alert]").first).to_contain_text("no such topic")
+    expect(page.locator("[role=alert]")).to_contain_text("there is no topic <img")
+    expect(page.get_by_role("tab")).to_have_count(0)
     assert page.locator("main img, main script").count() == 0
 
 

@@ -152,7 +152,9 @@ def test_a_cluster_without_an_authorizer_says_so() -> None:
         Cluster() as cluster,
         console({"bootstrap.servers": cluster.bootstrap_servers}) as page,
     ):
-        assert "SECURITY_DISABLED" in told(page.http.get("/api/acls"), 409)["error"]
+        error = told(page.http.get("/api/acls"), 409)["error"]
+        assert "SECURITY_DISABLED" in error
+        assert "Set authorizer.class.name" in error
 
 
 # Users.

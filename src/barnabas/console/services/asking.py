@@ -58,6 +58,8 @@ def check(code: int, message: str | None = None, what: str = "") -> None:
         return
     error = ErrorCode.of(code)
     text = f"{error.name}: {message or error.message}"
+    if error == ErrorCode.SECURITY_DISABLED:
+        text += "; every client may do everything. Set authorizer.class.name to use ACLs."
     absent = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.GROUP_ID_NOT_FOUND,

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from barnabas.console.services.asking import AwayError, ClusterAccess, Kept, RefusedError, check
+from barnabas.console.services.asking import (
+    AbsentError,
+    AwayError,
+    ClusterAccess,
+    Kept,
+    RefusedError,
+    check,
+)
 from barnabas.console.services.watching import FIRST_S, WhileWatched
 from barnabas.protocol.apis import (
     DESCRIBE_CLUSTER,
@@ -114,11 +121,10 @@ class View:
         return [node.id for node in self.nodes.values() if node.is_up]
 
     def topic(self, name: str) -> Topic:
-        """The topic. Raises RefusedError."""
+        """The topic. Raises AbsentError."""
         found = self.topics.get(name)
         if found is None:
-            check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic", name)
-        assert found is not None
+            raise AbsentError(f"there is no topic {name}")
         return found
 
     def leaders(self, topics: Iterable[str]) -> dict[int, list[Place]]:

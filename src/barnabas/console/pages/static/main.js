@@ -94,7 +94,11 @@ function show() {
     return;
   }
   document.title = "Barnabas console";
-  put(main, failed(new Error(`There is no page at ${path}.`)));
+  put(
+    main,
+    h("h1", {}, "No such page"),
+    h("p", {}, `There is no page at ${path}. `, h("a", { href: "#/" }, "Go to the overview")),
+  );
 }
 
 function drawMenu(path) {
@@ -107,6 +111,9 @@ function drawMenu(path) {
     );
   });
   put(document.getElementById("menu"), links);
+  // On a phone the menu is a row that scrolls.
+  const current = links.find((link) => link.hasAttribute("aria-current"));
+  current?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function menu() {

@@ -1,7 +1,7 @@
 // Nodes with their disks, the quorum, and a node's settings.
 
 import { get } from "../api.js";
-import { bytes, h, number } from "../dom.js";
+import { bytes, h, number, plural } from "../dom.js";
 import { failed, loaded, table } from "../widgets.js";
 import { settingsTable } from "./topics.js";
 
@@ -79,6 +79,18 @@ function quorum(found) {
 export function nodePage({ names: [id], signal }) {
   return [
     h("h1", {}, `Node ${id}`),
-    loaded(() => get(`nodes/${id}/settings`, {}, signal), (found) => settingsTable(found, null), { signal }),
+    loaded(() => get(`nodes/${id}/settings`, {}, signal), settings, { signal }),
+  ];
+}
+
+/** Settings of a node; the hundreds that nobody has set are folded away. */
+function settings(found) {
+  const unset = found.filter((one) => one.is_default);
+  return [
+    settingsTable(
+      found.filter((one) => !one.is_default),
+      null,
+    ),
+    h("details", {}, h("summary", {}, plural(unset.length, "default")), settingsTable(unset, null)),
   ];
 }

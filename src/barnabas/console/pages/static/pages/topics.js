@@ -109,7 +109,11 @@ export function topicPage(page) {
   const { me, go, signal } = page;
   const path = `topics/${part(name)}`;
   const head = loaded(
-    () => get(path, {}, signal),
+    () =>
+      get(path, {}, signal).catch((error) => {
+        if (error.kind === "absent") records.remove(); // the card says it once
+        throw error;
+      }),
     (found) => [
       h(
         "p",
@@ -134,9 +138,9 @@ export function topicPage(page) {
     ],
     { signal },
   );
-  return [
-    h("h1", {}, name),
-    head,
+  const records = h(
+    "div",
+    {},
     tabs(
       [
         ["messages", "Messages", () => messagesTab(page, name)],
@@ -147,7 +151,8 @@ export function topicPage(page) {
       tab,
       (to) => go(`/topics/${part(name)}/${to}`),
     ),
-  ];
+  );
+  return [h("h1", {}, name), head, records];
 }
 
 function grow(path, found, head) {
