@@ -1,7 +1,7 @@
 """librdkafka reports records as delivered that no broker has: of Kafka's rules, not of ours.
 
 `BARNABAS_CHAOS_PROGRAM=kafka` shows the same of Apache Kafka. If this fails because nothing is
-lost, librdkafka has been mended: then ARCHITECTURE.md need not tell of it.
+lost, librdkafka has been fixed: then ARCHITECTURE.md need not mention it.
 """
 
 from __future__ import annotations

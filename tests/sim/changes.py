@@ -31,7 +31,7 @@ from sim.machine import CONTROLLER_PORT, Machine
 from sim.plan import DAMAGE, UNCLEAN_ENDS_OF_MANY, Fault, Plan
 
 if TYPE_CHECKING:
-    from sim.faults import Mend, Nemesis
+    from sim.faults import Nemesis, Repair
 
 ASK_FOR_S = 10.0
 UNDO_WITHIN_S = 100.0
@@ -58,7 +58,7 @@ def with_changes(plan: Plan) -> Plan:
     return replace(plan, faults=sorted([*plan.faults, *faults], key=lambda each: each.at_s))
 
 
-def _reassign(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+def _reassign(nemesis: "Nemesis", machine: Machine) -> "Repair | None":
     """Give a partition other replicas, or the same in another order; perhaps think better of it."""
     random, plan = nemesis.random, nemesis.plan
     topic = random.choice(plan.topics)
@@ -70,11 +70,11 @@ def _reassign(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     nemesis.note(f"reassign {topic.name}-{index} to {replicas}")
     is_cancelled = random.random() < 0.3
 
-    def mend() -> None:
+    def repair() -> None:
         if is_cancelled:
             reassign(nemesis, topic.name, index, None)
 
-    return mend
+    return repair
 
 
 def reassign(
@@ -97,7 +97,7 @@ def _is_reassigned(response: Any) -> bool:
     )
 
 
-def _elect(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+def _elect(nemesis: "Nemesis", machine: Machine) -> "Repair | None":
     """Have the preferred leaders lead."""
     request = ElectLeadersRequest(
         election_type=PREFERRED, topic_partitions=None, timeout_ms=REQUEST_TIMEOUT_MS
@@ -106,7 +106,7 @@ def _elect(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     return _nothing
 
 
-def _voter_leaves(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+def _voter_leaves(nemesis: "Nemesis", machine: Machine) -> "Repair | None":
     """Take a voter out of the quorum, and back in."""
     plan = nemesis.plan
     voters = [each for each in nemesis.machines if each.node_id in plan.voters]
@@ -160,7 +160,7 @@ def _directory_id(machine: Machine) -> Uuid:
     return properties.directory_id
 
 
-def _lose_disk(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+def _lose_disk(nemesis: "Nemesis", machine: Machine) -> "Repair | None":
     """A machine's disk is replaced by an empty one, which somebody formats.
 
     A voter of a static quorum keeps its metadata, since nothing could tell it from one that has
@@ -181,7 +181,7 @@ def _lose_disk(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     if is_replaced:
         nemesis.is_changing_voters = True
 
-    def mend() -> None:
+    def repair() -> None:
         format_directories(
             machine.disk,
             machine.config,
@@ -202,7 +202,7 @@ def _lose_disk(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
             )
             _bring_back(nemesis, machine, removal)
 
-    return mend
+    return repair
 
 
 # Asking
@@ -252,10 +252,10 @@ def _ask(
 
 
 def _nothing() -> None:
-    """There is no mending it."""
+    """It cannot be repaired."""
 
 
-CHANGES: "dict[str, Callable[[Nemesis, Machine], Mend | None]]" = {
+CHANGES: "dict[str, Callable[[Nemesis, Machine], Repair | None]]" = {
     "reassign": _reassign,
     "elect-leaders": _elect,
     "voter-leaves": _voter_leaves,

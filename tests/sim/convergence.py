@@ -1,4 +1,4 @@
-"""After all is mended: does the cluster become whole again, by itself and in bounded time?"""
+"""After all faults are repaired: does the cluster recover by itself, in bounded time?"""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Clusters whose replicas move between log directories while other things go wrong.
 
-When all is mended every move must come to its end by itself, and the controller must know of each
+When all is repaired every move must come to its end by itself, and the controller must know of each
 replica in which directory it lies.
 """
 

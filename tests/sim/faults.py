@@ -1,4 +1,4 @@
-"""Who makes the faults of a plan happen, and mends them."""
+"""The nemesis: makes the faults of a plan happen, and repairs them."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ from sim.moves import MOVE_REPLICA, move_replica
 from sim.plan import DAMAGE, UNCLEAN_ENDS, Fault, Plan
 from sim.wire import Wire
 
-Mend = Callable[[], None]
+Repair = Callable[[], None]
 DOWN_S = 0.3
 """How long a machine of a rolling restart stays down."""
 
@@ -36,7 +36,7 @@ class Nemesis:
         self.cluster_id = ""
         self.changes: list[asyncio.Task[bool]] = []
         self.is_changing_voters = False
-        self._mends: dict[int, tuple[str, Mend]] = {}
+        self._repairs: dict[int, tuple[str, Repair]] = {}
         self._number = 0
         self._is_over = False
 
@@ -53,15 +53,15 @@ class Nemesis:
         if self._is_over:
             return
         machine = self._choose(fault.kind)
-        mend = HARMS[fault.kind](self, machine)
-        if mend is None:
+        repair = HARMS[fault.kind](self, machine)
+        if repair is None:
             return
         self.injected[fault.kind] += 1
         self.note(f"{fault.kind} ({machine})")
         self._number += 1
         number = self._number
-        self._mends[number] = (f"{fault.kind} ({machine})", mend)
-        self.loop.call_later(fault.lasts_s, self._mend, number)
+        self._repairs[number] = (f"{fault.kind} ({machine})", repair)
+        self.loop.call_later(fault.lasts_s, self._repair, number)
 
     def note(self, text: str) -> None:
         """Remember what happened, for who reads about the run."""
@@ -83,17 +83,17 @@ class Nemesis:
                 return random.choice(leaders)
         return random.choice(machines)
 
-    def _mend(self, number: int) -> None:
-        found = self._mends.pop(number, None)
+    def _repair(self, number: int) -> None:
+        found = self._repairs.pop(number, None)
         if found is not None:
-            self.note(f"mended {found[0]}")
+            self.note(f"repaired {found[0]}")
             found[1]()
 
     def mend_all(self) -> None:
         """Undo what is still broken, and start what does not run."""
         self._is_over = True
-        for number in list(self._mends):
-            self._mend(number)
+        for number in list(self._repairs):
+            self._repair(number)
         self.wire.heal()
         for machine in self.machines:
             machine.give_power()
@@ -102,15 +102,15 @@ class Nemesis:
             machine.start()
 
 
-def _kill(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _kill(nemesis: Nemesis, machine: Machine) -> Repair | None:
     if not machine.is_running:
         return None
     machine.kill()
     return machine.start
 
 
-def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
-    """Kill the leader of a partition, and whoever leads it next, as soon as they do."""
+def _chase(nemesis: Nemesis, machine: Machine) -> Repair | None:
+    """Kill the leader of a partition, and each next leader as soon as it leads."""
     leaders = [each for each in nemesis.machines if each.leads_partitions]
     if not leaders or machine.node is None:
         return None
@@ -140,107 +140,107 @@ def _chase(nemesis: Nemesis, machine: Machine) -> Mend | None:
             nemesis.loop.call_later(nemesis.random.choice((0.2, 1.0, 3.0)), victim.start)
         look()
 
-    def mend() -> None:
+    def repair() -> None:
         nonlocal is_over
         is_over = True
         for each in nemesis.machines:
             each.start()
 
     look()
-    return mend
+    return repair
 
 
-def _kill_all(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _kill_all(nemesis: Nemesis, machine: Machine) -> Repair | None:
     for each in nemesis.machines:
         each.kill()
 
-    def mend() -> None:
+    def repair() -> None:
         for each in nemesis.machines:
             each.start()
 
-    return mend
+    return repair
 
 
-def _power_loss(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _power_loss(nemesis: Nemesis, machine: Machine) -> Repair | None:
     if not machine.host.is_powered:
         return None
     machine.cut_power()
 
-    def mend() -> None:
+    def repair() -> None:
         machine.give_power()
         machine.start()
 
-    return mend
+    return repair
 
 
-def _power_loss_all(nemesis: Nemesis, machine: Machine) -> Mend | None:
-    mends = [_power_loss(nemesis, each) for each in nemesis.machines]
+def _power_loss_all(nemesis: Nemesis, machine: Machine) -> Repair | None:
+    repairs = [_power_loss(nemesis, each) for each in nemesis.machines]
 
-    def mend() -> None:
-        for each in mends:
+    def repair() -> None:
+        for each in repairs:
             if each is not None:
                 each()
 
-    return mend
+    return repair
 
 
-def _restart(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _restart(nemesis: Nemesis, machine: Machine) -> Repair | None:
     """A controlled shutdown, and a start some time later."""
     if not machine.is_serving or machine.is_paused:
         return None
     machine.is_wanted = False
     nemesis.loop.create_task(machine.stop())
 
-    def mend() -> None:
+    def repair() -> None:
         if machine.is_running and not machine.is_wanted:
-            nemesis.loop.call_later(1.0, mend)  # it is still stopping
+            nemesis.loop.call_later(1.0, repair)  # it is still stopping
         else:
             machine.is_wanted = True
             machine.start()
 
-    return mend
+    return repair
 
 
-def _rolling_restart(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _rolling_restart(nemesis: Nemesis, machine: Machine) -> Repair | None:
     left = list(nemesis.machines)
 
     def next_one() -> None:
         if left:
-            mend = _restart(nemesis, left.pop(0))
-            if mend is not None:
-                nemesis.loop.call_later(DOWN_S, mend)
+            repair = _restart(nemesis, left.pop(0))
+            if repair is not None:
+                nemesis.loop.call_later(DOWN_S, repair)
             nemesis.loop.call_later(4.0, next_one)
 
     next_one()
     return left.clear
 
 
-def _pause(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _pause(nemesis: Nemesis, machine: Machine) -> Repair | None:
     process = machine.process
     if process is None:
         return None
     machine.pause()
 
-    def mend() -> None:
+    def repair() -> None:
         if machine.process is process:
             machine.resume()
 
-    return mend
+    return repair
 
 
-def _slow_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _slow_disk(nemesis: Nemesis, machine: Machine) -> Repair | None:
     machine.disk.make_slow(nemesis.random.choice((50, 500)), nemesis.random.choice((0, 5, 50)))
     return machine.disk.make_fast
 
 
-def _full_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _full_disk(nemesis: Nemesis, machine: Machine) -> Repair | None:
     if not machine.has_disk:
         return None
     machine.disk.fill_up(nemesis.random.choice((0, 1000, 20_000)))
     return _mend_disk(machine)
 
 
-def _broken_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _broken_disk(nemesis: Nemesis, machine: Machine) -> Repair | None:
     if not machine.has_disk:
         return None
     config = machine.config
@@ -254,21 +254,21 @@ def _broken_disk(nemesis: Nemesis, machine: Machine) -> Mend | None:
     return _mend_disk(machine)
 
 
-def _mend_disk(machine: Machine) -> Mend:
-    """The disk is good again, and the node is started anew: its directories are offline."""
+def _mend_disk(machine: Machine) -> Repair:
+    """Repair the disk and restart the node, because its directories are offline."""
     machine.excuses += 1
 
-    def mend() -> None:
+    def repair() -> None:
         machine.disk.heal()
         machine.excuses -= 1
         if machine.is_wanted:
             machine.kill()
             machine.start()
 
-    return mend
+    return repair
 
 
-def _bit_flip(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _bit_flip(nemesis: Nemesis, machine: Machine) -> Repair | None:
     flipped = machine.disk.flip_bit(_is_partition_log)
     if flipped is None:
         return None
@@ -277,38 +277,38 @@ def _bit_flip(nemesis: Nemesis, machine: Machine) -> Mend | None:
     return _nothing
 
 
-def _cut_file(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _cut_file(nemesis: Nemesis, machine: Machine) -> Repair | None:
     """A file is shorter when the node comes back from a controlled shutdown."""
-    mend = _restart(nemesis, machine)
-    if mend is None:
+    repair = _restart(nemesis, machine)
+    if repair is None:
         return None
 
-    def cut_and_mend() -> None:
+    def cut_and_repair() -> None:
         if machine.is_running and not machine.is_wanted:
-            nemesis.loop.call_later(0.5, cut_and_mend)  # it is still stopping
+            nemesis.loop.call_later(0.5, cut_and_repair)  # it is still stopping
             return
         if not machine.is_running:
             nemesis.note(f"cut a file of {machine}: {machine.disk.cut_file(_is_partition_log)}")
-        mend()
+        repair()
 
-    return cut_and_mend
+    return cut_and_repair
 
 
 def _is_partition_log(path: str) -> bool:
     return path.endswith(".log") and "__cluster_metadata" not in path
 
 
-def _clock_step(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _clock_step(nemesis: Nemesis, machine: Machine) -> Repair | None:
     step_ms = nemesis.random.choice((-1, 1)) * nemesis.random.choice((50, 1000, 60_000))
     machine.clock.skew_ms += step_ms
 
-    def mend() -> None:
+    def repair() -> None:
         machine.clock.skew_ms -= step_ms
 
-    return mend
+    return repair
 
 
-def _slow_links(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _slow_links(nemesis: Nemesis, machine: Machine) -> Repair | None:
     wire = nemesis.wire
     names = [name for name in wire.hosts if name != machine.name]
     links = [wire.link(machine.name, name) for name in names]
@@ -317,29 +317,29 @@ def _slow_links(nemesis: Nemesis, machine: Machine) -> Mend | None:
     for link in links:
         link.delay_ms, link.jitter_ms = delay_ms, delay_ms
 
-    def mend() -> None:
+    def repair() -> None:
         for link in links:
             link.delay_ms, link.jitter_ms = wire.default_delay_ms
 
-    return mend
+    return repair
 
 
-def _client_partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _client_partition(nemesis: Nemesis, machine: Machine) -> Repair | None:
     """Cut a node off from clients, in one direction or both."""
     nodes = {other.name for other in nemesis.machines}
     clients = [name for name in nemesis.wire.hosts if name not in nodes]
     return _cut(nemesis, [machine.name], clients, both=nemesis.random.random() < 0.5)
 
 
-def _partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _partition(nemesis: Nemesis, machine: Machine) -> Repair | None:
     return _split(nemesis, machine, both=True)
 
 
-def _one_way_partition(nemesis: Nemesis, machine: Machine) -> Mend | None:
+def _one_way_partition(nemesis: Nemesis, machine: Machine) -> Repair | None:
     return _split(nemesis, machine, both=False)
 
 
-def _split(nemesis: Nemesis, machine: Machine, *, both: bool) -> Mend:
+def _split(nemesis: Nemesis, machine: Machine, *, both: bool) -> Repair:
     """Cut off a machine, alone or with others, from the rest or from some of it."""
     random = nemesis.random
     others = [each for each in nemesis.machines if each is not machine]
@@ -355,7 +355,7 @@ def _split(nemesis: Nemesis, machine: Machine, *, both: bool) -> Mend:
     return _cut(nemesis, side, rest, both=both)
 
 
-def _cut(nemesis: Nemesis, side: list[str], rest: list[str], *, both: bool) -> Mend:
+def _cut(nemesis: Nemesis, side: list[str], rest: list[str], *, both: bool) -> Repair:
     pairs = [(one, other) for one in side for other in rest]
     backwards = [(other, one) for one, other in pairs]
     if both:
@@ -366,18 +366,18 @@ def _cut(nemesis: Nemesis, side: list[str], rest: list[str], *, both: bool) -> M
         nemesis.wire.cut(source, target)
     nemesis.note(f"cut {'both ways' if both else pairs[0]}: {side} from {rest}")
 
-    def mend() -> None:
+    def repair() -> None:
         for source, target in pairs:
-            nemesis.wire.mend(source, target)
+            nemesis.wire.repair(source, target)
 
-    return mend
+    return repair
 
 
 def _nothing() -> None:
-    """There is no mending it."""
+    """It cannot be repaired."""
 
 
-HARMS: dict[str, Callable[[Nemesis, Machine], Mend | None]] = {
+HARMS: dict[str, Callable[[Nemesis, Machine], Repair | None]] = {
     MOVE_REPLICA: move_replica,
     "kill": _kill,
     "chase": _chase,

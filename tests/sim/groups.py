@@ -1,7 +1,7 @@
 """Groups under faults: members come, go, freeze and die while nodes do.
 
 Plain producers fill the topics; one group of each protocol reads them. Members commit what they
-have read; whoever takes a partition over goes on from there. In the end, with all mended, the
+have read; whoever takes a partition over goes on from there. In the end, with all repaired, the
 groups must reach the end of every partition by themselves.
 """
 

@@ -148,7 +148,7 @@ class SimLoop(_EventLoop):
         process.stop_count += 1
 
     def continue_process(self, process: Process) -> None:
-        """Let it go on, with all that has become due meanwhile."""
+        """Let it continue, with everything that has become due in the meantime."""
         assert process.stop_count > 0, process
         process.stop_count -= 1
         if not process.stop_count:

@@ -209,14 +209,14 @@ class Machine:
         await asyncio.wait([stopping], timeout=within_s)
         error = stopping.exception() if stopping.done() else None
         if self.process is not process:
-            return  # it was killed meanwhile
+            return  # it has been killed
         if not stopping.done():
             self.history.saw("slow-stop", f"{process} had not stopped by {self._now()}")
         elif error is not None:
             self._complain("failed-stop", f"{process}: {error!r}")
         self.kill()
         if self.is_wanted:
-            self.start()  # somebody changed their mind meanwhile
+            self.start()  # a start was requested while it stopped
 
 
 def host_name(node_id: int) -> str:

@@ -12,17 +12,17 @@ from barnabas.protocol.messages.partitions import (
 from sim.machine import Machine
 
 if TYPE_CHECKING:
-    from sim.faults import Mend, Nemesis
+    from sim.faults import Nemesis, Repair
 
 MOVE_REPLICA = "move-replica"
 RATES = (UNLIMITED, 20_000, 2_000, 200)
 """Bytes a second: most moves are to be under way when something else happens."""
 
 
-def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
+def move_replica(nemesis: "Nemesis", machine: Machine) -> "Repair | None":
     """Have a replica move to a directory, perhaps that in which it is; perhaps think better of it.
 
-    The node is asked without a network between: whoever asks is of no interest here.
+    The node is asked without a network between, since it does not matter who asks.
     """
     random = nemesis.random
     topic = random.choice(nemesis.plan.topics)
@@ -35,11 +35,11 @@ def move_replica(nemesis: "Nemesis", machine: Machine) -> "Mend | None":
     limit_moves(machine, rate)
     nemesis.note(f"{topic.name}-{index} on {machine} is to move to {first}")
 
-    def mend() -> None:
+    def repair() -> None:
         if is_changed:
             _ask(machine, topic.name, index, second)
 
-    return mend
+    return repair
 
 
 def limit_moves(machine: Machine, rate: int) -> None:

@@ -17,7 +17,7 @@ class Fault:
     at_s: float
     kind: str
     lasts_s: float
-    """How long until it is mended."""
+    """How long until it is repaired."""
 
     def __str__(self) -> str:
         return f"{self.at_s:.2f} s {self.kind} for {self.lasts_s:.2f} s"
@@ -244,7 +244,7 @@ def _draw_properties(
 def draw_faults(
     random: Random, duration_s: float, weights: dict[str, int], *, flushes: bool
 ) -> list[Fault]:
-    """Faults over the whole of the run, mended before its end or by it.
+    """Faults over the whole of the run, repaired before its end or by it.
 
     Each run has a few kinds only, and those often: what needs two faults of a kind, or two certain
     kinds together, would hardly ever happen if all were mixed in every run.

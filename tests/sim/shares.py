@@ -1,6 +1,6 @@
 """Share groups under faults: members acquire records, say what became of them, freeze and die.
 
-Plain producers fill the topics; one or two share groups read them. In the end, with all mended,
+Plain producers fill the topics; one or two share groups read them. In the end, with all repaired,
 every group must be through with every partition by itself.
 """
 

@@ -143,7 +143,7 @@ class Simulation:
     # The course of a run
 
     async def main(self) -> None:
-        """Start, work under faults, mend, let it settle, read everything."""
+        """Start, work under faults, repair, let it settle, read everything."""
         self._format()
         for machine in self.machines:
             machine.start()

@@ -88,7 +88,7 @@ class TransactionalClient:
         self.producer = (-1, -1)
 
     async def initialize(self) -> None:
-        """Become the producer; whoever was it is fenced. Raises LostError."""
+        """Become the producer, and fence the previous one. Raises LostError."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )

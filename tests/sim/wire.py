@@ -97,13 +97,13 @@ class Wire:
         """Let nothing more arrive that goes from `source` to `target`."""
         self.link(source, target).cut_count += 1
 
-    def mend(self, source: str, target: str) -> None:
+    def repair(self, source: str, target: str) -> None:
         """Undo one `cut`."""
         link = self.link(source, target)
         link.cut_count = max(0, link.cut_count - 1)
 
     def heal(self) -> None:
-        """Mend every link and take away added delays."""
+        """Repair every link and take away added delays."""
         for link in self._links.values():
             link.cut_count = 0
             link.delay_ms, link.jitter_ms = self.default_delay_ms
@@ -180,7 +180,7 @@ class SimNetwork:
                     raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
                 near.attach(factory(near))
             except BaseException:
-                near.close()  # whoever wanted it has gone
+                near.close()  # its dialer has gone
                 raise
             return near
         await asyncio.sleep(wire.delay_s(host, here))
@@ -370,7 +370,7 @@ class SimTransport:
         if wire.trace is not None:
             wire.trace(self.peer_host, self._here, len(data), zlib.crc32(data))
         if self.is_closed:
-            # Nobody is there (any more): whoever sent it learns that.
+            # Nobody is there (any more): the sender gets a reset.
             self.other._reset_later()
             return
         self._inbox += data

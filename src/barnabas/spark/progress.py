@@ -38,7 +38,7 @@ def recent_progress(stream: StreamingQuery, count_max: int | None = None) -> lis
 
 
 def batches_of(progresses: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return those of micro-batches that ran: Spark also tells of triggers that found nothing."""
+    """Return those of micro-batches that ran: Spark also reports triggers that found nothing."""
     return [one for one in progresses if "addBatch" in one.get("durationMs", {})]
 
 
@@ -127,7 +127,7 @@ def planned_offsets(checkpoint: str, batch_id: int) -> dict[str, dict[int, int]]
     for line in _sources(checkpoint, batch_id):
         for topic, ends in json.loads(line).items():
             if not isinstance(ends, dict):
-                break  # no topics but files, or whatever else a query reads besides
+                break  # not topics but files, or another source of the query
             places = reached.setdefault(topic, {})
             for partition, at in ends.items():
                 # A topic that a query reads twice counts as far as the slower reader.

@@ -1,4 +1,4 @@
-"""A node whose metadata log fails says so once, whoever goes on asking it."""
+"""A node whose metadata log fails reports that once, even if requests continue."""
 
 import errno
 import logging

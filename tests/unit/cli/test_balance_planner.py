@@ -146,7 +146,7 @@ def test_draining_the_last_node_for_a_replica_is_refused() -> None:
 
 
 def test_a_lost_node_can_be_drained() -> None:
-    """Its replicas are made anew elsewhere, though it is not there to give them."""
+    """Its replicas are rebuilt elsewhere, although it is down."""
     partitions = topic("t", (3, 1), (1, 3))
     moves = plan_drain([*brokers(1, 2), Broker(3, None, LEAVING)], partitions)
     assert placed(partitions, moves) == {"t-0": (2, 1), "t-1": (1, 2)}

@@ -50,7 +50,7 @@ def test_a_case_ends_as_in_java(pair: Any) -> None:
 
 
 def _seen(result: Any) -> Any:
-    """What counts of a result: not texts that tell of Java's code or of a place in a pattern."""
+    """The part of a result that counts: not texts about Java's code or a position in a pattern."""
     if isinstance(result, dict):
         text = result.get("text") or ""
         if any(part in text for part in _JAVAS_OWN) or "NullPointer" in result.get("error", ""):

@@ -89,7 +89,7 @@ class Terminal:
         return line
 
     def progress(self, published: int) -> None:
-        """Let the generators tell of their progress."""
+        """Let the generators report their progress."""
         line = {"published": published, "event_time_ms": 0, "done": False, "refused": ""}
         with (self._directory / "logs" / "generators.log").open("a") as log:
             log.write(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""docs/sql/functions.md tells of the functions that there are."""
+"""docs/sql/functions.md lists the functions that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry over HTTP: what is asked, what is kept, and what is told of failures."""
+"""The registry over HTTP: requests, what is cached, and messages about failures."""
 
 import json
 import traceback

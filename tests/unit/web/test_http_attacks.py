@@ -1,4 +1,4 @@
-"""Clients that send half requests, endless ones or none, and what others see meanwhile."""
+"""Clients that send half requests, endless ones or none, and how others are served."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ LOGS: Final = (
         (),
         {
             "max_clean_time_secs": "Seconds that the last round of compaction took.",
-            "max_buffer_utilization_percent": "How full its map of keys was.",
+            "max_buffer_utilization_percent": "Percent of its map of keys that was in use.",
             "max_compaction_delay_secs": "Seconds by which a log's compaction is overdue.",
             "deadthreadcount": "Always 0: compaction begins again after a failure.",
         },

@@ -55,7 +55,7 @@ class ConnectorRow:
     reason: str | None
     """The first line of what failed first."""
     address: str = ""
-    """Where it was found, if the console asks at several addresses."""
+    """The address at which it was found, if the console asks several."""
     elsewhere: tuple[str, ...] = ()
     """Addresses of other workers that have a connector of the same name."""
 
@@ -403,7 +403,7 @@ def _is_secret(name: str, value: str, secrets: frozenset[str] | None) -> bool:
 def _hiding(
     config: Mapping[str, str], secrets: frozenset[str] | None
 ) -> Callable[[Any], str | None]:
-    """What takes a configuration's secrets out of a text."""
+    """Return a function that removes a configuration's secrets from a text."""
     known = secrets or frozenset()
     found = sorted(
         {

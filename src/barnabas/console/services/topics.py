@@ -115,7 +115,7 @@ class Setting:
     is_secret: bool
     documentation: str | None
     inherited: str | None
-    """What it would be if it were removed from the topic."""
+    """The value that would apply without the topic's own."""
 
 
 SORTED_BY: Final[Mapping[str, Callable[[TopicRow], Any]]] = {
@@ -362,7 +362,7 @@ class TopicService:
 
 
 def _is_set(found: Setting | None, value: str | None) -> bool:
-    """Whether a topic has a setting of its own with a value, or has none if that is None."""
+    """Whether a topic itself sets this value; for None, whether it sets none."""
     if found is None or found.source != "topic":
         return value is None
     return value is not None and (found.is_secret or found.value == value.strip())

@@ -35,8 +35,8 @@ _INITDB_SECONDS: Final = 120
 
 
 @click.command(help="Run the demo's PostgreSQL.")
-@click.option("--directory", required=True, help="Where the cluster is, or is made.")
-@click.option("--port", required=True, type=int, help="Where it listens, on loopback.")
+@click.option("--directory", required=True, help="The PostgreSQL cluster's directory.")
+@click.option("--port", required=True, type=int, help="Port to listen on, on loopback.")
 @click.option("--password-file", required=True, help="Holds the superuser's password.")
 def main(directory: str, port: int, password_file: str) -> None:
     programs = find_programs()

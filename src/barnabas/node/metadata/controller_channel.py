@@ -93,8 +93,8 @@ class ControllerChannel:
         has_leader = self._raft.leader_endpoint is not None
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        # Where a leader is known the try failed, and it is tried again soon; where none is, the
-        # next one is announced.
+        # If a leader is known, the attempt failed and is repeated soon; otherwise wait until the
+        # next leader is announced.
         retry_ms = self._backoff.after(call.losses) if call.losses else RETRY_MS
         pause_ms = min(retry_ms, timeout_ms) if has_leader else timeout_ms
 

@@ -70,7 +70,7 @@ class RequestTrace:
         self._counted: Sample | None = None
         self._handled = self._completed = 0
         self._has_parts = False
-        """Whether anything has told what the request waits for."""
+        """Whether anything has reported what the request waits for."""
 
     def begin(self, name: str, /, **attributes: str | int | bool) -> OpenSpan:
         """Begin a part of the request."""

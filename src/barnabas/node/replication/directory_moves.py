@@ -72,7 +72,7 @@ class Move:
         self.retry_at_ms = 0
         """When the controller may be told (again)."""
         self.rounds = 0
-        """How often all that was copied was flushed in vain."""
+        """How often the whole copy was flushed without catching up."""
         self.telling: asyncio.Task[None] | None = None
 
 

@@ -80,7 +80,7 @@ class _Followed:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.failures = 0
-        """How many in a row."""
+        """The number of failures in a row."""
         self.lag = 0
         """Records of those that the leader had committed when it answered last, and this lacks."""
         self.is_in_sync = False

@@ -184,11 +184,6 @@ def both_valid(*vectors: Vector) -> Mask | None:
     return valid
 
 
-def texts_are_ascii(vector: Vector) -> bool:
-    """Whether all texts are ASCII; then their order as bytes is that of their UTF-16 units."""
-    return bool(pc.all(pc.string_is_ascii(vector.data), min_count=0).as_py() is not False)
-
-
 def codes_of(vector: Vector) -> Indexes:
     """Numbers that are equal where values are."""
     if vector.is_text:

@@ -157,7 +157,7 @@ class _MemoryFollower:
             self._take(topic, replace(record), record.offset < stop)
             if self._after_batch is not None:
                 self._after_batch()
-        except Exception as error:  # whatever it is, only this follower ends of it
+        except Exception as error:  # any error ends only this follower
             self.close()
             if self._on_error is None:
                 raise

@@ -240,7 +240,7 @@ class Describer:
         read = {place for one in running for place in one.positions()}
         try:
             bounds = self._engine.cluster.bounds(sorted(read)) if read else {}
-        except ClusterError:  # what is known without the cluster is told
+        except ClusterError:  # show what is known without the cluster
             bounds = {}
         return [_offsets(one, bounds) for one in running]
 

@@ -9,17 +9,17 @@ from barnabas.sql.shell.shell import Shell
 from barnabas.sql.shell.tables import table
 
 HELP = {
-    "help": "This list.",
+    "help": "List the commands.",
     "exit, quit": "Leave the shell; so does Ctrl-D.",
-    "version": "The version of the server.",
-    "server [ADDRESS]": "The server that is asked, or another one from now on.",
-    "status": "Whether the server and its parts are well.",
-    "output [TABULAR|JSON]": "How results are shown, or how from now on.",
+    "version": "Show the server's version.",
+    "server [ADDRESS]": "Show the server's address, or connect to another server.",
+    "status": "Show the health of the server and its parts.",
+    "output [TABULAR|JSON]": "Show or set the format of results.",
     "run script FILE": "Run the statements of a file.",
-    "spool FILE|off": "Copy what is shown into a file too.",
-    "cli [column-width N | wrap on|off]": "How rows of queries are drawn.",
-    "history": "What was typed before.",
-    "clear": "Empty the screen.",
+    "spool FILE|off": "Copy input and output to a file.",
+    "cli [column-width N | wrap on|off]": "Show or set how rows of queries are drawn.",
+    "history": "Show the history.",
+    "clear": "Clear the screen.",
 }
 
 

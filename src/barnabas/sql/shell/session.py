@@ -28,7 +28,7 @@ class Session:
         return Context(self.properties, self.variables)
 
     def change(self, text: str, check: Callable[[str], None]) -> str:
-        """Do a SET, UNSET, DEFINE or UNDEFINE: what to tell of it.
+        """Do a SET, UNSET, DEFINE or UNDEFINE; returns the message to show.
 
         `check` raises ShellError for a property that cannot be set. Raises ShellError.
         """

@@ -72,7 +72,7 @@ def open_checkpoint(
         if reason:
             raise CheckpointError(
                 f"{directory} is the checkpoint of another plan: its state does not fit this one. "
-                f"Delete it to begin anew, or use another query id. {reason}"
+                f"Delete it to start over, or use another query id. {reason}"
             )
     return _write(directory, replace(checkpoint, plan_hash=wanted, plan=plan, shape=shape))
 

@@ -1,4 +1,4 @@
-"""A broker's heartbeat at the controller: the end of its connection tells of the broker, too."""
+"""A broker's heartbeat at the controller, which also notices the end of its connection."""
 
 from types import SimpleNamespace
 from typing import Any

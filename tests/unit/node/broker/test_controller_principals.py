@@ -72,7 +72,7 @@ async def test_the_controller_knows_who_asks() -> None:
 
 
 async def test_an_envelope_is_taken_from_nodes_only() -> None:
-    """Whoever sends one says for whom it is."""
+    """The sender of one states for whom it is."""
     services: Any = SimpleNamespace(metadata=Metadata(), authorizer=Refusing())
     envelope = seal(CreateTopicsRequest(), 7, BOB, "c")
     refused = await handle_envelope(services, context_of(ALICE), envelope)

@@ -1,4 +1,4 @@
-"""ListTransactions by a pattern: what it is held against, and that others are served meanwhile."""
+"""ListTransactions by a pattern: what it matches, and that other clients are served."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def transcripts(kind: str) -> list[str]:
 
 
 def compare(kind: str, name: str, transcript: GroupTranscript) -> None:
-    """Run a transcript and compare it with what its file says, or write the file anew."""
+    """Run a transcript and compare it with its file, or rewrite the file."""
     path = GOLDEN / kind / name
     expected = path.read_text()
     produced = []

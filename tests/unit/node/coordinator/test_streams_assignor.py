@@ -72,7 +72,7 @@ def test_one_that_joins_takes_its_share_only() -> None:
 
 
 def test_standby_takes_over() -> None:
-    """The tasks of a member that is gone go to whoever has a copy of their state."""
+    """The tasks of a member that is gone go to members with a copy of their state."""
     processes = {name: f"p{name}" for name in "abc"}
     sizes = subtopologies(s=6)
     first = assign({name: spec(p) for name, p in processes.items()}, sizes, 1)

@@ -165,7 +165,7 @@ def test_a_batch_that_steps_back_does_not_hide_the_one_before() -> None:
 
 
 def test_a_range_ends_before_a_batch_that_is_misplaced_at_its_end() -> None:
-    """Whoever goes on from there is refused, instead of being led past what is missing."""
+    """A reader that continues from there is refused, instead of skipping the missing records."""
     bench = bench_of_batches()
     first, misplaced = place_of(bench, 80), place_of(bench, 100)
     size = place_of(bench, 105) - first

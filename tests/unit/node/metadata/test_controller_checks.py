@@ -261,7 +261,7 @@ async def test_what_is_allowed_is_done_beside_what_is_not() -> None:
 
 
 async def test_the_names_and_ids_of_topics_are_for_those_who_may_describe_them() -> None:
-    """Kafka's answers: whoever may not describe a topic cannot tell whether it exists."""
+    """Kafka's answers: a client that may not describe a topic cannot tell whether it exists."""
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     describe = (Op.DESCRIBE, Res.TOPIC, "orders")
 

@@ -1,4 +1,4 @@
-"""Who is told of which change of a broker's configuration."""
+"""Which callbacks a change of a broker's configuration reaches."""
 
 from collections.abc import Mapping
 

@@ -37,7 +37,7 @@ REFUSED = FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
 
 
 def led_by(leader_id: int) -> FetchResponse:
-    """The answer to a fetch of the metadata log, from whoever knows the leader."""
+    """The answer to a fetch of the metadata log, from any node that knows the leader."""
     partition = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=3))
     return FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
 

@@ -70,7 +70,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 class Handler:
-    """Keeps what arrives, and tells whoever waits."""
+    """Keeps the bytes that arrive, and wakes the waiting test."""
 
     def __init__(self, transport: Transport, buffer_bytes: int = 1 << 16) -> None:
         self.transport = transport

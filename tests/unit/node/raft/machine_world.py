@@ -425,7 +425,7 @@ class World:
         return (source, target) in self.cut or self.random.random() < self.drop
 
     def _delay_ms(self) -> int:
-        # Now and then so late that everything has changed meanwhile.
+        # Now and then so late that everything has changed.
         return (
             self.random.randint(1, 5)
             if self.random.random() < 0.95

@@ -1,4 +1,4 @@
-"""What producers are told of replicated records, over connections to the leader."""
+"""Produce responses for replicated records, over connections to the leader."""
 
 import asyncio
 from collections.abc import Awaitable

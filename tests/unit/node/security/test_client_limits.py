@@ -65,7 +65,7 @@ def test_limits_hold_for_those_whom_they_name(client: tuple[str, str]) -> None:
 
 
 class NaiveRate:
-    """All that was recorded, cut into samples anew at each question."""
+    """Everything that was recorded, divided into samples again at each question."""
 
     def __init__(self, samples: int, sample_ms: int) -> None:
         self.samples, self.sample_ms = samples, sample_ms

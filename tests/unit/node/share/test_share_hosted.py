@@ -25,7 +25,7 @@ SEEN_AS = {
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What members are told of the persister's errors (Kafka's SharePartition)."""
+"""The errors that members get for the persister's (Kafka's SharePartition)."""
 PASSING = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR}
 """After these a share partition goes on."""
 

@@ -172,7 +172,7 @@ async def test_the_connection_of_a_member_that_has_left_ends_an_empty_group(
 
 
 async def test_closing_one_may_close_others(host: ShareHost) -> None:
-    """Whoever is told may go, and with it its group."""
+    """A listener may remove itself, and with it its group."""
     hosted = [await host.open(group) for group in ("g", "h")]
     connection = object()
     for group in ("g", "h"):

@@ -1,4 +1,4 @@
-"""Schemas made to exhaust whoever reads them: all end soon, in a schema, a fault or a refusal."""
+"""Schemas made to exhaust their reader: all end soon, in a schema, a fault or a refusal."""
 
 import json
 from typing import Any

@@ -110,7 +110,7 @@ class Service:
             other.read_log()
 
     def deal(self, owners: Mapping[int, int]) -> None:
-        """Give each slot to one engine: whoever loses slots gives them up first."""
+        """Give each slot to one engine; engines that lose slots give them up first."""
         wanted = [
             frozenset(slot for slot in ALL_SLOTS if owners.get(slot, 0) == number)
             for number in range(len(self.engines))

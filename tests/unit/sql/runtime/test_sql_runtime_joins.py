@@ -149,7 +149,7 @@ class TestStreams:
         windows: tuple[tuple[int, int], tuple[int, int]],
         expected: list[str],
     ) -> None:
-        """Keys in topics tell of time windows the start alone, so their sizes do not count."""
+        """Keys in topics have only the start of time windows, so window sizes do not count."""
         info = steps.WindowInfo(kind)
         left, right = replace(stream("l", "A"), window=info), replace(stream("r", "B"), window=info)
         run = Bench(join_streams(INNER, left, right, 10, 10, None), partitions=3)

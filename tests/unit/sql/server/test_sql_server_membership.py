@@ -1,4 +1,4 @@
-"""A server in its group: what keeps its slots away is told, and it joins anew."""
+"""A server in its group: it reports why it has no slots, and rejoins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /metrics: what is told of the server and its queries."""
+"""GET /metrics: the metrics of the server and its queries."""
 
 from __future__ import annotations
 
