@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,22 @@ def described(cli: ClusterCli, topic: str) -> dict[int, dict[str, Any]]:
 
 
 def node_of(cli: ClusterCli, node_id: int) -> dict[str, Any]:
+    """What `cluster status` says of a node; nothing while the node that answers lacks it."""
     status = json.loads(cli.run("cluster", "status", "--json").out)
-    (node,) = [node for node in status["nodes"] if node["node"] == node_id]
-    return dict(node)
+    return next((dict(node) for node in status["nodes"] if node["node"] == node_id), {})
+
+
+def wait_until_node(cli: ClusterCli, node_id: int, sees: Callable[[dict[str, Any]], bool]) -> None:
+    """Wait until this holds for what every node says of one."""
+    cli.wait_until_each(lambda each: sees(node_of(each, node_id)), f"news of node {node_id}")
+
+
+def wait_until_nodes(cli: ClusterCli, ids: list[int]) -> None:
+    def known(each: ClusterCli) -> bool:
+        status = json.loads(each.run("cluster", "status", "--json").out)
+        return [node["node"] for node in status["nodes"]] == ids
+
+    cli.wait_until_each(known, f"only {ids} being known")
 
 
 def wait_until_in_sync(cli: ClusterCli) -> None:
@@ -367,25 +380,25 @@ def test_a_cluster_grows_and_shrinks_while_it_serves() -> None:
         with Traffic(cluster.bootstrap_servers, topic) as traffic:
             added = cluster.add_node()
             assert added == 4
-            assert node_of(cli, 4)["state"] == "empty"
+            wait_until_node(cli, 4, lambda node: node.get("state") == "empty")
             clients = node_of(cli, 4)["address"]
             votes = cli.run("quorum", "add-voter", f"4@{clients}")
             assert (votes.code, "is not a controller's listener" in votes.err) == (1, True)
             moved = cli.json("rebalance", "--yes", "--throttle", "50MB")
             assert moved["done"]
             assert len(moved["moves"]) == moved["moved"]
-            assert node_of(cli, 4)["holds"] == 6
+            wait_until_node(cli, 4, lambda node: node["holds"] == 6)
             counts = [node["holds"] for node in cli.json("cluster", "status")["nodes"]]
             assert max(counts) - min(counts) <= 1
             cli.ok("cluster", "drain", "4", "--yes")
-            assert node_of(cli, 4)["holds"] == 0
+            wait_until_node(cli, 4, lambda node: node["holds"] == 0)
             still_up = cli.run("cluster", "remove", "4", "--yes", "--wait", "0")
             assert still_up.code == 1
             assert "node 4 still runs" in still_up.err
             cluster.stop_node(4)
             removed = cli.json("cluster", "remove", "4", "--yes")
             assert (removed["unregistered"], removed["voter_removed"]) == (True, False)
-            assert [node["node"] for node in cli.json("cluster", "status")["nodes"]] == [1, 2, 3]
+            wait_until_nodes(cli, [1, 2, 3])
         assert traffic.failed == []
         assert len(traffic.acknowledged) > 100
         assert sorted(
@@ -427,9 +440,9 @@ def test_a_process_joins_votes_and_leaves(tmp_path: Path) -> None:
             assert [row["node"] for row in cli.json("quorum", "status")["voters"]] == [1, 2, 3]
             twice = cli.run("quorum", "add-voter", "--config", str(properties))
             assert (twice.code, "a voter already" in twice.err) == (1, True)
-            wait_until(lambda: node_of(cli, 3)["state"] == "empty", "node 3 serving")
+            wait_until_node(cli, 3, lambda node: node.get("state") == "empty")
             cli.ok("rebalance", "--yes")
-            assert node_of(cli, 3)["holds"] > 0
+            wait_until_node(cli, 3, lambda node: node["holds"] > 0)
             plan = cli.run("cluster", "remove", "3", "--dry-run")
             assert "Node 3 would lose its vote." in plan.text
             remove = [*BARNABAS, "cluster", "remove", "3", "--yes", "-b", cli.bootstrap_servers]
@@ -446,7 +459,7 @@ def test_a_process_joins_votes_and_leaves(tmp_path: Path) -> None:
             process.kill()
             process.wait()
         assert [row["node"] for row in cli.json("quorum", "status")["voters"]] == [1, 2]
-        assert [node["node"] for node in cli.json("cluster", "status")["nodes"]] == [1, 2]
+        wait_until_nodes(cli, [1, 2])
         assert len(kafka.consume(topic, 50)) == 50
 
 
@@ -457,6 +470,7 @@ def test_an_interrupted_rebalance_leaves_no_throttle_and_goes_on_later() -> None
         topic = kafka.topic(partitions=6, config={"compression.type": "uncompressed"})
         kafka.produce(topic, [os.urandom(100_000) for _ in range(120)])
         cluster.add_node()
+        wait_until_node(cli, 3, lambda node: node.get("state") == "empty")
         arguments = ("rebalance", "--yes", "--throttle", "200kB", "--concurrent", "2")
         with usual_signals():
             process = subprocess.Popen(
@@ -479,7 +493,7 @@ def test_an_interrupted_rebalance_leaves_no_throttle_and_goes_on_later() -> None
             assert [row["key"] for row in rows if "throttled" in row["key"]] == []
         done = cli.json("rebalance", "--yes")
         assert done["done"]
-        assert node_of(cli, 3)["holds"] == 4
+        wait_until_node(cli, 3, lambda node: node["holds"] == 4)
         assert cli.json("rebalance", "--dry-run")["moves"] == []
         assert len(kafka.consume(topic, 120)) == 120
 

@@ -66,12 +66,12 @@ def test_levels_are_lowered_and_raised(own: ClusterCli) -> None:
     refused = own.run(*lower)
     assert (refused.code, "--yes" in refused.err) == (2, True)
     own.ok(*lower, "--yes")
-    assert finalized(own)["transaction.version"] == 1
+    own.wait_until_each(lambda cli: finalized(cli)["transaction.version"] == 1, "the lower level")
     own.ok("feature", "disable", "--feature", "share.version", "--yes")
-    assert finalized(own)["share.version"] == 0
+    own.wait_until_each(lambda cli: finalized(cli)["share.version"] == 0, "the level 0")
     raised = own.json("feature", "upgrade", "--release-version", "4.3", "--yes")
     assert {row["feature"] for row in raised} == {"transaction.version", "share.version"}
-    assert finalized(own) == before
+    own.wait_until_each(lambda cli: finalized(cli) == before, "the levels of before")
     again = own.ok("feature", "upgrade", "--release-version", "4.3", "--yes")
     assert again.text == "All features have these levels already.\n"
 

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -22,6 +22,7 @@ from barnabas.base import telemetry
 from barnabas.cli.main import run
 from support import client_logins
 from support.child_signals import usual_signals
+from support.node_process import wait_until
 from support.patience import PATIENCE_S
 
 SERVERS, COMMAND_CONFIG = "-b", "--command-config"
@@ -121,6 +122,15 @@ class ClusterCli:
 
     def json_lines(self, *arguments: str) -> list[Any]:
         return [json.loads(line) for line in self.ok(*arguments, "--json").lines]
+
+    def wait_until_each(self, sees: Callable[[ClusterCli], bool], what: str) -> None:
+        """Wait until commands see what was changed, whichever node they ask.
+
+        The controller answers a change when it is committed; nodes apply it some time later.
+        """
+        for server in self.bootstrap_servers.split(","):
+            asked = ClusterCli(server)
+            wait_until(lambda asked=asked: sees(asked), f"{what} at {server}")
 
 
 @contextlib.contextmanager
