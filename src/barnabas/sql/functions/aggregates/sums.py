@@ -102,7 +102,7 @@ def _decimal_sum(kind: Decimal) -> Fold:
     "(value INTEGER) -> DOUBLE",
     "(value BIGINT) -> DOUBLE",
     "(value DOUBLE) -> DOUBLE",
-    description="The mean of the values of a column; NULLs do not count. 0 where there are none.",
+    description="The mean of the values of a column; NULLs do not count. 0 if there are no values.",
 )
 class Average:
     """Keeps the sum and the count."""
