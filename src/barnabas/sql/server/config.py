@@ -52,6 +52,8 @@ WORKERS_READ = "barnabas.sql.spark.workers.read"
 """`true`: workers read topics, as columns; `false`: Spark's source does, record by record."""
 PIPELINES = "barnabas.sql.pipelines"
 """Pipelines in Python that share the Spark session: `module:function`, separated by commas."""
+_DEFAULTS = {WORKERS_READ: "true"}
+"""Of properties that are true or false; the others are false."""
 STATE_DIRECTORY = "ksql.streams.state.dir"
 PEER_USER = "barnabas.sql.peer.user.info"
 """`name:password` with which servers of one service log in at each other."""
@@ -241,8 +243,8 @@ class ServerConfig:
         return self._whole_number(TASKS)
 
     def is_set(self, key: str) -> bool:
-        """Return whether a property is true; false if it is not given. Raises ServerConfigError."""
-        value = str(self.values.get(key) or "false").lower()
+        """Return whether a property is true, or is so by default. Raises ServerConfigError."""
+        value = str(self.values.get(key) or _DEFAULTS.get(key, "false")).lower()
         if value not in ("true", "false"):
             raise ServerConfigError(f"{key} is true or false, not {value}")
         return value == "true"

@@ -58,7 +58,7 @@ class SparkQueryOptions:
     """Exactly once, headers of each result say which micro-batch it is of."""
     tasks_max: int | None = None
     """How many tasks share the partitions of a stage; None: as many as Spark has cores."""
-    reads_in_workers: bool = False
+    reads_in_workers: bool = True
     """Workers fetch batches as columns; else Spark's source reads records."""
     service_id: str = ""
     """Begins the transactional ids of exactly-once queries."""

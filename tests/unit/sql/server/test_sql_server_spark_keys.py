@@ -25,11 +25,11 @@ from support.patience import PATIENCE_S
 
 def test_keys_that_are_given() -> None:
     values = {TASKS: "1", TRIGGER: "1000", MARK_RESULTS: "TRUE", PIPELINES: "a:b, c"}
-    values |= {WORKERS_READ: "true"}
+    values |= {WORKERS_READ: "false"}
     config = ServerConfig({**values, "ksql.streams.processing.guarantee": "exactly_once_v2"})
     assert (config.spark_tasks, config.spark_trigger_ms) == (1, 1000)
     assert config.is_set(MARK_RESULTS)
-    assert config.is_set(WORKERS_READ)
+    assert not config.is_set(WORKERS_READ)
     assert config.pipelines == ("a:b", "c")
     assert config.is_exactly_once
 
@@ -38,7 +38,7 @@ def test_keys_that_are_not() -> None:
     config = ServerConfig()
     assert (config.spark_tasks, config.spark_trigger_ms, config.pipelines) == (None, 100, ())
     assert not config.is_set(MARK_RESULTS)
-    assert not config.is_set(WORKERS_READ)
+    assert config.is_set(WORKERS_READ)
     assert not config.is_exactly_once
     assert python_pipelines(config) is None
 
