@@ -347,12 +347,15 @@ class WireProducer:
             topic_data=list(topics.values()),
         )
         answer = connection.call(PRODUCE, request, _PRODUCE_VERSION_MAX)
-        again = 0
+        again, unanswered = 0, set(places)
         for topic_answer in answer.responses:
             for one in topic_answer.partition_responses:
                 place = topic_answer.name, one.index
+                if place not in unanswered:
+                    raise WireError(f"a broker answers for {place[0]}-{place[1]} unasked")
+                unanswered.remove(place)
                 again += self._answered(place, ErrorCode.of(one.error_code), one.base_offset)
-        return again
+        return again + len(unanswered)
 
     def _encoded(self, place: Place, batch: _Batch | _ColumnBatch) -> bytearray:
         batch.was_sent = True
