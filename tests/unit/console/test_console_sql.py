@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from barnabas.console.services.sql import EVERYTHING, stages_of, weigh, without_secrets
+from barnabas.console.services.asking import RefusedError
+from barnabas.console.services.rest import Rest
+from barnabas.console.services.sql import (
+    EVERYTHING,
+    SqlService,
+    stages_of,
+    weigh,
+    without_secrets,
+)
 from barnabas.sql.engine.local_runner import LocalQuery
 from barnabas.sql.engine.queries import MicroBatch
 from barnabas.sql.server.app import KsqlApi
@@ -323,3 +332,26 @@ def test_a_server_that_is_away_or_leads_elsewhere_says_so() -> None:
         for body in (b"<html>", b"{}", b"[1]", b"null"):
             answers.append(Answer(200, body))
             told(page.http.get("/api/sql/sources"), 409)
+
+
+@pytest.mark.parametrize("odd", [7, True, "x", {"a": 1}], ids=str)
+def test_members_that_are_no_lists_are_an_odd_answer_and_no_fault_of_the_console(odd: Any) -> None:
+    answer: dict[str, Any] = {}
+    service = SqlService(cast("Rest", SimpleNamespace(ask=lambda *_: [answer])))
+    asked: dict[Callable[[], object], list[tuple[str, ...]]] = {
+        service.sources: [("streams",), ("tables",)],
+        service.queries: [("queries",)],
+        service.functions: [("functions",)],
+        lambda: service.columns("s"): [("sourceDescription", "fields")],
+        lambda: service.explain("q"): [
+            ("queryDescription", name) for name in ("queryErrors", "sources", "sinks")
+        ],
+        lambda: service.activity("q"): [("queryDescription", "sinks")],
+    }
+    for ask, places in asked.items():
+        for place in places:
+            answer.clear()
+            answer.update(queryDescription={}, sourceDescription={})
+            (answer[place[0]] if len(place) > 1 else answer)[place[-1]] = odd
+            with pytest.raises(RefusedError, match="what is not a list"):
+                ask()

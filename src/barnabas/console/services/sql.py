@@ -184,7 +184,7 @@ class SqlService:
                 bool(one.get("isWindowed")),
             )
             for answer in answers
-            for one in map(_members, answer.get("streams") or answer.get("tables") or ())
+            for one in map(_members, _listed(answer.get("streams") or answer.get("tables")))
         ]
         fitting = [
             row for row in rows if all(w in f"{row.name} {row.topic}".lower() for w in words)
@@ -206,11 +206,11 @@ class SqlService:
                 str(one.get("queryType")),
                 str(one.get("state")),
                 str(one.get("queryString")),
-                tuple(map(str, one.get("sinks") or ())),
+                tuple(_texts(one.get("sinks"))),
                 None if one.get("message") is None else str(one["message"]),
             )
             for answer in self.run("LIST QUERIES;")
-            for one in map(_members, answer.get("queries") or ())
+            for one in map(_members, _listed(answer.get("queries")))
         ]
         fitting = [
             row
@@ -223,7 +223,8 @@ class SqlService:
         """Return the server's description of a query."""
         found = self._described(query_id)
         topology = str(found.get("topology") or "")
-        errors = [str(_members(one).get("errorMessage")) for one in found.get("queryErrors") or ()]
+        failed = map(_members, _listed(found.get("queryErrors")))
+        errors = [str(one.get("errorMessage")) for one in failed]
         if found.get("message"):
             errors.append(str(found["message"]))
         return Explained(
@@ -231,8 +232,8 @@ class SqlService:
             str(found.get("state") or "UNKNOWN"),
             str(found.get("queryType") or ""),
             str(found.get("statementText") or ""),
-            tuple(map(str, found.get("sources") or ())),
-            tuple(map(str, found.get("sinks") or ())),
+            tuple(_texts(found.get("sources"))),
+            tuple(_texts(found.get("sinks"))),
             stages_of(topology),
             plan_of(str(found.get("executionPlan") or ""), ", ".join(_texts(found.get("sinks")))),
             topology,
@@ -257,16 +258,16 @@ class SqlService:
             return None
         answer = self.run(f"DESCRIBE `{sinks[0]}` EXTENDED;")
         found = _members((answer[0] if answer else {}).get("sourceDescription"))
-        offsets = [_members(one) for one in found.get("queryOffsetSummaries") or ()]
+        offsets = [_members(one) for one in _listed(found.get("queryOffsetSummaries"))]
         own = [one for one in offsets if not group or one.get("groupId") == group]
         if len(own) != 1:  # of other queries that write it too, or none
             return None
-        return tuple(_topic_lag(_members(topic)) for topic in own[0].get("topicSummaries") or ())
+        return tuple(_topic_lag(_members(topic)) for topic in _listed(own[0].get("topicSummaries")))
 
     def functions(self) -> list[str]:
         """The names of all functions."""
         answers = self.run("LIST FUNCTIONS;")
-        listed = [_members(one) for answer in answers for one in answer.get("functions") or ()]
+        listed = [_members(one) for answer in answers for one in _listed(answer.get("functions"))]
         return sorted(str(one.get("name")) for one in listed)
 
     def columns(self, source: str) -> list[Column]:
@@ -275,7 +276,7 @@ class SqlService:
             raise RefusedError(f"{source} is not a name of a stream or table")
         answer = self.run(f"DESCRIBE `{source}`;")
         found = _members((answer[0] if answer else {}).get("sourceDescription"))
-        fields = [_members(one) for one in found.get("fields") or ()]
+        fields = [_members(one) for one in _listed(found.get("fields"))]
         return [Column(str(one.get("name")), _type_of(one.get("schema"))) for one in fields]
 
     def terminate(self, query_id: str) -> None:
@@ -341,7 +342,7 @@ def _batch(found: Any) -> Batch:
 
 
 def _topic_lag(found: Mapping[str, Any]) -> TopicLag:
-    parts = [_members(one) for one in found.get("offsets") or ()]
+    parts = [_members(one) for one in _listed(found.get("offsets"))]
     lags = [_whole(one.get("logEndOffset")) - _whole(one.get("consumerOffset")) for one in parts]
     return TopicLag(str(found.get("kafkaTopic")), sum(max(0, lag) for lag in lags), len(parts))
 
@@ -352,7 +353,14 @@ def _type_of(schema: Any) -> str:
 
 
 def _texts(found: Any) -> list[str]:
-    return [str(one) for one in found or ()]
+    return [str(one) for one in _listed(found)]
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    """A list of the answer; empty where it has none."""
+    if found and not isinstance(found, list):
+        raise RefusedError("the SQL server answers with what is not a list")
+    return found or ()
 
 
 def _whole(found: Any) -> int:
