@@ -84,8 +84,9 @@ class Chain:
         for member in self.members:
             member.kill()
         if error is None:
-            refused = [m.output.read_text(errors="replace") for m in self.members]
-            assert not [text for text in refused if REFUSED in text], self.said()
+            said = [m.output.read_text(errors="replace") for m in self.members]
+            refused = [line for text in said for line in text.splitlines() if REFUSED in line]
+            assert not refused, "\n".join([*refused, self.said()])
 
     def revive(self) -> None:
         """Start those again that have ended by themselves."""
