@@ -62,7 +62,9 @@ def _declare(
         return part(parse_uri(text))
 
 
-_declare("url_extract_fragment", "STRING", "The part of a URL after the #.", lambda uri: uri.fragment)
+_declare(
+    "url_extract_fragment", "STRING", "The part of a URL after the #.", lambda uri: uri.fragment
+)
 _declare("url_extract_host", "STRING", "The host of a URL.", lambda uri: uri.host)
 _declare("url_extract_path", "STRING", "The path of a URL.", lambda uri: uri.path)
 _declare("url_extract_port", "INTEGER", "The port that a URL names.", lambda uri: uri.port)
