@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -16,6 +17,8 @@ from barnabas.console.config import ConsoleConfig
 from barnabas.console.pages import connectors
 from barnabas.console.pages.calls import Endpoint
 from barnabas.console.services import connectors as service
+from barnabas.console.services.asking import RefusedError
+from barnabas.console.services.rest import Rest
 from support.connect.herder_world import SOURCE
 from support.connect.rest_world import RestWorld
 from support.connect.web_service import Answer, WebService
@@ -299,3 +302,27 @@ def test_settings_of_tls_and_addresses() -> None:
     with pytest.raises(ConfigError, match="/no"):
         ConsoleConfig(values).tls("connect")
     assert ConsoleConfig({**servers, "connect.url": "https://a:1"}).tls("connect") is None
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        (7, "not a list"),
+        ({"a": 1}, "not a list"),
+        ([7], "not an object"),
+        ([{"id": "x"}], "not a number"),
+        ([{"id": None}], "not a number"),
+        ([{}], "not a number"),
+    ],
+    ids=str,
+)
+def test_tasks_of_odd_kinds_are_an_odd_answer_and_no_fault_of_the_console(
+    tasks: Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = SimpleNamespace(urls=["http://w"], ask=lambda *_: {"tasks": tasks, "connector": {}})
+    asked = service.ConnectorService(cast("Rest", rest))
+    monkeypatch.setattr(asked, "_config", lambda _: {})
+    monkeypatch.setattr(asked, "_at", lambda _: rest)
+    monkeypatch.setattr(asked, "_secret_names", lambda *_: frozenset())
+    with pytest.raises(RefusedError, match=words):
+        asked.one("c")

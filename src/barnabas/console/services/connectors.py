@@ -246,12 +246,12 @@ class ConnectorService:
         head = _members(status.get("connector") or {})
         tasks = tuple(
             Task(
-                int(one.get("id", -1)),
+                _number(one.get("id")),
                 str(one.get("state")),
                 str(one.get("worker_id", "")),
                 hide(one.get("trace")),
             )
-            for one in map(_members, status.get("tasks") or ())
+            for one in map(_members, _listed(status.get("tasks")))
         )
         shown = {
             key: HIDDEN if _is_secret(key, value, secrets) else value
@@ -356,7 +356,7 @@ class ConnectorService:
             raise RefusedError("connector.class is missing")
         where = path("connector-plugins", plugin, "config", "validate")
         found = _members(worker.ask("PUT", where, config))
-        return [_members(one) for one in found.get("configs") or ()]
+        return [_members(one) for one in _listed(found.get("configs"))]
 
     def _secret_names(self, name: str, config: Mapping[str, str]) -> frozenset[str] | None:
         """The settings of type PASSWORD; None if the worker does not say."""
@@ -429,7 +429,7 @@ def _hiding(
 def _row(name: str, found: Mapping[str, Any]) -> ConnectorRow:
     status, info = _members(found.get("status") or {}), _members(found.get("info") or {})
     head = _members(status.get("connector") or {})
-    tasks = [_members(one) for one in status.get("tasks") or ()]
+    tasks = [_members(one) for one in _listed(status.get("tasks"))]
     config = {key: str(value) for key, value in _members(info.get("config") or {}).items()}
     traces = [one.get("trace") for one in (head, *tasks) if one.get("state") == "FAILED"]
     reason = _hiding(config, None)(_first_line(traces[0])) if traces else None
@@ -459,9 +459,22 @@ def _field(found: Mapping[str, Any], hide: Callable[[Any], str | None]) -> Field
         str(about.get("importance", "")),
         None if default is None or kind == _PASSWORD else str(default),
         str(about.get("documentation") or ""),
-        tuple(str(one) for one in value.get("recommended_values") or ()),
-        tuple(hide(one) or "" for one in value.get("errors") or ()),
+        tuple(str(one) for one in _listed(value.get("recommended_values"))),
+        tuple(hide(one) or "" for one in _listed(value.get("errors"))),
     )
+
+
+def _listed(found: Any) -> Sequence[Any]:
+    """A list of the answer; empty where it has none."""
+    if found and not isinstance(found, list):
+        raise RefusedError("the Connect worker answers with what is not a list")
+    return found or ()
+
+
+def _number(found: Any) -> int:
+    if type(found) is not int:
+        raise RefusedError("the Connect worker answers with what is not a number")
+    return found
 
 
 def _members(found: Any) -> Mapping[str, Any]:
