@@ -80,7 +80,7 @@ def reading(records: int, per_batch: int) -> None:
         broker.format()
         broker.start()
         servers = f"127.0.0.1:{broker.port}"
-        admin = AdminClient({"bootstrap.servers": servers})
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result()
         producer = WireProducer({"bootstrap.servers": servers})
         for base in range(0, records, per_batch):

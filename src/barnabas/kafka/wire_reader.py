@@ -40,6 +40,9 @@ PATIENCE_SECONDS: Final = 120.0
 """A range that does not go on for so long fails. As long as Spark's connector waits by default."""
 FETCH_SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 """Of one answer; a first batch that is longer comes whole."""
+FETCH_SIZE_BYTES_MIN: Final = 64 * 1024
+_RECORD_SIZE_BYTES: Final = 1024
+"""What a record of a range may take: a short range does not need a long answer."""
 _ANSWER_SIZE_BYTES_MAX: Final = 2**31 - 1
 _WAIT_MS_MAX: Final = 500
 _FETCH_VERSION_MAX: Final = 12
@@ -106,7 +109,7 @@ class WireReader:
         while offset < until:
             problem = "no records came"
             try:
-                answer, throttled_s = self._fetch(place, offset)
+                answer, throttled_s = self._fetch(place, offset, until)
                 deadline += throttled_s
                 error = ErrorCode.of(answer.error_code)
                 if error == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -143,19 +146,23 @@ class WireReader:
                 continue
             time.sleep(pause)
 
-    def _fetch(self, place: tuple[str, int], offset: int) -> tuple[PartitionData, float]:
+    def _fetch(
+        self, place: tuple[str, int], offset: int, until: int
+    ) -> tuple[PartitionData, float]:
         """One answer, and how many seconds of it the broker has us wait.
 
         Raises WireError, TryAgainError, AccessError, ReadError.
         """
         topic, partition = place
+        size_max = max(FETCH_SIZE_BYTES_MIN, (until - offset) * _RECORD_SIZE_BYTES)
+        size_max = min(self._size_max, size_max)
         asked = FetchPartition(
-            partition=partition, fetch_offset=offset, partition_max_bytes=self._size_max
+            partition=partition, fetch_offset=offset, partition_max_bytes=size_max
         )
         request = FetchRequest(
             max_wait_ms=_WAIT_MS_MAX,
             min_bytes=1,
-            max_bytes=self._size_max,
+            max_bytes=size_max,
             isolation_level=int(self._is_committed_only),
             session_epoch=_NO_SESSION_EPOCH,
             topics=[FetchTopic(topic=topic, partitions=[asked])],

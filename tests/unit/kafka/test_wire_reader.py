@@ -12,7 +12,12 @@ import pytest
 
 from barnabas.base.errors import ConfigError
 from barnabas.kafka.wire import AccessError, Brokers, LoginError, WireError
-from barnabas.kafka.wire_reader import ReadError, WireReader
+from barnabas.kafka.wire_reader import (
+    FETCH_SIZE_BYTES_MAX,
+    FETCH_SIZE_BYTES_MIN,
+    ReadError,
+    WireReader,
+)
 from barnabas.protocol.apis import FETCH, LIST_OFFSETS, METADATA
 from barnabas.protocol.errors import ErrorCode
 from barnabas.protocol.messages.fetch import (
@@ -166,6 +171,17 @@ def test_a_range_that_is_covered_asks_no_more() -> None:
     assert not log.asked
     assert offsets_of(reader_of(log, fetch_size_bytes_max=1).read("t", 0, 3, 5)) == [2, 3, 4, 5]
     assert len(log.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("until", "size_bytes"),
+    [(2, FETCH_SIZE_BYTES_MIN), (1_000, 1_000 * 1024), (10**6, FETCH_SIZE_BYTES_MAX)],
+)
+def test_a_short_range_asks_for_a_short_answer(until: int, size_bytes: int) -> None:
+    log = Log([batch(0, 2)])
+    next(iter(reader_of(log).read("t", 0, 0, until)))
+    assert log.asked[0].max_bytes == size_bytes
+    assert log.asked[0].topics[0].partitions[0].partition_max_bytes == size_bytes
 
 
 def test_a_batch_that_is_longer_than_an_answer_comes_whole() -> None:
