@@ -30,8 +30,16 @@ REFUSALS = {
     KafkaError.INVALID_TXN_STATE,
     KafkaError.TRANSACTION_ABORTABLE,
 }
-"""What no lost node, time-out or other producer explains: the brokers are wrong."""
+"""What no lost node, time-out or other producer explains: the brokers are wrong.
+
+Except for the abort of a transaction whose every request was lost: the coordinator knows only the
+one before, and refuses to abort it if it is committed, as Kafka's does.
+"""
 REFUSED = "is refused:"
+
+
+class UnknownTransactionError(Exception):
+    """The coordinator does not know the transaction that was to be aborted."""
 
 
 class Silence:
@@ -93,9 +101,18 @@ def _noted(*_: object) -> None:
 def move(consumer: Consumer, producer: Producer, messages: list[Message], target: str) -> None:
     """One transaction. Some are aborted for no reason, and done again."""
     ends: dict[Any, Any] = {}
+    answers: list[Any] = []
+    """Of requests that began the transaction at its coordinator."""
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            answers.append(message.offset())
+
     producer.begin_transaction()
     for message in messages:
-        producer.produce(target, message.value(), partition=message.partition() or 0)
+        producer.produce(
+            target, message.value(), partition=message.partition() or 0, on_delivery=delivered
+        )
         ends[message.topic(), message.partition()] = (message.offset() or 0) + 1
     places = [TopicPartition(place[0], place[1], end) for place, end in ends.items()]
     try:
@@ -103,13 +120,25 @@ def move(consumer: Consumer, producer: Producer, messages: list[Message], target
             raise KafkaException(KafkaError(KafkaError._STATE, "changed its mind"))
         metadata = consumer.consumer_group_metadata()
         producer.send_offsets_to_transaction(places, metadata, CALL_TIMEOUT_S)
+        answers.append(metadata)
         until_done(producer.commit_transaction)
     except KafkaException as error:
         say_if_refused(error)
         if error.args[0].fatal():
             raise
-        until_done(producer.abort_transaction)
+        abort(producer, answers)
         rewind(consumer, messages)
+
+
+def abort(producer: Producer, answers: list[Any]) -> None:
+    """Abort a transaction, of which the coordinator knows if there were `answers`."""
+    try:
+        until_done(producer.abort_transaction)
+    except KafkaException as error:
+        producer.poll(0)  # takes the deliveries that were not told yet
+        if error.args[0].code() == KafkaError.INVALID_TXN_STATE and not answers:
+            raise UnknownTransactionError from error
+        raise
 
 
 def until_done(end: Callable[[float], None]) -> None:
@@ -149,8 +178,15 @@ def main() -> None:
             run(*sys.argv[1:])
         except KafkaException as error:
             say_if_refused(error)
-            sys.stdout.write(f"{sys.argv[4]} starts over: {error}\n")
-            sys.stdout.flush()
+            start_over(str(error))
+        except UnknownTransactionError as error:
+            start_over(f"an abort of what the coordinator has not heard of: {error.__cause__}")
+
+
+def start_over(reason: str) -> None:
+    """Leave word of the end of a life."""
+    sys.stdout.write(f"{sys.argv[4]} starts over: {reason}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
