@@ -9,8 +9,11 @@ lengths and deltas become varints in NumPy, and Arrow joins them with keys and v
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from struct import Struct
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +21,7 @@ import pyarrow.compute as pc
 
 from barnabas.java.hash import murmur2
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, TRANSACTIONAL_MASK, Codec
-from barnabas.protocol.records.records import framed_batch
+from barnabas.protocol.records.records import Header, encode_headers, framed_batch
 
 BATCH_SIZE_BYTES_MAX: Final = 900_000
 """Brokers take a megabyte, unless a topic says otherwise: then a batch is halved."""
@@ -29,7 +32,7 @@ TOGETHER_MIN: Final = 50
 """Fewer keys of one size are hashed one by one: a step over four bytes of a few keys takes NumPy as
 long as one over this many, and a key may have a megabyte."""
 _RECORD_OVERHEAD_BYTES: Final = 24
-"""At most, of a record without headers whose lengths are below a megabyte: all but key, value."""
+"""At most, of a record whose lengths are below a megabyte: all but key, value and headers."""
 _NOTHING: Final = -1
 """The length of what is null."""
 _POSITIVE: Final = 0x7FFFFFFF
@@ -38,20 +41,40 @@ _SEED: Final = np.uint32(0x9747B28C)
 
 
 class RecordColumns:
-    """Records without headers: Arrow arrays of bytes, and NumPy's milliseconds.
+    """Records: Arrow arrays of bytes, and NumPy's milliseconds.
 
+    `headers` has those of each record as it ends with them; None if no record has any.
     `suffix_bytes`: so many bytes at the end of a key do not decide on its partition.
     """
 
-    def __init__(self, keys: Any, values: Any, timestamps: Any, suffix_bytes: int = 0) -> None:
+    def __init__(
+        self, keys: Any, values: Any, timestamps: Any, headers: Any = None, suffix_bytes: int = 0
+    ) -> None:
         self._keys, self._values, self._timestamps = keys, values, timestamps
+        self._headers = headers
         self._suffix_bytes = suffix_bytes
 
     @classmethod
-    def of(cls, keys: Any, values: Any, timestamps: Any, *, suffix_bytes: int = 0) -> RecordColumns:
-        """The same of arrays or lists."""
+    def of(
+        cls,
+        keys: Any,
+        values: Any,
+        timestamps: Any,
+        headers: Sequence[Sequence[Header]] | None = None,
+        *,
+        marks: Sequence[Header] = (),
+        suffix_bytes: int = 0,
+    ) -> RecordColumns:
+        """The same of arrays or lists. `marks`: headers of every record, behind its own."""
         stamps = np.asarray(timestamps, np.int64)
-        return cls(_array(keys), _array(values), stamps, suffix_bytes)
+        blocks = None
+        if headers is not None:
+            own = [bytes(encode_headers([*given, *marks])) for given in headers]
+            blocks = pa.array(own, pa.binary())
+        elif marks:
+            same = pa.scalar(bytes(encode_headers(marks)), pa.binary())
+            blocks = pa.repeat(same, len(keys))
+        return cls(_array(keys), _array(values), stamps, blocks, suffix_bytes)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -111,10 +134,11 @@ class RecordColumns:
         offsets = _Varints(np.arange(len(self), dtype=np.int64))
         keys, values = _Varints(key_sizes), _Varints(value_sizes)
         sizes = (
-            2  # attributes, number of headers
+            1  # attributes
             + (stamps.widths + offsets.widths + keys.widths + values.widths)
             + np.maximum(key_sizes, 0)
             + np.maximum(value_sizes, 0)
+            + (1 if self._headers is None else _sizes(self._headers))
         )
         attributes = _Varints(np.zeros(len(self), np.int64))
         joined = pc.binary_join_element_wise(
@@ -122,18 +146,18 @@ class RecordColumns:
             self._keys,
             _pieces(values),
             self._values,
-            b"\0",  # no headers
+            b"\0" if self._headers is None else self._headers,
             b"",
             null_handling="replace",
             null_replacement="",
         )
-        ends = [joined.offset, joined.offset + len(joined)]
-        first, last = np.frombuffer(joined.buffers()[1], np.int32)[ends]
-        return memoryview(joined.buffers()[2])[int(first) : int(last)]
+        return _data(joined)
 
     def _cut(self) -> Iterator[RecordColumns]:
         """Pieces of at most so many records and bytes, or of one record."""
         sizes = np.maximum(_sizes(self._keys), 0) + np.maximum(_sizes(self._values), 0)
+        if self._headers is not None:
+            sizes += _sizes(self._headers)
         ends = np.cumsum(sizes + _RECORD_OVERHEAD_BYTES)
         start = 0
         while start < len(self):
@@ -148,6 +172,7 @@ class RecordColumns:
             self._keys[start:stop],
             self._values[start:stop],
             self._timestamps[start:stop],
+            None if self._headers is None else self._headers[start:stop],
             self._suffix_bytes,
         )
 
@@ -157,8 +182,43 @@ class RecordColumns:
             self._keys.take(places),
             self._values.take(places),
             self._timestamps[at],
+            None if self._headers is None else self._headers.take(places),
             self._suffix_bytes,
         )
+
+    def parts(self) -> tuple[Any, Any, Any, Any]:
+        """All that the records hold, as buffers. Those of many records are the buffers of pieces
+        of them behind each other."""
+        headers = self._headers
+        ones = np.ones(len(self), np.int64)
+        sizes = (_sizes(self._keys), _sizes(self._values))
+        numbers = (*sizes, ones if headers is None else _sizes(headers), self._timestamps)
+        return (
+            np.column_stack(numbers),
+            _data(self._keys),
+            _data(self._values),
+            bytes(len(self)) if headers is None else _data(headers),
+        )
+
+
+class ColumnsChecksum:
+    """A number for records in their order, in whatever pieces they come."""
+
+    _SUMS: Final = Struct(">4I")
+
+    def __init__(self) -> None:
+        self._sums = [0, 0, 0, 0]
+
+    def add(self, columns: RecordColumns) -> None:
+        """Take in the next records."""
+        pairs = zip(columns.parts(), self._sums, strict=True)
+        self._sums = [crc32(part, before) for part, before in pairs]
+
+    @property
+    def value(self) -> int:
+        """The number, of 63 bits."""
+        digest = blake2b(self._SUMS.pack(*self._sums), digest_size=8).digest()
+        return int.from_bytes(digest, "big") >> 1
 
 
 def _array(data: Any) -> Any:
@@ -167,6 +227,17 @@ def _array(data: Any) -> Any:
     if not isinstance(data, pa.Array):
         return pa.array(data, pa.binary())
     return data if data.type == pa.binary() else data.cast(pa.binary())
+
+
+def _data(array: Any) -> memoryview:
+    """The bytes of all values of an Arrow array behind each other."""
+    if array.null_count:
+        array = array.fill_null(b"")
+    _, offsets, data = array.buffers()
+    if data is None or not len(array):
+        return memoryview(b"")
+    first, last = np.frombuffer(offsets, np.int32)[[array.offset, array.offset + len(array)]]
+    return memoryview(data)[int(first) : int(last)]
 
 
 def _sizes(data: Any) -> Any:

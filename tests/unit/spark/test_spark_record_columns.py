@@ -14,7 +14,12 @@ from barnabas.kafka.partitioners import JAVA_PARTITIONER, Partitioner
 from barnabas.protocol.records.batch import HEADER_SIZE_BYTES, Codec
 from barnabas.protocol.records.records import Record, encode_batch
 from barnabas.spark import record_columns
-from barnabas.spark.record_columns import TOGETHER_MIN, RecordColumns, murmur2_of_all
+from barnabas.spark.record_columns import (
+    TOGETHER_MIN,
+    ColumnsChecksum,
+    RecordColumns,
+    murmur2_of_all,
+)
 
 DATA = st.none() | st.binary(max_size=300) | st.binary(min_size=1, max_size=9)
 TIMES = st.integers(0, 2**48) | st.integers(1_700_000_000_000, 1_700_000_000_100)
@@ -44,6 +49,67 @@ def test_a_batch_of_columns_is_that_of_records(
         records_of(rows), codec=codec, is_transactional=is_transactional, **IDENTITY
     )
     assert bytes(made) == bytes(expected)
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
+HEADERS = st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=200)), max_size=3)
+MARKS = [("query", b"q"), ("none", None)]
+
+
+@given(st.lists(st.tuples(DATA, DATA, TIMES, HEADERS), min_size=1, max_size=50), st.booleans())
+def test_headers_of_records_and_those_of_all_are_in_the_batch(
+    rows: list[tuple[bytes | None, bytes | None, int, list[Any]]], has_marks: bool
+) -> None:
+    marks = MARKS if has_marks else []
+    keys, values, stamps, headers = map(list, zip(*rows, strict=True))
+    records = [
+        Record(timestamp=stamp, key=key, value=value, headers=[*given, *marks])
+        for key, value, stamp, given in rows
+    ]
+    columns = RecordColumns.of(keys, values, stamps, headers, marks=marks)
+    assert bytes(columns.encoded()) == bytes(encode_batch(records))
+    for half in columns.halves():
+        if len(half):
+            some, records = records[: len(half)], records[len(half) :]
+            assert bytes(half.encoded()) == bytes(encode_batch(some))
+    bare = RecordColumns.of(keys, values, stamps, marks=marks)
+    expected = [Record(timestamp=s, key=k, value=v, headers=marks) for k, v, s, _ in rows]
+    assert bytes(bare.encoded()) == bytes(encode_batch(expected))
+
+
+def checksum(*pieces: RecordColumns) -> int:
+    made = ColumnsChecksum()
+    for piece in pieces:
+        made.add(piece)
+    return made.value
+
+
+@given(ROWS, st.integers(0, 3))
+def test_a_checksum_does_not_depend_on_the_pieces(rows: list[Row], before: int) -> None:
+    whole = columns_of(rows, before)
+    assert checksum(whole) == checksum(*whole.halves()) == checksum(columns_of(rows))
+    without = RecordColumns.of(*zip(*rows, strict=True), [()] * len(rows))
+    assert checksum(without) == checksum(whole)
+
+
+OTHERS: list[list[Any]] = [
+    [(b"a", b"b", 1), (b"c", b"d", 2)],
+    [(b"c", b"d", 2), (b"a", b"b", 1)],
+    [(b"a", b"b", 2), (b"c", b"d", 1)],
+    [(b"c", b"b", 1), (b"a", b"d", 2)],
+    [(b"ab", b"", 1), (b"c", b"d", 2)],
+    [(b"a", b"", 1), (b"c", b"bd", 2)],
+    [(b"a", None, 1), (b"c", b"bd", 2)],
+    [(b"a", b"b", 1)],
+    [(b"a", b"b", 1, [("h", b"x")]), (b"c", b"d", 2, [])],
+    [(b"a", b"b", 1, []), (b"c", b"d", 2, [("h", b"x")])],
+]
+
+
+def test_other_records_have_another_checksum() -> None:
+    found = {checksum(RecordColumns.of(*zip(*rows, strict=True))) for rows in OTHERS}
+    assert len(found) == len(OTHERS)
+    assert all(0 <= one < 1 << 63 for one in found)
 
 
 @given(

@@ -408,13 +408,23 @@ def _encode_records(
         _write_varint(body, delta)
         _write_bytes(body, record.key)
         _write_bytes(body, record.value)
-        _write_varint(body, len(record.headers))
-        for name, value in record.headers:
-            _write_bytes(body, name.encode())
-            _write_bytes(body, value)
+        if record.headers:
+            body += encode_headers(record.headers)
+        else:
+            body.append(0)
         _write_varint(out, len(body))
         out += body
     return out, delta
+
+
+def encode_headers(headers: Sequence[Header]) -> bytearray:
+    """Headers as a record ends with them: how many there are, then each name and value."""
+    out = bytearray()
+    _write_varint(out, len(headers))
+    for name, value in headers:
+        _write_bytes(out, name.encode())
+        _write_bytes(out, value)
+    return out
 
 
 def _write_bytes(out: bytearray, data: bytes | None) -> None:
