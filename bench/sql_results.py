@@ -3,12 +3,13 @@
     python -m bench.sql_results [records]
 
 Microseconds of processor time a record, of the writing process and of the node, from Arrow arrays
-until all is acknowledged. One by one they go through librdkafka. Both ways alternate; the best of
-the rounds counts.
+until all is acknowledged; exactly once, until the transaction is committed. One by one they go
+through librdkafka. The ways alternate; the best of the rounds counts.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 import time
@@ -21,6 +22,9 @@ import pyarrow as pa
 from confluent_kafka import Producer
 
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
+from barnabas.kafka.transactions import TransactionControl
+from barnabas.spark.datasource.options import options_of
+from barnabas.spark.datasource.task import POOL, Transaction
 from barnabas.spark.record_columns import RecordColumns
 from barnabas.spark.record_writer import RecordWriter
 from bench.barnabas_server import BarnabasServer
@@ -59,6 +63,27 @@ def in_columns(servers: str) -> Write:
     return write
 
 
+def in_transactions(servers: str, *, has_columns: bool) -> Write:
+    """A task's transaction for each write, which the driver commits."""
+    options = options_of(servers, {})
+    control = TransactionControl(options.access)
+    numbers = itertools.count()
+
+    def write(keys: Any, values: Any, timestamps: Any) -> None:
+        batch = next(numbers)
+        transaction = Transaction(options, lambda: POOL.take(f"columns-{has_columns}.", batch))
+        if has_columns:
+            transaction.send_columns(TOPIC, RecordColumns.of(keys, values, timestamps))
+        else:
+            columns = keys.to_pylist(), values.to_pylist(), timestamps.tolist()
+            for key, value, timestamp_ms in zip(*columns, strict=True):
+                transaction.send_record((TOPIC, value, key, -1, timestamp_ms, None))
+        (prepared,) = transaction.prepare(0)
+        assert control.commit(prepared)
+
+    return write
+
+
 def main() -> None:
     """Print a row for each way."""
     records = int(sys.argv[1]) if len(sys.argv) > 1 else RECORDS
@@ -70,7 +95,13 @@ def main() -> None:
         node.start()
         produce_first(node.port, "bench-first")
         make_topic(node.port, TOPIC, PARTITIONS)
-        ways = {"one by one": one_by_one(node.bootstrap), "in columns": in_columns(node.bootstrap)}
+        servers = node.bootstrap
+        ways = {
+            "one by one": one_by_one(servers),
+            "in columns": in_columns(servers),
+            "one by one, exactly once": in_transactions(servers, has_columns=False),
+            "in columns, exactly once": in_transactions(servers, has_columns=True),
+        }
         best = dict.fromkeys(ways, (float("inf"), float("inf")))
         for _ in range(ROUNDS):
             for name, write in ways.items():

@@ -198,8 +198,13 @@ def test_no_broker_is_reported_when_the_time_is_over() -> None:
 SPLITS = {"from the start": [0, 1, 2], "later": [1, 0, 2], "never": [1, 2, 3]}
 
 
+IN_PARTITIONS: dict[str, Any] = {"partition": pyarrow.array([0], pyarrow.int32())}
+"""A column with which rows are written one by one, not as columns."""
+
+
+@pytest.mark.parametrize("more", [{}, IN_PARTITIONS], ids=["as columns", "one by one"])
 @pytest.mark.parametrize("name", SPLITS)
-def test_format_barnabas_keeps_it(kafka: Kafka, name: str) -> None:
+def test_format_barnabas_keeps_it(kafka: Kafka, name: str, more: dict[str, Any]) -> None:
     topic, sink = kafka.topic(config=KEPT), kafka.name("sink")
     options = read_options(
         {
@@ -211,13 +216,13 @@ def test_format_barnabas_keeps_it(kafka: Kafka, name: str) -> None:
     given = SPLITS[name]
     batches = [
         pyarrow.record_batch(
-            {"value": [str(number)], "timestamp": pyarrow.array([stamp], pyarrow.int64())}
+            {"value": [str(number)], "timestamp": pyarrow.array([stamp], pyarrow.int64()), **more}
         )
         for number, stamp in enumerate(given)
     ]
     place = TaskPlace(task_prefix(sink), 0, 0)
     prepared = write_rows(options, place, iter(batches), IdPool())
-    assert len(prepared) == (2 if name == "later" else 1)
+    assert len(prepared) == (2 if more and name == "later" else 1)
     committer = Committer(options, sink)
     committer.commit(0, prepared, was_retried=False)
     committer.close()
@@ -227,9 +232,10 @@ def test_format_barnabas_keeps_it(kafka: Kafka, name: str) -> None:
 def test_a_failed_task_takes_both_its_transactions_back(kafka: Kafka) -> None:
     topic, prefix = kafka.topic(config=KEPT), task_prefix(kafka.name("sink"))
     options = read_options({"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic})
+    stamps = [pyarrow.array([at], pyarrow.int64()) for at in (1, 0, -1)]
     batches = [
-        pyarrow.record_batch({"value": ["x"], "timestamp": pyarrow.array([at], pyarrow.int64())})
-        for at in (1, 0, -1)
+        pyarrow.record_batch({"value": ["x"], "timestamp": stamp, **IN_PARTITIONS})
+        for stamp in stamps
     ]
     with pytest.raises(WriteError, match="the timestamp -1: the least is 0"):
         write_rows(options, TaskPlace(prefix, 0, 0), iter(batches), IdPool())

@@ -24,8 +24,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from barnabas.base.backoff import ExponentialBackoff
 from barnabas.base.errors import ConfigError
 from barnabas.kafka.bearer_login import client_access
-from barnabas.kafka.partitioners import Partitioner
-from barnabas.kafka.setting_names import is_true
+from barnabas.kafka.partitioners import JAVA_PARTITIONER, Partitioner
+from barnabas.kafka.setting_names import SECURITY_PREFIXES, is_true
 from barnabas.kafka.transactions import (
     ProducerIdentity,
     TransactionCalls,
@@ -60,6 +60,17 @@ _REQUEST_TIMEOUT_MS: Final = 25_000
 _DELIVERY_TIMEOUT_MS: Final = 300_000
 _BACKOFF_FIRST_MS: Final = 20
 _BACKOFF_MAX_MS: Final = 1_000
+_SERVED: Final = frozenset(
+    {
+        *("bootstrap.servers", "client.id", "enable.idempotence", "acks", "partitioner"),
+        *("compression.type", "compression.level", "delivery.timeout.ms", "linger.ms"),
+        *("transactional.id", "transaction.timeout.ms"),
+        *("log_level", "on_delivery", "delivery.report.only.error"),
+        # What these bound or put off does not arise here.
+        *("enable.sparse.connections", "queue.buffering.max.messages"),
+    }
+)
+"""With others, but for those of TLS and logins, librdkafka alone does what is asked for."""
 _STORED: Final = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 _CREATE_TIME: Final = 1
 
@@ -81,7 +92,7 @@ class _Queued:
 
 
 class Columns(Protocol):
-    """Many records without headers that become batches without a step for each."""
+    """Many records that become batches without a step for each."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -155,6 +166,23 @@ class _ColumnBatch:
 
     def encoded(self, codec: Codec, level: int | None, **more: Any) -> bytearray:
         return self.item.columns.encoded(codec, level, **more)
+
+
+def serves(settings: Mapping[str, Any]) -> bool:
+    """Return whether a WireProducer does all that librdkafka's settings ask for."""
+    codec = str(settings.get("compression.type", "none")).upper()
+    if (
+        settings.get("partitioner") != JAVA_PARTITIONER["partitioner"]
+        or codec not in Codec.__members__
+    ):
+        return False
+    if not all(name in _SERVED or name.startswith(SECURITY_PREFIXES) for name in settings):
+        return False
+    try:
+        client_access(settings)
+    except ConfigError:  # a login that it does not have
+        return False
+    return True
 
 
 class WireProducer:

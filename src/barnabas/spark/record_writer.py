@@ -16,20 +16,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.kafka.ordered_producer import OrderedProducer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
-from barnabas.kafka.setting_names import SECURITY_PREFIXES
-from barnabas.kafka.wire_producer import Columns, WireProducer
+from barnabas.kafka.wire_producer import Columns, WireProducer, serves
 
 FLUSH_TIMEOUT_SECONDS: Final = 30.0
 _QUEUE_POLL_SECONDS: Final = 0.1
-_WIRE_SETTINGS: Final = frozenset(
-    {
-        *("bootstrap.servers", "client.id", "enable.idempotence", "acks", "partitioner"),
-        *("compression.type", "compression.level", "delivery.timeout.ms", "linger.ms"),
-        *("log_level", "on_delivery", "delivery.report.only.error"),
-    }
-)
-"""With others, but for those of TLS and logins, librdkafka alone does what is asked for."""
-
 OutgoingRecord = tuple[str, str, str]
 """Topic, key and value."""
 Header = tuple[str, str | bytes | None]
@@ -102,9 +92,7 @@ class RecordWriter:
         }
         self._producer: OrderedProducer | None = None
         self._wire: WireProducer | None = None
-        self._has_wire = self._config["partitioner"] == JAVA_PARTITIONER["partitioner"] and all(
-            name in _WIRE_SETTINGS or name.startswith(SECURITY_PREFIXES) for name in self._config
-        )
+        self._has_wire = serves(self._config)
         self._error: KafkaError | None = None
 
     def write(self, batch_id: int, records: Sequence[AnyRecord]) -> None:
@@ -120,13 +108,10 @@ class RecordWriter:
 
         False, and nothing is written, where settings need librdkafka. Raises as `write` does.
         """
-        if self._wire is None and self._has_wire:
-            try:
-                self._wire = WireProducer(self._config)
-            except KafkaException:  # a login that it does not have
-                self._has_wire = False
-        if self._wire is None:
+        if not self._has_wire:
             return False
+        if self._wire is None:
+            self._wire = WireProducer(self._config)
         with self._writing(self._wire, -1):
             self._wire.produce_columns(topic, columns)
         return True

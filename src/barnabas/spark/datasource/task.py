@@ -9,12 +9,13 @@ task of each batch would fill them.
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -22,12 +23,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from barnabas.kafka.partitioners import JAVA_PARTITIONER
 from barnabas.kafka.transactions import TransactionControl
 from barnabas.kafka.wire import Access, CoordinatorError
-from barnabas.kafka.wire_producer import WireProducer
+from barnabas.kafka.wire_producer import WireProducer, serves
 from barnabas.spark.datasource.options import SinkOptions
 from barnabas.spark.datasource.protocol import Prepared
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # those who write single records do not wait for Arrow
     from pyarrow import RecordBatch
+
+    from barnabas.spark.record_columns import ColumnsChecksum, RecordColumns
 
 CALL_TIMEOUT_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
@@ -35,6 +38,10 @@ _POLL_EVERY: Final = 500
 _CHECKSUM_MASK: Final = (1 << 63) - 1
 _MORE: Final = frozenset({"headers", "partition", "timestamp"})
 """Columns that make a record more than a key and a value."""
+_BY_RECORD: Final = frozenset({"headers", "partition"})
+"""Columns that `columns_of` does not take."""
+_SIZE_BYTES_MAX: Final = (1 << 31) - 1
+"""Of rows that it takes: Arrow's arrays of bytes have no more."""
 
 
 class WriteError(Exception):
@@ -77,6 +84,7 @@ class IdPool:
 
 
 POOL: Final = IdPool()
+_AnyProducer = TypeVar("_AnyProducer", Producer, WireProducer)
 _CONTROLS: dict[tuple[int, Access], TransactionControl] = {}
 
 
@@ -110,8 +118,9 @@ def write_rows(
 class Transaction:
     """The transaction that a task writes and leaves open. Raises KafkaException, WriteError.
 
-    One transaction, of librdkafka's producer. The first record with the timestamp 0, which that
-    cannot write, ends it: from there on records are in a second one, of our own producer. The
+    One transaction, of our own producer where it begins with columns, otherwise of librdkafka's.
+    The first columns there end that, as does the first record with the timestamp 0, which
+    librdkafka cannot write: from there on records are in a second one, of our own producer. The
     driver commits both or none.
     """
 
@@ -130,66 +139,108 @@ class Transaction:
         self._prepared: list[Prepared] = []
         self._records = 0
         self._checksum = 0
+        self._in_columns: ColumnsChecksum | None = None
         self._id = ""
-        self._producer: Producer | WireProducer = self._begun(Producer)
+        self._producer: Producer | WireProducer | None = None
+        self._takes_columns: bool | None = None
 
-    def _begun(self, maker: type[Producer] | type[WireProducer]) -> Producer | WireProducer:
+    @property
+    def takes_columns(self) -> bool:
+        """True if `send_columns` can be called: no setting needs librdkafka."""
+        if self._takes_columns is None:
+            self._takes_columns = serves(self._settings())
+        return self._takes_columns
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            **JAVA_PARTITIONER,
+            **self._options.producer,
+            "transactional.id": self._id,
+            "delivery.report.only.error": not self._has_receipts,
+            "on_delivery": self._delivered,
+            "log_level": 2,
+        }
+
+    def _begun(self, maker: Callable[[dict[str, Any]], _AnyProducer]) -> _AnyProducer:
         self._id = self._take_id()
         self._records = self._checksum = 0
-        producer = maker(
-            {
-                **JAVA_PARTITIONER,
-                **self._options.producer,
-                "transactional.id": self._id,
-                "delivery.report.only.error": not self._has_receipts,
-                "on_delivery": self._delivered,
-                "log_level": 2,
-            }
-        )
+        self._in_columns = None
+        producer = maker(self._settings())
         producer.init_transactions(CALL_TIMEOUT_SECONDS)
         producer.begin_transaction()
         return producer
 
-    def _keep_zeros(self) -> None:
-        """From now on write with a producer that keeps the timestamp 0."""
-        if isinstance(self._producer, WireProducer):
-            return
-        if self._records:
-            self._prepared.append(self._prepare_one())
-        else:
-            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
-        self._producer = self._begun(WireProducer)
+    def _any(self) -> Producer | WireProducer:
+        """The producer of records that either can write."""
+        if self._producer is None:
+            self._producer = self._begun(Producer)
+        return self._producer
+
+    def _own(self) -> WireProducer:
+        """Our own producer, which writes all from now on."""
+        if not isinstance(self._producer, WireProducer):
+            if self._producer is not None:
+                self._prepared.append(self._prepare_one(self._producer))
+            self._producer = self._begun(WireProducer)
+        return self._producer
 
     def send(self, rows: RecordBatch) -> None:
         """Queue the records of rows, waiting where the queue is full.
 
         Their checksum does not depend on their order, nor on when they are written.
         """
-        if has_zero_timestamp(rows):
-            self._keep_zeros()
-        produce, checksum = self._producer.produce, self._checksum
-        is_plain = self._options.topic is not None and _MORE.isdisjoint(rows.schema.names)
-        for record in records_of(rows, self._options.topic):
-            topic, value, key, partition, timestamp_ms, headers = record
+        has_zero = has_zero_timestamp(rows)
+        topic = self._options.topic
+        if topic is not None and are_columns(rows) and self.takes_columns:
+            self._own()  # a new transaction counts from here
+            columns, checksum = columns_of(rows)
+            self._checksum = (self._checksum + checksum) & _CHECKSUM_MASK
+            self._write(topic, columns)
+            return
+        producer = self._own() if has_zero else self._any()
+        produce, checksum = producer.produce, self._checksum
+        is_plain = topic is not None and _MORE.isdisjoint(rows.schema.names)
+        for record in records_of(rows, topic):
+            to, value, key, partition, timestamp_ms, headers = record
             while True:
                 try:
                     if is_plain:  # what names of arguments cost is spared
-                        produce(topic, value, key)
+                        produce(to, value, key)
                     else:
                         stamp: dict[str, Any] = (
                             {} if timestamp_ms is None else {"timestamp": timestamp_ms}
                         )
-                        produce(topic, value, key, partition, headers=headers, **stamp)
+                        produce(to, value, key, partition, headers=headers, **stamp)
                     break
                 except BufferError:
-                    self._producer.poll(_POLL_SECONDS)
+                    producer.poll(_POLL_SECONDS)
             if is_plain and key and value:
                 checksum += crc32(value, crc32(key, len(key)))
             else:
                 checksum += crc32(repr(record).encode())
         self._checksum = checksum & _CHECKSUM_MASK
         self._records += rows.num_rows
-        self._producer.poll(0)
+        producer.poll(0)
+        self._check()
+
+    def send_columns(self, topic: str, columns: RecordColumns) -> None:
+        """Write records, of which there is at least one, in the order that any run of the task has.
+
+        Only where `takes_columns` is true.
+        """
+        from barnabas.spark.record_columns import ColumnsChecksum
+
+        self._own()  # as in `send`
+        if self._in_columns is None:
+            self._in_columns = ColumnsChecksum()
+        self._in_columns.add(columns)
+        self._write(topic, columns)
+
+    def _write(self, topic: str, columns: RecordColumns) -> None:
+        producer = self._own()
+        self._records += len(columns)
+        producer.produce_columns(topic, columns)
+        producer.flush(CALL_TIMEOUT_SECONDS)  # what is left is sent with more, or at the end
         self._check()
 
     def send_record(
@@ -200,40 +251,46 @@ class Transaction:
         `on_written`, for transactions with receipts, is called with the record's offset.
         """
         topic, value, key, partition, timestamp_ms, headers = record
-        if timestamp_ms == 0:
-            self._keep_zeros()
+        producer = self._own() if timestamp_ms == 0 else self._any()
         more: dict[str, Any] = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
         if on_written is not None:
             more["on_delivery"] = partial(self._receipt, on_written)
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, headers=headers, **more)
+                producer.produce(topic, value, key, partition, headers=headers, **more)
                 break
             except BufferError:
-                self._producer.poll(_POLL_SECONDS)
+                producer.poll(_POLL_SECONDS)
         self._checksum = (self._checksum + crc32(repr(record).encode())) & _CHECKSUM_MASK
         self._records += 1
         if self._records % _POLL_EVERY == 0:
-            self._producer.poll(0)
+            producer.poll(0)
             self._check()
 
     def prepare(self, task: int) -> tuple[Prepared, ...]:
-        """Wait until all records are acknowledged, and return what the driver needs to commit."""
-        earlier = [replace(one, task=task) for one in self._prepared]
-        return (*earlier, self._prepare_one(task))
+        """Wait until all records are acknowledged, and return what the driver needs to commit.
 
-    def _prepare_one(self, task: int = 0) -> Prepared:
+        There was at least one.
+        """
+        assert self._producer is not None
+        earlier = [replace(one, task=task) for one in self._prepared]
+        return (*earlier, self._prepare_one(self._producer, task))
+
+    def _prepare_one(self, producer: Producer | WireProducer, task: int = 0) -> Prepared:
         left = -1
         while left and not self._errors:
             # Each record is delivered, or fails at delivery.timeout.ms.
-            left = self._producer.flush(CALL_TIMEOUT_SECONDS)
+            left = producer.flush(CALL_TIMEOUT_SECONDS)
         self._check()
         seen = _control(self._options).describe(self._id)
         if seen is None or not seen.is_open:
             state = "unknown" if seen is None else seen.state
             raise WriteError(f"the transaction {self._id} is {state} before it was committed")
+        checksum = self._checksum
+        if self._in_columns is not None:
+            checksum = (checksum + self._in_columns.value) & _CHECKSUM_MASK
         return Prepared(
-            task, self._id, seen.producer_id, seen.producer_epoch, self._records, self._checksum
+            task, self._id, seen.producer_id, seen.producer_epoch, self._records, checksum
         )
 
     def abort(self) -> None:
@@ -241,8 +298,9 @@ class Transaction:
         try:
             for one in self._prepared:
                 _control(self._options).abort(one.transactional_id)
-            self._producer.purge()
-            self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
+            if self._producer is not None:
+                self._producer.purge()
+                self._producer.abort_transaction(CALL_TIMEOUT_SECONDS)
         except (KafkaException, CoordinatorError):
             return
 
@@ -303,6 +361,40 @@ def has_zero_timestamp(rows: RecordBatch) -> bool:
     if earliest < 0:
         raise WriteError(f"a row has the timestamp {earliest}: the least is 0 (1970-01-01)")
     return True
+
+
+def are_columns(rows: RecordBatch) -> bool:
+    """Return whether `columns_of` takes rows."""
+    return _BY_RECORD.isdisjoint(rows.schema.names) and rows.nbytes < _SIZE_BYTES_MAX
+
+
+def columns_of(rows: RecordBatch) -> tuple[RecordColumns, int]:
+    """Return the records of rows as columns, and a checksum.
+
+    That does not depend on their order, nor on when they are written.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+
+    from barnabas.spark.record_columns import RecordColumns
+
+    nothing = pyarrow.nulls(rows.num_rows, pyarrow.binary())
+    key, value = _column(rows, "key"), _column(rows, "value")
+    keys = nothing if key is None else key.cast(pyarrow.binary())
+    values = nothing if value is None else value.cast(pyarrow.binary())
+    given = _milliseconds(_column(rows, "timestamp"))
+    stamps = pyarrow.nulls(rows.num_rows, pyarrow.int64()) if given is None else given
+    now_ms = time.time_ns() // 1_000_000
+    columns = RecordColumns.of(keys, values, stamps.fill_null(now_ms))
+    # What bytes do not tell: their lengths, null from empty, and the timestamp.
+    seeds = stamps.fill_null(-1).to_numpy()
+    for data in (keys, values):
+        seeds = seeds * 31 + pc.binary_length(data).fill_null(-1).to_numpy()
+    bytes_of = (data.fill_null(b"").to_pylist() for data in (keys, values))
+    sums = (seeds & 0xFFFFFFFF).tolist()
+    for data in bytes_of:
+        sums = map(crc32, data, sums)
+    return columns, sum(sums)
 
 
 def records_of(rows: RecordBatch, topic: str | None) -> Iterator[Outgoing]:

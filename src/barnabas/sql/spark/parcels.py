@@ -166,7 +166,7 @@ def encode_parcel(parcel: Parcel) -> bytes:
     if isinstance(of, Columns):
         return pack((_COLUMNS, of.stage, of.place, of.origin, of.sequence, of.records.packed()))
     if isinstance(of, Results):
-        return pack((_RESULTS, *of.lists(), of.headers))
+        return pack((_RESULTS, _arrow_results(of), of.headers))
     if isinstance(of, Written):
         one = of.prepared
         identity = (one.task, one.transactional_id, one.producer_id, one.producer_epoch)
@@ -192,7 +192,9 @@ def decode_parcel(data: bytes) -> Parcel:
     if rest[-1] is not None:
         rest[-1] = [tuple(map(tuple, headers)) for headers in rest[-1]]
     if kind == _RESULTS:
-        return Results(*rest)
+        batch = pa.ipc.read_record_batch(pa.py_buffer(rest[0]), _RESULT)
+        keys, values, timestamps = batch.columns
+        return Results(keys, values, timestamps.to_numpy(), rest[1])
     stage, place, partition, arrow, headers = rest
     batch = pa.ipc.read_record_batch(pa.py_buffer(arrow), _RECORD)
     offsets, timestamps, keys, values = batch.columns
@@ -212,6 +214,21 @@ _RECORD = pa.schema(
 def _arrow(of: RawColumns) -> bytes:
     columns = [of.offsets, of.timestamps, of.keys, of.values]
     data: bytes = pa.RecordBatch.from_arrays(columns, schema=_RECORD).serialize().to_pybytes()
+    return data
+
+
+_RESULT = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64())],
+)
+
+
+def _arrow_results(of: Results) -> bytes:
+    columns = [
+        pa.array(of.keys, pa.binary()),
+        pa.array(of.values, pa.binary()),
+        pa.array(of.timestamps, pa.int64()),
+    ]
+    data: bytes = pa.RecordBatch.from_arrays(columns, schema=_RESULT).serialize().to_pybytes()
     return data
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +61,19 @@ class ResultRecords:
         for key, value, timestamp_ms, given in zip(*lists, headers, strict=True):
             yield KafkaRecord(self.topic, key, value, timestamp_ms, given, self._partition(key))
 
+    def columns(self, results: Results, marks: Sequence[Header] = ()) -> RecordColumns | None:
+        """The same as columns, with `marks` behind the headers of each; None for timestamps that
+        only librdkafka refuses."""
+        columns = RecordColumns.of(
+            results.keys,
+            results.values,
+            results.timestamps,
+            results.headers,
+            marks=marks,
+            suffix_bytes=self.window_bytes,
+        )
+        return columns if columns.earliest_ms >= 0 else None
+
     def _partition(self, key: bytes | None) -> int | None:
         """Windows of a key are together: where the key alone would be. Source: Kafka Streams'
         WindowedStreamPartitioner."""
@@ -86,12 +99,8 @@ def write_from_task(
         writer = _writers[servers, clients] = RecordWriter(servers, dict(clients))
     if not len(results.keys):
         return 0
-    is_written = False
-    if results.headers is None:
-        lists = results.keys, results.values, results.timestamps
-        columns = RecordColumns.of(*lists, suffix_bytes=to.window_bytes)
-        is_written = columns.earliest_ms >= 0 and writer.write_columns(to.topic, columns)
-    if not is_written:
+    columns = to.columns(results)
+    if columns is None or not writer.write_columns(to.topic, columns):
         writer.write(-1, list(to.of(results)))
     return len(results.keys)
 
@@ -141,44 +150,54 @@ class ExactlyOnce:
 
 
 class TaskResults:
-    """The records that one task writes exactly once, in a transaction that it leaves open."""
+    """The results that one task writes exactly once, in a transaction that it leaves open."""
 
-    def __init__(self, to: ExactlyOnce, place: TaskPlace) -> None:
+    def __init__(self, to: ExactlyOnce, records: ResultRecords, place: TaskPlace) -> None:
         self._to = to
+        self._records = records
         self._place = place
-        self._marked: list[KafkaRecord] = []
+        self._marked: list[Results] = []
         self._transaction: Transaction | None = None
         self.count = 0
 
-    def write(self, records: Iterable[KafkaRecord]) -> None:
+    def write(self, results: Results) -> None:
         """Write more. Raises KafkaException, WriteError."""
+        self.count += len(results.keys)
         if self._to.marks_all:  # they say how many there are
-            self._marked += records
+            self._marked.append(results)
         else:
-            self._send(records, ())
+            self._send(results, ())
 
     def prepare(self) -> tuple[Prepared, ...]:
         """Wait until all has arrived; empty if there was nothing. Raises as `write` does."""
-        if self._marked:
-            place = self._place
-            part = f"{self._to.checkpoint}/{place.batch}/{place.task}"
-            headers = (
-                (QUERY_HEADER, self._to.name.encode()),
-                (BATCH_HEADER, part.encode()),
-                (RECORDS_HEADER, str(len(self._marked)).encode()),
-            )
-            self._send(self._marked, headers)
-        return () if self._transaction is None else self._transaction.prepare(self._place.task)
+        place = self._place
+        part = f"{self._to.checkpoint}/{place.batch}/{place.task}"
+        marks = (
+            (QUERY_HEADER, self._to.name.encode()),
+            (BATCH_HEADER, part.encode()),
+            (RECORDS_HEADER, str(self.count).encode()),
+        )
+        for results in self._marked:
+            self._send(results, marks)
+        return () if self._transaction is None else self._transaction.prepare(place.task)
 
     def abort(self) -> None:
         """Take back what was written."""
         if self._transaction is not None:
             self._transaction.abort()
 
-    def _send(self, records: Iterable[KafkaRecord], marks: Sequence[Header]) -> None:
-        for record in records:
-            if self._transaction is None:
-                self._transaction = Transaction(self._to.options, self._take_id)
+    def _send(self, results: Results, marks: Sequence[Header]) -> None:
+        if not len(results.keys):
+            return
+        if self._transaction is None:
+            self._transaction = Transaction(self._to.options, self._take_id)
+        columns = None
+        if self._transaction.takes_columns:
+            columns = self._records.columns(results, marks)
+        if columns is not None:
+            self._transaction.send_columns(self._records.topic, columns)
+            return
+        for record in self._records.of(results):
             self._transaction.send_record(
                 (
                     record.topic,
@@ -189,7 +208,6 @@ class TaskResults:
                     [*record.headers, *marks] or None,
                 )
             )
-            self.count += 1
 
     def _take_id(self) -> str:
         return POOL.take(self._place.prefix, self._place.batch)

@@ -125,13 +125,13 @@ class ResultFunction:
         number = context.getLocalProperty(_BATCH_PROPERTY)
         assert number is not None, "a micro-batch has a number"
         place = TaskPlace(task_prefix(self.to.name), int(number), context.partitionId())
-        results, notes = TaskResults(self.to, place), Notes()
+        results, notes = TaskResults(self.to, self.records, place), Notes()
         try:
             for batch in batches:
                 for data in batch.column(1).to_pylist():
                     parcel = decode_parcel(data)
                     if isinstance(parcel, Results):
-                        results.write(self.records.of(parcel))
+                        results.write(parcel)
                     elif isinstance(parcel, Notes):
                         notes.add(parcel)
             prepared = results.prepare()

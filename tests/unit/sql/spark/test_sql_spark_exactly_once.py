@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import Message
@@ -65,10 +67,10 @@ class World:
 
     def task(self, to: ExactlyOnce, batch: int, number: int, *keys: bytes) -> list[Any]:
         """The parcels of a task with these results, the value being the batch's number."""
-        results = TaskResults(to, TaskPlace(task_prefix(to.name), batch, number))
-        records = ResultRecords(self.topic, 0, 1)
+        place = TaskPlace(task_prefix(to.name), batch, number)
+        results = TaskResults(to, ResultRecords(self.topic, 0, 1), place)
         values, times = [str(batch).encode()] * len(keys), [1_700_000_000_000 + batch] * len(keys)
-        results.write(records.of(Results(keys, values, times, None)))
+        results.write(Results(keys, values, times, None))
         written = [Written(one, was_retried=False) for one in results.prepare()]
         return [Notes(written=results.count), *written]
 
@@ -191,6 +193,42 @@ def test_a_new_owner_fences_the_one_before_whatever_its_checkpoint(world: World)
         before.write(frame(*world.task(world.to(), 6, 0, b"late")), 6)
     after.write(frame(*world.task(world.to("second"), 0, 0, b"b")), 0)
     assert world.pairs() == [(b"a", b"5"), (b"b", b"0")]
+
+
+def test_results_with_headers_and_without_are_in_one_transaction_in_their_order(
+    world: World,
+) -> None:
+    to = world.to()
+    results = TaskResults(
+        to, ResultRecords(world.topic, 0, 1), TaskPlace(task_prefix(to.name), 0, 0)
+    )
+    at = [1_700_000_000_000, 0]
+    headers = [(("h", b"1"), ("n", None)), ()]
+    results.write(Results([], [], [], None))
+    results.write(Results([b"a", None], [b"1", b"2"], at, headers))
+    results.write(Results(pa.array([b"b", b"c"]), pa.array([b"3", None]), np.array(at), None))
+    (prepared,) = results.prepare()
+    assert (prepared.records, results.count) == (4, 4)
+    world.driver().write(frame(Written(prepared, was_retried=False)), 0)
+    found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in world.read()]
+    assert found == [
+        (b"a", b"1", at[0], [("h", b"1"), ("n", None)]),
+        (None, b"2", at[1], None),
+        (b"b", b"3", at[0], None),
+        (b"c", None, at[1], None),
+    ]
+
+
+def test_the_same_results_have_the_same_checksum_and_others_another(world: World) -> None:
+    to = world.to()
+    sums = [
+        world.task(to, batch, 0, *keys)[1].prepared.checksum
+        for batch, keys in enumerate([(b"a", b"b"), (b"b", b"a")])
+    ]
+    again = world.task(to, 0, 0, b"a", b"b")[1].prepared.checksum
+    assert sums[0] == again
+    assert sums[0] != sums[1]
+    world.driver()  # ends them
 
 
 def test_marks_say_how_many_results_a_task_has_written(world: World) -> None:
