@@ -91,7 +91,10 @@ CASES = {
     ),
     "Stream joined to a table": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
     "Stream joined to a table by another column": (JOIN.format(key="s.t"), "JSON", "DOUBLE"),
+    "Stream joined to a table, a key for each record": (JOIN.format(key="s.k"), "JSON", "DOUBLE"),
 }
+KEYS_OF = {"Stream joined to a table, a key for each record": RECORDS}
+"""How many the records of a case have, if not KEYS."""
 
 
 class Pages:
@@ -144,7 +147,9 @@ def avro_values(
     return [value for row in made if (value := write(row)) is not None]
 
 
-def batch(format_name: str, number: str, round_: int, registry: MemoryRegistry) -> RawColumns:
+def batch(
+    format_name: str, number: str, round_: int, registry: MemoryRegistry, keys: int
+) -> RawColumns:
     """Records whose timestamps go on from round to round."""
     places = range(RECORDS)
     rows = [[n % 100, n, n % 1_000 + 0.25, f"text {n % 50}"] for n in places]
@@ -159,14 +164,14 @@ def batch(format_name: str, number: str, round_: int, registry: MemoryRegistry) 
         0,
         [first + n for n in places],
         [first + n for n in places],
-        [b"key-%d" % (n * 7 % KEYS) for n in places],
+        [b"key-%d" % (n * 7 % keys) for n in places],
         values,
     )
 
 
-def table() -> RawColumns:
+def table(keys: int) -> RawColumns:
     """A row for each key and each text of the stream's records."""
-    names = [*(f"key-{n}" for n in range(KEYS)), *(f"text {n}" for n in range(50))]
+    names = [*(f"key-{n}" for n in range(keys)), *(f"text {n}" for n in range(50))]
     values = [json.dumps({"NAME": f"name of {name}"}).encode() for name in names]
     offsets = list(range(len(names)))
     return RawColumns.of_lists(0, offsets, [0] * len(names), [n.encode() for n in names], values)
@@ -175,7 +180,9 @@ def table() -> RawColumns:
 class Way:
     """A plan, run from some number of records on as columns; None: never."""
 
-    def __init__(self, plan: QueryPlan, columns_from: int | None, registry: MemoryRegistry) -> None:
+    def __init__(
+        self, plan: QueryPlan, columns_from: int | None, registry: MemoryRegistry, keys: int = KEYS
+    ) -> None:
         one = Hosting(plan.query_id, encode_plan(plan), 1, 1, columns_from=columns_from)
         self._plan = HostedPlan(one, registry, plan)
         if len(self._plan.stages) > 1:
@@ -185,7 +192,7 @@ class Way:
         self._states: dict[tuple[int, int], PartitionState] = defaultdict(PartitionState)
         for (stage, place), topic in self._plan.topology.topics.items():
             if topic == "p":
-                self._run([Raw(stage, place, table())])
+                self._run([Raw(stage, place, table(keys))])
         self._plan.take_notes()
 
     def microseconds(self, records: RawColumns) -> float:
@@ -228,10 +235,11 @@ def main() -> None:
     for name, (query, format_name, number) in CASES.items():
         plan = plan_of(SOURCE.format(type=number, format=format_name) + query)
         registry = MemoryRegistry()
-        rows, columns = Way(plan, None, registry), Way(plan, COLUMNS_FROM, registry)
+        keys = KEYS_OF.get(name, KEYS)
+        rows, columns = (Way(plan, least, registry, keys) for least in (None, COLUMNS_FROM))
         best = [float("inf")] * 2
         for round_ in range(ROUNDS):
-            records = batch(format_name, number, round_, registry)
+            records = batch(format_name, number, round_, registry, keys)
             for at, way in enumerate((rows, columns)):
                 best[at] = min(best[at], way.microseconds(records))
         print(f"| {name} | {best[0]:.1f} µs | {best[1]:.1f} µs |")

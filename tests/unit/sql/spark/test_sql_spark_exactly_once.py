@@ -20,10 +20,12 @@ from barnabas.spark.datasource.options import options_of
 from barnabas.spark.datasource.protocol import CheckpointBehindError, NotPreparedError
 from barnabas.spark.datasource.task import TaskPlace, close_connections
 from barnabas.spark.exactly_once import BATCH_HEADER, RECORDS_HEADER
+from barnabas.sql.spark import worker
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Results, Written, encode_parcel
+from barnabas.sql.spark.parcels import Notes, Results, Written, decode_parcel, encode_parcel
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, ResultSink, TaskResults
+from barnabas.sql.spark.worker import ResultFunction
 from support.sql_queries import plans_of
 
 (PLAN,) = plans_of(
@@ -229,6 +231,50 @@ def test_the_same_results_have_the_same_checksum_and_others_another(world: World
     assert sums[0] == again
     assert sums[0] != sums[1]
     world.driver()  # ends them
+
+
+class Context:
+    """What Spark tells a task."""
+
+    def getLocalProperty(self, name: str) -> str:  # noqa: N802  Spark's name
+        assert name == "streaming.sql.batchId"
+        return "7"
+
+    def partitionId(self) -> int:  # noqa: N802  Spark's name
+        return 3
+
+    def attemptNumber(self) -> int:  # noqa: N802  Spark's name
+        return 0
+
+
+def test_the_last_stage_of_a_micro_batch_writes_its_parcels_and_gives_what_the_driver_commits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker.TaskContext, "get", Context)
+    write = ResultFunction(world.to(), ResultRecords(world.topic, 0, 1), 5)
+    results = [
+        Results(pa.array([b"a", None]), pa.array([None, b"2"]), np.array([0, 9]), None),
+        Notes(read=2),
+        Results([b"b"], [b"3"], [1_700_000_000_000], [(("h", b"1"),)]),
+    ]
+    rows = [pa.array([5], pa.int32())]
+    batches = [
+        pa.RecordBatch.from_arrays([*rows, pa.array([encode_parcel(one)])], ["label", "parcel"])
+        for one in results
+    ]
+    (made,) = write(batches)
+    assert made.column(0).to_pylist() == [5, 5]
+    notes, written = (decode_parcel(data) for data in made.column(1).to_pylist())
+    assert isinstance(notes, Notes)
+    assert isinstance(written, Written)
+    assert (notes.read, notes.written, written.prepared.task) == (2, 3, 3)
+    world.driver().write(frame(notes, written), 7)
+    found = [(m.key(), m.value(), m.timestamp()[1], m.headers()) for m in world.read()]
+    assert found == [
+        (b"a", None, 0, None),
+        (None, b"2", 9, None),
+        (b"b", b"3", 1_700_000_000_000, [("h", b"1")]),
+    ]
 
 
 def test_marks_say_how_many_results_a_task_has_written(world: World) -> None:
