@@ -22,7 +22,14 @@ from barnabas.spark.datasource.task import TaskPlace, close_connections
 from barnabas.spark.exactly_once import BATCH_HEADER, RECORDS_HEADER
 from barnabas.sql.spark import worker
 from barnabas.sql.spark.options import SparkQueryOptions
-from barnabas.sql.spark.parcels import Notes, Results, Written, decode_parcel, encode_parcel
+from barnabas.sql.spark.parcels import (
+    Notes,
+    Parcel,
+    Results,
+    Written,
+    decode_parcel,
+    encode_parcel,
+)
 from barnabas.sql.spark.query import SparkQuery
 from barnabas.sql.spark.results import ExactlyOnce, ResultRecords, ResultSink, TaskResults
 from barnabas.sql.spark.worker import ResultFunction
@@ -252,7 +259,7 @@ def test_the_last_stage_of_a_micro_batch_writes_its_parcels_and_gives_what_the_d
 ) -> None:
     monkeypatch.setattr(worker.TaskContext, "get", Context)
     write = ResultFunction(world.to(), ResultRecords(world.topic, 0, 1), 5)
-    results = [
+    results: list[Parcel] = [
         Results(pa.array([b"a", None]), pa.array([None, b"2"]), np.array([0, 9]), None),
         Notes(read=2),
         Results([b"b"], [b"3"], [1_700_000_000_000], [(("h", b"1"),)]),
