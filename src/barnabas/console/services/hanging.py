@@ -114,11 +114,13 @@ def _findings(found: Searched) -> list[Finding]:
     if not found.rows:
         return []
     count = len(found.rows)
-    title = "1 transaction hangs" if count == 1 else f"{count:,} transactions hang"
+    one = count == 1
+    title = "1 transaction hangs" if one else f"{count:,} transactions hang"
+    what, they = ("it", "it has") if one else ("them", "they have")
     named = ", ".join(_named(row) for row in found.rows[:SHOWN_MAX])
     more = f" and {count - SHOWN_MAX:,} more" if count > SHOWN_MAX else ""
-    detail = f"Consumers with read_committed do not read past them: {named}{more}."
-    advice = "Abort them; what they have written is lost, and consumers read on."
+    detail = f"Consumers with read_committed do not read past {what}: {named}{more}."
+    advice = f"Abort {what}; what {they} written is lost, and consumers read on."
     return [Finding("bad", title, detail, advice, _LINK)]
 
 

@@ -72,6 +72,7 @@ def test_only_partitions_that_a_transaction_holds_back_are_asked_about(world: Wo
     (finding,) = world.findings()
     assert (finding.severity, finding.title) == ("bad", "1 transaction hangs")
     assert "orders-0 from offset 4 (producer 777, not written to for 60 min)" in finding.detail
+    assert finding.advice == "Abort it; what it has written is lost, and consumers read on."
 
 
 def test_nobody_is_asked_if_nothing_is_held_back(world: World) -> None:
