@@ -395,7 +395,7 @@ def test_a_snapshot_that_cannot_go_on_is_given_up(
     captured.start()
     captured.server.run("INSERT INTO t VALUES (99, 0)", database=DATABASE)
     captured.until(lambda: (99,) in captured.replayed())
-    assert "is given up" in caplog.text
+    assert "is abandoned" in caplog.text
 
 
 @pytest.mark.slow

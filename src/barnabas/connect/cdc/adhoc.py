@@ -97,9 +97,7 @@ class AdHocSnapshots:
         progress = stored.progress_of(offset)
         self._has_marks = settings["read.only"] or settings.signal_table is not None
         if progress.is_running and not self._has_marks:
-            _log.warning(
-                "The incremental snapshot is abandoned:  signal.data.collection is missing"
-            )
+            _log.warning("The incremental snapshot is abandoned: signal.data.collection is missing")
             progress = SnapshotProgress()
         self._snapshot = IncrementalSnapshot(progress, ids)
         self._is_begun = False

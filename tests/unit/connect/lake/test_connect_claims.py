@@ -376,7 +376,7 @@ def test_a_server_without_conditions_is_written_to_all_the_same(
         put(bucket, name, b"a", Claim("r", 5))
     assert [given["Key"] for given in client.put] == ["one", "two"]
     assert all("IfNoneMatch" not in given for given in client.put)
-    assert caplog.text.count("may write over longer objects") == 1
+    assert caplog.text.count("may overwrite longer objects") == 1
 
 
 def test_a_claim_that_cannot_be_is_not_followed() -> None:

@@ -60,6 +60,7 @@ class FakeQuery:
         self.figures = Figures()
         self.life = SupervisedStream("q", self._begin)
         self.sessions: list[Any] = []
+        self.read_of_batches: dict[int, int] = {}
 
     def _begin(self) -> Any:
         if self.refusal is not None:
@@ -142,9 +143,13 @@ def test_the_last_micro_batches_are_those_that_ran() -> None:
         *({**began, "batchId": number, "durationMs": phases} for number in range(29)),
         {**idle, "durationMs": {"latestOffset": 3, "triggerExecution": 3}},
     ]
+    query.read_of_batches[28] = 500  # Spark's source gives ranges, and counts these
     batches = found.batches()
     assert [one.batch_id for one in batches] == list(range(10, 29))
-    assert batches[-1] == MicroBatch(28, 1_767_323_045_678, 55, 7, phases)
+    assert batches[-2:] == [
+        MicroBatch(27, 1_767_323_045_678, 55, 7, phases),
+        MicroBatch(28, 1_767_323_045_678, 55, 500, phases),
+    ]
 
 
 def test_a_query_starts_again_in_the_session_of_a_new_jvm() -> None:

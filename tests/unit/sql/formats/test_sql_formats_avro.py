@@ -285,7 +285,7 @@ def test_other_writers_schemas(schema, value, sql_type, expected) -> None:
         ({"type": "map", "values": "string"}, {"a": "x"}, Map(STRING, INTEGER), "->C1->MAP_VAL"),
         (DECIMAL, Number("1.55"), Decimal(4, 1), "without rounding"),
         ("bytes", b"x", Decimal(4, 1), "not marked as a decimal"),
-        (DECIMAL, Number("1.55"), BYTES, "no BYTES"),
+        (DECIMAL, Number("1.55"), BYTES, "not BYTES"),
     ],
 )
 def test_types_that_differ_are_refused(schema, value, sql_type, message) -> None:
