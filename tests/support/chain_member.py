@@ -15,12 +15,15 @@ import contextlib
 import faulthandler
 import random
 import sys
+from collections import deque
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 CALL_TIMEOUT_S = 15.0
+LINES_MAX = 60
 RECORDS_MAX = 40
 STUCK_S = 25.0
 SESSION_TIMEOUT_MS = 2_000
@@ -40,6 +43,21 @@ REFUSED = "is refused:"
 
 class UnknownTransactionError(Exception):
     """The coordinator does not know the transaction that was to be aborted."""
+
+
+class Trail:
+    """Keeps the last that librdkafka has logged of transactions: why something was refused."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=LINES_MAX)
+
+    def log(self, _: int, text: str, *values: object) -> None:
+        """Keep a line, as loggers take it."""
+        moment = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
+        self._lines.append(f"  {moment} {text % values if values else text}")
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
 
 
 class Silence:
@@ -64,9 +82,12 @@ def run(bootstrap: str, protocol: str, group: str, name: str, source: str, targe
             "auto.offset.reset": "earliest",
         }
     )
+    trail = Trail()
     producer = Producer(
         {
             **common,
+            "logger": trail,
+            "debug": "eos",
             "transactional.id": name,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "linger.ms": 2,
@@ -87,6 +108,11 @@ def run(bootstrap: str, protocol: str, group: str, name: str, source: str, targe
             messages = [message for message in messages if not message.error()]
             if messages:
                 move(consumer, producer, messages, target)
+    except KafkaException as error:
+        with contextlib.suppress(KafkaException):  # the same again, if it is fatal
+            producer.poll(0)  # takes the log's lines
+        error.add_note(str(trail))
+        raise
     finally:
         with contextlib.suppress(KafkaException):
             producer.abort_transaction(CALL_TIMEOUT_S)
@@ -135,7 +161,6 @@ def abort(producer: Producer, answers: list[Any]) -> None:
     try:
         until_done(producer.abort_transaction)
     except KafkaException as error:
-        producer.poll(0)  # takes the deliveries that were not told yet
         if error.args[0].code() == KafkaError.INVALID_TXN_STATE and not answers:
             raise UnknownTransactionError from error
         raise
@@ -156,7 +181,8 @@ def until_done(end: Callable[[float], None]) -> None:
 def say_if_refused(error: KafkaException) -> None:
     """Leave word of what is not to be passed over as a transaction that was aborted."""
     if error.args[0].code() in REFUSALS:
-        sys.stdout.write(f"{sys.argv[4]} {REFUSED} {error}\n")
+        trail = "\n".join(getattr(error, "__notes__", ()))
+        sys.stdout.write(f"{sys.argv[4]} {REFUSED} {error}\n{trail}\n")
         sys.stdout.flush()
 
 
