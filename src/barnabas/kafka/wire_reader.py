@@ -1,8 +1,8 @@
 """Ranges of partitions over our own connections, as the batches that brokers send.
 
-A caller knows which offsets it wants, and that they were written. So this reader has no group, no
-position and no records: it fetches whole batches, from leaders that may change meanwhile, until the
-range is covered. What retention has deleted of it is passed over, with a warning.
+A caller asks for offsets that were written. The reader has no group and no position, and does not
+decode records: it fetches whole batches until they cover the range, and follows the partition to
+new leaders. It passes over offsets that retention has deleted, with a warning.
 
 Fetches name topics, so they are of version 12 at most: later ones have topic ids.
 Source: Kafka's Fetcher and FetchCollector; KafkaDataConsumer of Spark's connector for Kafka.
@@ -58,11 +58,13 @@ class ReadError(Exception):
 
 @dataclass(slots=True)
 class Fetched:
-    """Whole batches, and maybe a part of another behind them.
+    """Whole batches, perhaps followed by a part of another.
 
-    `aborted`: transactions among them that readers do not see; None if all are seen.
+    `first`: the offset that was asked for. Records before it, with which its batch may begin, are
+    not wanted. `aborted`: transactions among them that readers do not see; None if all are seen.
     """
 
+    first: int
     batches: Buffer
     aborted: Sequence[AbortedTransaction] | None
 
@@ -99,7 +101,7 @@ class WireReader:
         self._brokers.close()
 
     def read(self, topic: str, partition: int, first: int, until: int) -> Iterator[Fetched]:
-        """The batches from offset `first` on, up to that which holds the one before `until`.
+        """Fetch the batches with offsets from `first` on, before `until`.
 
         Raises ReadError.
         """
@@ -124,7 +126,8 @@ class WireReader:
                     reached = _end_of(answer.records, offset)
                     if reached > offset:
                         aborted = answer.aborted_transactions or ()
-                        yield Fetched(answer.records, aborted if self._is_committed_only else None)
+                        seen = aborted if self._is_committed_only else None
+                        yield Fetched(offset, answer.records, seen)
                         offset, failures = reached, 0
                         deadline = time.monotonic() + self._patience_seconds
                         continue

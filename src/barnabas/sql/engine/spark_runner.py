@@ -126,7 +126,7 @@ class SparkQueryRunner:
         lines.append(f"   As columns: stages {list(columns)}; record by record: stages {rows}")
         reason = why_spark_reads(self._options, self._session.started)
         lines.append(
-            f"   Topics are read by Spark's source, record by record, as {reason}"
+            f"   Topics are read by Spark's source, record by record: {reason}"
             if reason
             else "   Topics are read by the workers, as columns"
         )

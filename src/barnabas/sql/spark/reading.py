@@ -26,7 +26,10 @@ from barnabas.sql.spark.options import SparkQueryOptions
 
 @dataclass(frozen=True)
 class RangeReading:
-    """How workers read ranges; small, and pickled with each task. `clients`: librdkafka's."""
+    """The access that workers read ranges with. Small: it is pickled with each task.
+
+    `clients`: settings of librdkafka's.
+    """
 
     bootstrap_servers: str
     clients: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
@@ -51,7 +54,9 @@ def read_ranges(reading: RangeReading, ranges: pa.RecordBatch) -> Iterator[RawCo
     ):
         try:
             for fetched in reader.read(topic, partition, first, until):
-                for one in columns_of_batches(fetched.batches, first, until, fetched.aborted):
+                for one in columns_of_batches(
+                    fetched.batches, fetched.first, until, fetched.aborted
+                ):
                     if len(one):
                         yield RawColumns(
                             partition,
@@ -71,9 +76,9 @@ def why_spark_reads(options: SparkQueryOptions, spark: SparkSession | None) -> s
     Without a session it is not known whether Spark allows it.
     """
     if not options.reads_in_workers:
-        return "it is set so"
+        return "workers.read is false"
     try:
         client_access({"bootstrap.servers": options.bootstrap_servers, **options.clients})
     except ConfigError as error:
-        return f"workers do not have this login: {error}"
+        return f"workers do not support this login: {error}"
     return "" if spark is None else why_no_ranges(spark)

@@ -45,7 +45,7 @@ class Reader:
         of_it = [record for place, record in self.rows if place == partition]
         for start in range(0, len(of_it), 3):
             some = of_it[start : start + 3]
-            yield Fetched(encode_batch(some, base_offset=some[0].offset), None)
+            yield Fetched(first, encode_batch(some, base_offset=some[0].offset), None)
 
 
 def rows_of(count: int) -> Rows:
@@ -166,13 +166,27 @@ def test_a_range_without_records_gives_nothing(
     assert list(SourceFunction(hosting, 0, 0, READING)(batches)) == []
 
 
+def test_batches_that_overlap_give_each_record_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the cleaner has joined two batches after the first of them was fetched."""
+
+    class Overlapping(Reader):
+        def read(self, topic: str, partition: int, first: int, until: int) -> Iterator[Fetched]:
+            of_it = [record for place, record in self.rows if place == partition]
+            yield Fetched(first, encode_batch(of_it[:3]), None)
+            yield Fetched(3, encode_batch(of_it), None)
+
+    monkeypatch.setitem(reading._readers, READING, Overlapping(rows_of(12)))  # type: ignore[arg-type]
+    found = list(read_ranges(READING, ranges_of(("s", 1, 1, 6))))
+    assert [offset for one in found for offset in one.offsets.to_pylist()] == [1, 2, 3, 4, 5]
+
+
 def test_damaged_batches_are_named_by_their_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     class Damaged(Reader):
         def read(self, topic: str, partition: int, first: int, until: int) -> Iterator[Fetched]:
             for one in super().read(topic, partition, first, until):
                 damaged = bytearray(one.batches)
                 damaged[-1] ^= 1
-                yield Fetched(damaged, None)
+                yield Fetched(one.first, damaged, None)
 
     monkeypatch.setitem(reading._readers, READING, Damaged(rows_of(4)))  # type: ignore[arg-type]
     with pytest.raises(ReadError, match="cannot read s-1: the batch at offset 0 has another CRC"):
@@ -185,13 +199,13 @@ def test_damaged_batches_are_named_by_their_partition(monkeypatch: pytest.Monkey
         (OPTIONS, ""),
         (replace(OPTIONS, clients={"security.protocol": "SSL"}), ""),
         (replace(OPTIONS, clients=PLAIN), ""),
-        (replace(OPTIONS, reads_in_workers=False), "it is set so"),
+        (replace(OPTIONS, reads_in_workers=False), "workers.read is false"),
         (
             replace(
                 OPTIONS,
                 clients={"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"},
             ),
-            "workers do not have this login: ",
+            "workers do not support this login: ",
         ),
     ],
 )
