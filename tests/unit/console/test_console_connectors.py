@@ -307,12 +307,12 @@ def test_settings_of_tls_and_addresses() -> None:
 @pytest.mark.parametrize(
     ("tasks", "words"),
     [
-        (7, "not a list"),
-        ({"a": 1}, "not a list"),
-        ([7], "not an object"),
-        ([{"id": "x"}], "not a number"),
-        ([{"id": None}], "not a number"),
-        ([{}], "not a number"),
+        (7, "instead of a list"),
+        ({"a": 1}, "instead of a list"),
+        ([7], "instead of an object"),
+        ([{"id": "x"}], "instead of a whole number"),
+        ([{"id": None}], "instead of a whole number"),
+        ([{}], "instead of a whole number"),
     ],
     ids=str,
 )

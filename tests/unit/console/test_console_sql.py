@@ -195,7 +195,7 @@ def test_a_server_that_says_less_is_understood(body: bytes) -> None:
         if answer.status_code == 200:
             assert answer.json() == {"group": "", "lag": None, "batches": None}
         else:
-            assert "not an object" in told(answer, 409)["error"]
+            assert "instead of an object" in told(answer, 409)["error"]
         assert page.http.get("/api/sql/queries/CTAS_A_1").status_code in (200, 409)
 
 
@@ -353,5 +353,5 @@ def test_members_that_are_no_lists_are_an_odd_answer_and_no_fault_of_the_console
             answer.clear()
             answer.update(queryDescription={}, sourceDescription={})
             (answer[place[0]] if len(place) > 1 else answer)[place[-1]] = odd
-            with pytest.raises(RefusedError, match="what is not a list"):
+            with pytest.raises(RefusedError, match="instead of a list"):
                 ask()

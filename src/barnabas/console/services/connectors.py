@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas.console.services.asking import AbsentError, AwayError, Kept, RefusedError
-from barnabas.console.services.rest import Rest, path
+from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.topics import Slice, sliced
 
 HIDDEN: Final = "[hidden]"
@@ -40,6 +40,8 @@ _PLACE_VALUE: Final = re.compile(r"://|[\w\])]:\d|\$\{")
 """Settings that say where a connector goes with its secrets, or what takes them there."""
 _PLAIN: Final = frozenset({"name", "connector.class", "tasks.max", "topics", "topics.regex"})
 """Settings that are shown even if the worker does not say what is secret."""
+_ANSWER: Final = Shapes("the Connect worker")
+_members, _listed, _number = _ANSWER.members, _ANSWER.listed, _ANSWER.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,22 +464,3 @@ def _field(found: Mapping[str, Any], hide: Callable[[Any], str | None]) -> Field
         tuple(str(one) for one in _listed(value.get("recommended_values"))),
         tuple(hide(one) or "" for one in _listed(value.get("errors"))),
     )
-
-
-def _listed(found: Any) -> Sequence[Any]:
-    """A list of the answer; empty where it has none."""
-    if found and not isinstance(found, list):
-        raise RefusedError("the Connect worker answers with what is not a list")
-    return found or ()
-
-
-def _number(found: Any) -> int:
-    if type(found) is not int:
-        raise RefusedError("the Connect worker answers with what is not a number")
-    return found
-
-
-def _members(found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise RefusedError("the Connect worker answers with what is not an object")
-    return found

@@ -190,9 +190,7 @@ class Rest:
             try:
                 return json.loads(data) if data else None
             except (ValueError, RecursionError) as error:
-                raise RefusedError(
-                    f"{self.name} at {base} answers with what is not JSON"
-                ) from error
+                raise RefusedError(f"{self.name} at {base} did not answer with JSON") from error
         if status < _BAD_REQUEST:
             raise RefusedError(f"{self.name} at {base} points to another address; not followed")
         reason = _reason(data)
@@ -229,3 +227,34 @@ def _reason(data: bytes) -> str:
     if isinstance(found, dict) and "message" in found:
         return str(found["message"])[:REASON_CHARS_MAX]
     return text.strip()[:REASON_CHARS_MAX]
+
+
+class Shapes:
+    """Checks the JSON types in a service's answer. Methods raise RefusedError for other types."""
+
+    def __init__(self, service: str) -> None:
+        """`service`: its name in words."""
+        self._service = service
+
+    def members(self, found: Any) -> Mapping[str, Any]:
+        """An object."""
+        if not isinstance(found, dict):
+            raise self._refused("an object")
+        return found
+
+    def listed(self, found: Any) -> Sequence[Any]:
+        """A list; an empty one for what is missing or null."""
+        if found and not isinstance(found, list):
+            raise self._refused("a list")
+        return found or ()
+
+    def whole(self, found: Any) -> int:
+        """A whole number."""
+        if type(found) is not int:
+            raise self._refused("a whole number")
+        return found
+
+    def _refused(self, expected: str) -> RefusedError:
+        return RefusedError(
+            f"the answer of {self._service} has something else instead of {expected}"
+        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.console.services.asking import AbsentError, Kept, RefusedError
-from barnabas.console.services.rest import Rest, path
+from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.topics import Slice, sliced
 
 LIST_KEPT_S: Final = 2.0
@@ -20,6 +20,7 @@ LEVELS: Final = (
 )
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
+_members: Final = Shapes("the schema registry").members
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +280,6 @@ def compare(before: str, after: str) -> list[Line]:
             continue
         found += [Line("removed", at + 1, None, old[at]) for at in range(start, stop)]
         found += [Line("added", None, at + 1, new[at]) for at in range(new_start, new_stop)]
-    return found
-
-
-def _members(found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise RefusedError("the schema registry answers with what is not an object")
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas.console.services.asking import RefusedError
-from barnabas.console.services.rest import Rest, path
+from barnabas.console.services.rest import Rest, Shapes, path
 from barnabas.console.services.sql_plans import PlanStep, plan_of
 from barnabas.console.services.topics import Slice, sliced
 
@@ -35,6 +35,8 @@ _FORMS: Final = re.compile(
 EVERYTHING: Final = "everything"
 _CONNECTOR: Final = re.compile(r"\bCONNECTOR\b", re.IGNORECASE)
 _VALUE: Final = re.compile(r"=(\s*)'(?:[^']|'')*(?:'|$)")
+_ANSWER: Final = Shapes("the SQL server")
+_members, _listed, _whole = _ANSWER.members, _ANSWER.listed, _ANSWER.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,19 +358,6 @@ def _texts(found: Any) -> list[str]:
     return [str(one) for one in _listed(found)]
 
 
-def _listed(found: Any) -> Sequence[Any]:
-    """A list of the answer; empty where it has none."""
-    if found and not isinstance(found, list):
-        raise RefusedError("the SQL server answers with what is not a list")
-    return found or ()
-
-
-def _whole(found: Any) -> int:
-    if type(found) is not int:
-        raise RefusedError("the SQL server answers with what is not a number")
-    return found
-
-
 def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",") if part.strip()]
 
@@ -378,9 +367,3 @@ def _checked(query_id: str) -> str:
     if not _QUERY_ID.fullmatch(query_id):
         raise RefusedError(f"{query_id!r} is not an id of a query")
     return query_id
-
-
-def _members(found: Any) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise RefusedError("the SQL server answers with what is not an object")
-    return found
